@@ -1,0 +1,44 @@
+"""Checks shared by the affinities: what comes in is usable, or the error says why not."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from distreduce.affinity._kernels import Array
+from distreduce.exceptions import InvalidInputError
+
+
+def as_distances(sq_distances: ArrayLike) -> Array:
+    """The square matrix D, C-contiguous float32 or float64; itself when it already is."""
+    distances = np.asarray(sq_distances)
+    if distances.dtype not in (np.float32, np.float64):
+        distances = distances.astype(np.float64)
+    if distances.ndim != 2 or distances.shape[0] != distances.shape[1] or distances.shape[0] == 0:
+        raise InvalidInputError(f"sq_distances must be a square matrix, got an array of shape {distances.shape}.")
+    low, high = distances.min(), distances.max()
+    if not (low >= 0.0 and high < np.inf):
+        raise InvalidInputError(
+            f"sq_distances must be finite and non-negative, got values from {low} to {high}; "
+            "squared distances overflow when the data are too large: rescale them."
+        )
+    return np.ascontiguousarray(distances)
+
+
+def as_weights(weights: ArrayLike | None, n: int) -> Array:
+    """The positive weights w of n samples; ones by default."""
+    if weights is None:
+        return np.ones(n)
+    array = np.ascontiguousarray(weights, dtype=np.float64)
+    if array.shape != (n,):
+        raise InvalidInputError(f"weights must have shape ({n},), one per sample, got {array.shape}.")
+    if not (np.all(array > 0.0) and np.all(np.isfinite(array))):
+        raise InvalidInputError("weights must be positive and finite; drop the samples of weight zero.")
+    return array
+
+
+def check_perplexity(perplexity: float, weights: Array) -> None:
+    """A perplexity is a number of neighbours: at least one (oneself), at most the total weight."""
+    total = float(weights.sum())
+    if not 1.0 <= perplexity <= total:
+        raise InvalidInputError(f"perplexity must be between 1 and the total weight {total:g}, got {perplexity}.")

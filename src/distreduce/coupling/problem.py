@@ -1,0 +1,120 @@
+"""The barycentric supervised fused Gromov-Wasserstein (BSFGW) problem: value and gradient in the coupling T."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distreduce.losses import BregmanLoss, SquaredLoss
+
+Array = NDArray[np.float64]
+
+
+def structure_matrices(embedding_affinity: Array, loss: Literal["kl", "square"]) -> tuple[Array, Array]:
+    r"""The two m×m matrices that the inner loss needs of the embedding's affinity :math:`\bar C`.
+
+    Both losses split as :math:`L_u(a, b) = f_1(a) + f_2(b) - a\,h_2(b)`, so that
+
+    .. math:: GW(T) = \mathrm{const}(C) + q^\top f_2(\bar C)\,q - \langle T^\top C T, h_2(\bar C)\rangle .
+
+    KL, :math:`a\log(a/b) - a + b`: :math:`f_2 = b,\ h_2 = \log b`. Square, :math:`(a-b)^2`: :math:`f_2 = b^2,\ h_2 = 2b`.
+    """
+    if loss == "kl":
+        return embedding_affinity, np.log(embedding_affinity)
+    return embedding_affinity**2, 2 * embedding_affinity
+
+
+def structure_constant(affinity: NDArray[np.floating], weights: Array, loss: Literal["kl", "square"]) -> float:
+    r""":math:`\sum_{ij} f_1(C_{ij}) h_i h_j`, the part of GW that no coupling changes; row by row, with no n×n copy."""
+    total = 0.0
+    for row, weight in zip(affinity, weights, strict=True):
+        a = np.asarray(row, dtype=np.float64)
+        f1 = a * np.log(np.where(a > 0, a, 1.0)) - a if loss == "kl" else a**2
+        total += weight * float(f1 @ weights)
+    return total
+
+
+@dataclass(frozen=True)
+class CouplingProblem:
+    r"""What the T-step minimises over the plans with row masses h.
+
+    .. math::
+        J(T) = (1-\alpha)\sum_{ij} L_s(y_i, g_j^*(T))\,T_{ij} + \alpha\,GW(T) + \langle M, T\rangle
+
+    Attributes
+    ----------
+    affinity : (n, n) array
+        :math:`C`, symmetric, of the inputs.
+    weights : (n,) array
+        :math:`h`, the mass of every row of T.
+    f2, h2 : (m, m) arrays
+        See :func:`structure_matrices`.
+    targets : (n, c) array or None
+        :math:`Y`; a row of NaN carries no supervision. None: no supervision at all.
+    linear : (n, m) array or None
+        :math:`M`, an additional cost that is linear in T (the out-of-sample map's).
+    """
+
+    affinity: NDArray[np.floating]
+    weights: Array
+    f2: Array
+    h2: Array
+    targets: Array | None = None
+    loss: BregmanLoss = SquaredLoss()
+    alpha: float = 0.2
+    linear: Array | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.weights), len(self.f2)
+
+    def supervision(self, T: Array) -> Array:
+        """Matrix (n, m) of L_s(y_i, g_j*(T)), by the envelope theorem also the gradient of the supervision term."""
+        if self.targets is None:
+            return np.zeros(self.shape)
+        return self.loss.cost(self.targets, self.loss.prototype_targets(T, self.targets))
+
+    def linear_cost(self, T: Array) -> Array:
+        """The gradient's part that does not come from GW: (1−α) L_s(y_i, g_j*(T)) + M_ij."""
+        cost = (1 - self.alpha) * self.supervision(T)
+        return cost if self.linear is None else cost + self.linear
+
+    def value(self, T: Array, affinity_T: Array | None = None) -> float:
+        """J(T) less the constant of GW; `affinity_T` is C·T if it is already known."""
+        CT = self.affinity @ T if affinity_T is None else affinity_T
+        q = T.sum(axis=0)
+        structure = float(q @ self.f2 @ q) - float(((T.T @ CT) * self.h2).sum())
+        return float((self.linear_cost(T) * T).sum()) + self.alpha * structure
+
+    def gradient(self, T: Array, affinity_T: Array | None = None) -> Array:
+        """dJ/dT = (1−α) L_s + M + 2α (1 (f2 q)ᵀ − C T h2)."""
+        CT = self.affinity @ T if affinity_T is None else affinity_T
+        q = T.sum(axis=0)
+        return self.linear_cost(T) + 2 * self.alpha * ((self.f2 @ q)[None, :] - CT @ self.h2)
+
+    def step_to(self, T: Array, CT: Array, vertex: Array, C_vertex: Array, gradient: Array) -> float:
+        r"""Exact minimiser τ in [0, 1] of the model along :math:`T + \tau(V - T)`: a scalar quadratic :math:`a\tau^2 + b\tau`.
+
+        The prototype targets are held where they are, which bounds the supervision term from above (it is a minimum over
+        them), so that a descent of the model is a descent of J.
+        """
+        delta, C_delta = vertex - T, C_vertex - CT
+        dq = delta.sum(axis=0)
+        a = self.alpha * (float(dq @ self.f2 @ dq) - float(((delta.T @ C_delta) * self.h2).sum()))
+        b = float((gradient * delta).sum())
+        if a > 0:
+            return min(1.0, max(0.0, -b / (2 * a)))
+        return 1.0 if a + b < 0 else 0.0
+
+
+@dataclass(frozen=True)
+class CouplingResult:
+    """A coupling, J without its constant, and how the solver ended."""
+
+    plan: Array
+    value: float
+    n_iter: int
+    converged: bool

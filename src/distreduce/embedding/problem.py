@@ -1,0 +1,69 @@
+"""What the embedding step (Z-step) has to know: everything is of the prototypes' size m, nothing of the samples' n."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distreduce.kernels import Kernel, RationalQuadratic
+
+InnerLoss = Literal["kl", "square"]
+Dependence = Literal["cka", "cka_uncentered", "hsic"]
+
+
+@dataclass(frozen=True)
+class EmbeddingProblem:
+    r"""The objective of the Z-step for a fixed coupling.
+
+    .. math::
+        F(Z) = \alpha\,GW(Z; T) \;-\; \eta\,D(Z, Y) \;+\; \tfrac12 \mathrm{Tr}(Z^\top R Z)
+
+    Attributes
+    ----------
+    mass : (m,) array
+        :math:`q = T^\top 1`, what every prototype carries.
+    transported : (m, m) array
+        :math:`A = T^\top C T`, the input affinity carried to the prototypes; symmetric.
+    reference : (m,) array
+        Weights :math:`r` in the normaliser :math:`S = \sum_{kl} r_k r_l w_{kl}` of the Student-t affinity: ones for
+        m < n, the sample weights for m = n (so that a sample of weight two is that sample twice).
+    target : (m, m) array
+        :math:`B`, the target kernel as the dependence sees it: centred, multiplied by the weights of the two
+        prototypes and divided by its own norm, so that the numerator of the CKA is :math:`\langle K_Z, B\rangle`.
+    target_weights : (m,) array
+        Weights :math:`\omega` of the prototypes in the dependence.
+    quadratic : (m, m) array or None
+        :math:`R`, what is left of the out-of-sample map after it was eliminated.
+    """
+
+    mass: NDArray[np.float64]
+    transported: NDArray[np.float64]
+    reference: NDArray[np.float64]
+    target: NDArray[np.float64] | None = None
+    target_weights: NDArray[np.float64] | None = None
+    quadratic: NDArray[np.float64] | None = None
+    alpha: float = 0.2
+    eta: float = 1000.0
+    loss: InnerLoss = "kl"
+    dependence: Dependence = "cka"
+    kernel: Kernel = field(default_factory=RationalQuadratic)
+
+    @property
+    def supervised(self) -> bool:
+        return self.eta != 0.0 and self.target is not None
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The three terms of the Z-step's objective, not yet multiplied by their constants."""
+
+    gromov_wasserstein: float
+    dependence: float
+    projection: float
+
+    def total(self, problem: EmbeddingProblem) -> float:
+        """F(Z)."""
+        return problem.alpha * self.gromov_wasserstein - problem.eta * self.dependence + self.projection

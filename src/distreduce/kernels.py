@@ -1,0 +1,204 @@
+"""Kernels on embeddings, targets and inputs: K_Z (rational quadratic), K_Y (RBF or delta) and K (RBF).
+
+A kernel is a small immutable value, called as ``kernel(A, B)``. Those that depend on A and B through the squared
+distance d² = |a − b|² alone also give k and dk/d(d²) as plain functions of d², which is all a gradient in Z needs.
+A row of ``kernel(A, B)`` does not depend on the other rows of A (to about 1e-12): one sample is treated as in a batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import euclidean_distances, linear_kernel
+
+from distreduce.exceptions import InvalidInputError
+
+Array = NDArray[np.float64]
+
+# Up to this many features SciPy's loop over differences is as fast as a matrix product, and exact.
+_DIRECT_FEATURES = 64
+# Expanded squares lose the digits that |a|² + |b|² and 2⟨a, b⟩ share; below this ratio they are computed again.
+_CANCELLED = 1e-3
+_REPAIR_BLOCK = 4_000_000  # numbers held at once while doing so
+
+
+@runtime_checkable
+class Kernel(Protocol):
+    """Anything that turns rows A (n, d) and B (m, d) into a kernel matrix (n, m); B is A by default."""
+
+    def __call__(self, A: Any, B: Any = None) -> Array:
+        """Kernel matrix between the rows of A and of B."""
+        ...
+
+
+@runtime_checkable
+class DistanceKernel(Kernel, Protocol):
+    """A kernel that is a function of the squared distance."""
+
+    def of_sq_distance(self, sq_distance: Array) -> Array:
+        """Values k for given d²."""
+        ...
+
+    def derivative(self, sq_distance: Array) -> Array:
+        """Values dk/d(d²) for given d²."""
+        ...
+
+
+def sq_distances(A: Any, B: Any = None) -> Array:
+    """Squared Euclidean distances (n, m) between rows, dense or scipy.sparse, safe against cancellation where dense."""
+    B = A if B is None else B
+    if sparse.issparse(A) or sparse.issparse(B):
+        # A copy, because scikit-learn writes zeros on the diagonal when it is handed one object twice: a row would then
+        # differ from the same row asked for alone.
+        return np.asarray(euclidean_distances(A, B.copy() if B is A else B, squared=True), dtype=np.float64)
+    A, B = np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64)
+    return cdist(A, B, "sqeuclidean") if A.shape[1] <= _DIRECT_FEATURES else _wide_sq_distances(A, B)
+
+
+def _wide_sq_distances(A: Array, B: Array) -> Array:
+    """Squared distances by one matrix product, with pairs that are close compared to their norms done again exactly."""
+    origin = B.mean(axis=0)
+    A, B = A - origin, B - origin
+    scale = np.einsum("ik,ik->i", A, A)[:, None] + np.einsum("ik,ik->i", B, B)[None, :]
+    d2: Array = scale - 2.0 * (A @ B.T)
+    close = np.argwhere(d2 < _CANCELLED * scale)
+    for i, j in (block.T for block in np.array_split(close, len(close) * A.shape[1] // _REPAIR_BLOCK + 1)):
+        d2[i, j] = ((A[i] - B[j]) ** 2).sum(axis=1)
+    return d2
+
+
+def _check_positive(name: str, value: ArrayLike) -> None:
+    numbers = np.asarray(value, dtype=np.float64)
+    if numbers.ndim > 1 or not (np.isfinite(numbers) & (numbers > 0)).all():
+        raise InvalidInputError(f"{name} must be positive and finite; got {value!r}.")
+
+
+@dataclass(frozen=True)
+class RationalQuadratic:
+    """k = (1 + d² / (2 a l²))^−a, the paper's k_RQ with a its α; the heavy-tailed relative of the Student-t affinity.
+
+    Examples
+    --------
+    >>> RationalQuadratic()([[0.0], [2.0]]).tolist()
+    [[1.0, 0.3333333333333333], [0.3333333333333333, 1.0]]
+    """
+
+    alpha: float = 1.0
+    length_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_positive("alpha", self.alpha)
+        _check_positive("length_scale", self.length_scale)
+
+    def __call__(self, A: Any, B: Any = None) -> Array:
+        """Kernel matrix between the rows of A and of B."""
+        return self.of_sq_distance(sq_distances(A, B))
+
+    def of_sq_distance(self, sq_distance: Array) -> Array:
+        """Values k for given d²."""
+        return np.asarray(self._base(sq_distance) ** -self.alpha)
+
+    def derivative(self, sq_distance: Array) -> Array:
+        """Values dk/d(d²) = −(1 + d² / (2 a l²))^(−a − 1) / (2 l²) for given d²."""
+        return np.asarray(-(self._base(sq_distance) ** (-self.alpha - 1.0)) / (2.0 * self.length_scale**2))
+
+    def _base(self, sq_distance: Array) -> Array:
+        return 1.0 + np.asarray(sq_distance) / (2.0 * self.alpha * self.length_scale**2)
+
+
+@dataclass(frozen=True)
+class RBF:
+    """k = exp(−d² / (2 l²)); an array `length_scale` gives each feature its own l (ARD).
+
+    Examples
+    --------
+    >>> RBF()([[0.0], [2.0]]).round(4).tolist()
+    [[1.0, 0.1353], [0.1353, 1.0]]
+    """
+
+    length_scale: float | tuple[float, ...] | ArrayLike = 1.0
+
+    def __post_init__(self) -> None:
+        scale = np.asarray(self.length_scale, dtype=np.float64)
+        _check_positive("length_scale", scale)
+        # Numbers instead of an array: kernels are compared and hashed like values.
+        object.__setattr__(self, "length_scale", float(scale) if scale.ndim == 0 else tuple(scale.tolist()))
+
+    def __call__(self, A: Any, B: Any = None) -> Array:
+        """Kernel matrix between the rows of A and of B, dense or scipy.sparse."""
+        if not isinstance(self.length_scale, tuple):
+            return self.of_sq_distance(sq_distances(A, B))
+        scaled_B = None if B is None else self._scaled(B)
+        return np.asarray(np.exp(-0.5 * sq_distances(self._scaled(A), scaled_B)))
+
+    def of_sq_distance(self, sq_distance: Array) -> Array:
+        """Values k for given d²; needs a single length scale."""
+        return np.asarray(np.exp(np.asarray(sq_distance) * -self._rate()))
+
+    def derivative(self, sq_distance: Array) -> Array:
+        """Values dk/d(d²) = −k / (2 l²) for given d²; needs a single length scale."""
+        return -self._rate() * self.of_sq_distance(sq_distance)
+
+    def _rate(self) -> float:
+        if not isinstance(self.length_scale, float):
+            raise InvalidInputError("length_scale has one entry a feature: the kernel is no function of one distance.")
+        return 0.5 / self.length_scale**2
+
+    def _scaled(self, A: Any) -> Any:
+        scale = np.asarray(self.length_scale)
+        if A.shape[1] != len(scale):
+            raise InvalidInputError(f"length_scale has {len(scale)} entries for {A.shape[1]} features.")
+        return A.multiply(1.0 / scale).tocsr() if sparse.issparse(A) else np.asarray(A, dtype=np.float64) / scale
+
+
+@dataclass(frozen=True)
+class Linear:
+    """k = ⟨a, b⟩, dense or scipy.sparse."""
+
+    def __call__(self, A: Any, B: Any = None) -> Array:
+        """Kernel matrix between the rows of A and of B."""
+        return np.asarray(linear_kernel(A, B, dense_output=True))
+
+
+@dataclass(frozen=True)
+class Delta:
+    """k = 1 if two labels are equal, else 0, for one-dimensional labels; G Gᵀ for rows of class weights.
+
+    On one-hot rows G Gᵀ is exactly the delta kernel of the labels. On soft rows, such as prototype targets, it is the
+    probability that labels drawn from the two rows agree: the linear kernel, and positive semi-definite as well.
+
+    Examples
+    --------
+    >>> Delta()(np.array(["a", "b", "a"])).tolist()
+    [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
+    """
+
+    def __call__(self, A: Any, B: Any = None) -> Array:
+        """Kernel matrix between labels (n,) or between rows of class weights (n, c)."""
+        if np.ndim(A) == 2:
+            return Linear()(A, B)
+        A = np.asarray(A)
+        return np.asarray(np.equal.outer(A, A if B is None else np.asarray(B)), dtype=np.float64)
+
+
+KERNELS: dict[str, Kernel] = {"rq": RationalQuadratic(), "rbf": RBF(), "delta": Delta(), "linear": Linear()}
+
+
+def get_kernel(kernel: str | Kernel) -> Kernel:
+    """The kernel of that name with its default parameters, or the instance itself.
+
+    Examples
+    --------
+    >>> get_kernel("rq")
+    RationalQuadratic(alpha=1.0, length_scale=1.0)
+    """
+    if not isinstance(kernel, str) and isinstance(kernel, Kernel):
+        return kernel
+    if kernel not in KERNELS:
+        raise InvalidInputError(f"kernel={kernel!r} is not known; choose one of {sorted(KERNELS)} or pass a callable.")
+    return KERNELS[kernel]
