@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sklearn.exceptions import ConvergenceWarning
+
 
 class DistReduceError(Exception):
     """Base of all errors raised by distreduce."""
@@ -25,3 +27,19 @@ class MissingDependencyError(DistReduceError, ImportError):
 
 class DistReduceWarning(UserWarning):
     """Base of all warnings of distreduce."""
+
+
+class IllConditionedWarning(DistReduceWarning):
+    """A matrix had to be repaired before it could be factorised; results are those of the repaired one."""
+
+
+class DataWarning(DistReduceWarning):
+    """The data can be used, though not quite as asked for; the message says what was done instead."""
+
+
+class SolverConvergenceWarning(DistReduceWarning, ConvergenceWarning):
+    """The fit stopped at its iteration limit; the result is the best found, not a converged one."""
+
+
+class AffinityConvergenceWarning(DistReduceWarning, ConvergenceWarning):
+    """The symmetric entropic affinity did not reach its tolerance; the message gives the residual."""

@@ -1,0 +1,15 @@
+"""Affinities: what is compared between the samples, C_X, and the prototypes, C̄_Z."""
+
+from distreduce.affinity.distances import squared_distances
+from distreduce.affinity.entropic import EntropicAffinity, entropic_affinity
+from distreduce.affinity.student import student_affinity
+from distreduce.affinity.symmetric import SymmetricAffinity, symmetric_entropic_affinity
+
+__all__ = [
+    "EntropicAffinity",
+    "SymmetricAffinity",
+    "entropic_affinity",
+    "squared_distances",
+    "student_affinity",
+    "symmetric_entropic_affinity",
+]

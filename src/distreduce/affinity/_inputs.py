@@ -25,15 +25,17 @@ def as_distances(sq_distances: ArrayLike) -> Array:
     return np.ascontiguousarray(distances)
 
 
-def as_weights(weights: ArrayLike | None, n: int) -> Array:
-    """The positive weights w of n samples; ones by default."""
+def as_weights(weights: ArrayLike | None, n: int, *, allow_zero: bool = False) -> Array:
+    """The positive (or, if allowed, non-negative) weights of n samples; ones by default."""
     if weights is None:
         return np.ones(n)
     array = np.ascontiguousarray(weights, dtype=np.float64)
     if array.shape != (n,):
         raise InvalidInputError(f"weights must have shape ({n},), one per sample, got {array.shape}.")
-    if not (np.all(array > 0.0) and np.all(np.isfinite(array))):
-        raise InvalidInputError("weights must be positive and finite; drop the samples of weight zero.")
+    if not (np.all(np.isfinite(array)) and np.all(array >= 0.0) and array.sum() > 0.0):
+        raise InvalidInputError("weights must be finite and non-negative, and not all zero.")
+    if not allow_zero and np.any(array == 0.0):
+        raise InvalidInputError("weights must be positive; drop the samples of weight zero.")
     return array
 
 

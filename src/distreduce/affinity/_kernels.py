@@ -1,4 +1,4 @@
-"""What every compiled loop of this package shares: the chunks, the compiler flags and an exponential that vectorises."""
+"""What the compiled loops of this package share: chunks, compiler flags and an exponential that vectorises."""
 
 from __future__ import annotations
 
@@ -72,4 +72,4 @@ def bounded_exp(x: float) -> float:
     p = p * r + 0.5
     p = p * r + 1.0
     p = p * r + 1.0
-    return p * np.int64((np.int64(k) + 1023) << 52).view(np.float64)  # type: ignore[no-any-return]
+    return p * np.int64((np.int64(k) + 1023) << 52).view(np.float64)

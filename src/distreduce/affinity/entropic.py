@@ -119,7 +119,7 @@ def _solve_rows(
             out[0, i], out[1, i] = SLACK_BANDWIDTH * scale, np.log(weight_at_zero)
             out[2, i], out[3, i] = scale, 1.0
             continue
-        # In units of the farthest sample nothing overflows. The next row of similar samples starts where this one ended.
+        # In units of the farthest sample nothing overflows. The next row starts where this one ended.
         unit = 1.0 / farthest
         low, high = np.log(nearest * unit / -MIN_EXPONENT), _LOG_WIDEST
         log_gamma, log_partition = _bandwidth(distances[i], unit, weights, log_perplexity, guess, low, high, tol)

@@ -59,7 +59,7 @@ def symmetric_entropic_affinity(
 ) -> SymmetricAffinity:
     r"""Symmetric entropic affinity of weighted samples (Van Assel et al., 2023).
 
-    minimise Σ_ij w_i w_j P_ij D_ij over P = Pᵀ with Σ_j w_j P_ij = 1 and −Σ_j w_j P_ij log P_ij ≥ log ξ for every row i.
+    minimise Σ_ij w_i w_j P_ij D_ij over P = Pᵀ with Σ_j w_j P_ij = 1 and −Σ_j w_j P_ij log P_ij ≥ log ξ in every row.
 
     The diagonal is part of the row, so that a sample of weight two is a sample repeated twice. A row whose entropy
     exceeds log ξ at the optimum (next to many duplicates, say) has γ_i = 0: its constraint is slack.
@@ -77,7 +77,7 @@ def symmetric_entropic_affinity(
     max_iter : int
         Newton iterations before giving up with an ``AffinityConvergenceWarning``.
     overwrite : bool
-        Write P over ``sq_distances``, when that is a C-contiguous array of floats: no second n×n array is made.
+        Write P over ``sq_distances``, when that is a writeable C-contiguous array of floats: no second n×n array.
     workers : Workers
         Threads to compute with; they do not change the result.
 
@@ -103,7 +103,7 @@ def symmetric_entropic_affinity(
     solution = solve(dual, rows.gamma / unit, -rows.log_partition, rows.scale / unit, tol, max_iter)
     if not solution.converged:
         warnings.warn(_message(solution.kkt, tol, dual.n_evaluations), AffinityConvergenceWarning, stacklevel=2)
-    matrix = distances if overwrite else np.empty_like(distances)
+    matrix = distances if overwrite and distances.flags.writeable else np.empty_like(distances)
     dual.fill(solution.point, matrix)
     point = solution.point
     return SymmetricAffinity(

@@ -7,10 +7,12 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from distreduce.losses import BregmanLoss, SquaredLoss
 
 Array = NDArray[np.float64]
+Plan = sparse.csr_array
 
 
 def structure_matrices(embedding_affinity: Array, loss: Literal["kl", "square"]) -> tuple[Array, Array]:
@@ -71,50 +73,55 @@ class CouplingProblem:
     def shape(self) -> tuple[int, int]:
         return len(self.weights), len(self.f2)
 
-    def supervision(self, T: Array) -> Array:
+    def supervision(self, T: Plan) -> Array:
         """Matrix (n, m) of L_s(y_i, g_j*(T)), by the envelope theorem also the gradient of the supervision term."""
         if self.targets is None:
             return np.zeros(self.shape)
         return self.loss.cost(self.targets, self.loss.prototype_targets(T, self.targets))
 
-    def linear_cost(self, T: Array) -> Array:
+    def linear_cost(self, T: Plan) -> Array:
         """The gradient's part that does not come from GW: (1−α) L_s(y_i, g_j*(T)) + M_ij."""
         cost = (1 - self.alpha) * self.supervision(T)
         return cost if self.linear is None else cost + self.linear
 
-    def value(self, T: Array, affinity_T: Array | None = None) -> float:
-        """J(T) less the constant of GW; `affinity_T` is C·T if it is already known."""
-        CT = self.affinity @ T if affinity_T is None else affinity_T
-        q = T.sum(axis=0)
-        structure = float(q @ self.f2 @ q) - float(((T.T @ CT) * self.h2).sum())
-        return float((self.linear_cost(T) * T).sum()) + self.alpha * structure
+    def structure(self, T: Plan, affinity_T: Array) -> float:
+        """GW(T) without its constant; `affinity_T` is C·T."""
+        q = column_mass(T)
+        return float(q @ self.f2 @ q) - float(((T.T @ affinity_T) * self.h2).sum())
 
-    def gradient(self, T: Array, affinity_T: Array | None = None) -> Array:
+    def value(self, T: Plan, affinity_T: Array) -> float:
+        """J(T) without the constant of GW."""
+        return float(T.multiply(self.linear_cost(T)).sum()) + self.alpha * self.structure(T, affinity_T)
+
+    def gradient(self, T: Plan, affinity_T: Array) -> Array:
         """dJ/dT = (1−α) L_s + M + 2α (1 (f2 q)ᵀ − C T h2)."""
-        CT = self.affinity @ T if affinity_T is None else affinity_T
-        q = T.sum(axis=0)
-        return self.linear_cost(T) + 2 * self.alpha * ((self.f2 @ q)[None, :] - CT @ self.h2)
+        return self.linear_cost(T) + 2 * self.alpha * ((self.f2 @ column_mass(T))[None, :] - affinity_T @ self.h2)
 
-    def step_to(self, T: Array, CT: Array, vertex: Array, C_vertex: Array, gradient: Array) -> float:
+    def step_to(self, T: Plan, affinity_T: Array, vertex: Plan, affinity_vertex: Array, gradient: Array) -> float:
         r"""Exact minimiser τ in [0, 1] of the model along :math:`T + \tau(V - T)`: a scalar quadratic :math:`a\tau^2 + b\tau`.
 
         The prototype targets are held where they are, which bounds the supervision term from above (it is a minimum over
         them), so that a descent of the model is a descent of J.
         """
-        delta, C_delta = vertex - T, C_vertex - CT
-        dq = delta.sum(axis=0)
-        a = self.alpha * (float(dq @ self.f2 @ dq) - float(((delta.T @ C_delta) * self.h2).sum()))
-        b = float((gradient * delta).sum())
+        delta = sparse.csr_array(vertex - T)
+        a = self.alpha * self.structure(delta, affinity_vertex - affinity_T)
+        b = float(delta.multiply(gradient).sum())
         if a > 0:
             return min(1.0, max(0.0, -b / (2 * a)))
         return 1.0 if a + b < 0 else 0.0
 
 
+def column_mass(T: Plan) -> Array:
+    """q = Tᵀ1."""
+    return np.asarray(T.sum(axis=0)).ravel()
+
+
 @dataclass(frozen=True)
 class CouplingResult:
-    """A coupling, J without its constant, and how the solver ended."""
+    """A coupling T, the product C·T, J without its constant, and how the solver ended."""
 
-    plan: Array
+    plan: Plan
+    affinity_plan: Array
     value: float
     n_iter: int
     converged: bool

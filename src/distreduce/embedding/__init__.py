@@ -1,0 +1,16 @@
+"""The embedding Z: Gromov-Wasserstein and dependence on the prototypes, and the minimisers."""
+
+from distreduce.embedding import plain
+from distreduce.embedding.backend import make_objective
+from distreduce.embedding.optimize import EmbeddingResult, minimise_adam, minimise_lbfgs
+from distreduce.embedding.problem import EmbeddingProblem, Terms
+
+__all__ = [
+    "EmbeddingProblem",
+    "EmbeddingResult",
+    "Terms",
+    "make_objective",
+    "minimise_adam",
+    "minimise_lbfgs",
+    "plain",
+]

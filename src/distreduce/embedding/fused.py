@@ -223,12 +223,23 @@ class FusedObjective:
         structure, by_q, by_r, by_A = self._structure(sums)
         aligned, by_B, by_K, rho, tau = self._dependence(sums, rho)
         alpha, eta = problem.alpha, problem.eta
-        gradient = 4 * _add(
-            self.workers.run(
-                _gradient_pass, self._chunks, *arguments,
-                alpha * by_q, alpha * by_r, alpha * by_A, -eta * by_B, -eta * by_K, rho, tau,
-            )  # fmt: skip
-        ).T
+        gradient = (
+            4
+            * _add(
+                self.workers.run(
+                    _gradient_pass,
+                    self._chunks,
+                    *arguments,
+                    alpha * by_q,
+                    alpha * by_r,
+                    alpha * by_A,
+                    -eta * by_B,
+                    -eta * by_K,
+                    rho,
+                    tau,
+                )  # fmt: skip
+            ).T
+        )
         projected = 0.0
         if problem.quadratic is not None:
             RZ = problem.quadratic @ Z

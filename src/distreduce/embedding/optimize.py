@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from distreduce.embedding.problem import EmbeddingProblem, Terms
+from distreduce.exceptions import NumericalError
 
 Array = NDArray[np.float64]
 Objective = Callable[[Array], tuple[Terms, Array]]
@@ -32,7 +33,9 @@ class _Best:
 
     def __init__(self, objective: Objective, problem: EmbeddingProblem, scale: Array) -> None:
         self.objective, self.problem, self.scale = objective, problem, scale
-        self.value, self.embedding, self.terms, self.n_evaluations = np.inf, None, None, 0
+        self.value, self.n_evaluations = np.inf, 0
+        self.embedding: Array | None = None
+        self.terms: Terms | None = None
         self.dependence: list[float] = []
 
     def __call__(self, flat: Array) -> tuple[float, Array]:
@@ -46,6 +49,10 @@ class _Best:
         return value, (gradient / self.scale).ravel()
 
     def result(self, converged: bool) -> EmbeddingResult:
+        if self.embedding is None or self.terms is None:
+            raise NumericalError(
+                "The embedding's objective is not a number at its start; look at the scale of X and y."
+            )
         return EmbeddingResult(
             self.embedding, self.terms, self.value, self.n_evaluations, converged, tuple(self.dependence)
         )
@@ -58,7 +65,7 @@ def minimise_lbfgs(
 
     Stops when the objective's decrease is below `tol` relative to it.
     """
-    scale = np.sqrt(problem.reference)[:, None]
+    scale = np.sqrt(np.where(problem.reference > 0, problem.reference, 1.0))[:, None]
     best = _Best(objective, problem, scale)
     options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "maxcor": 20, "ftol": tol, "gtol": 1e-12}
     found = minimize(best, (start * scale).ravel(), jac=True, method="L-BFGS-B", options=options)

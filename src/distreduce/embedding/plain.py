@@ -26,7 +26,11 @@ def gromov_wasserstein(problem: EmbeddingProblem, sq_distances: Array) -> tuple[
         GW_{sq} = \frac{q^\top w^2 q}{S^2} - \frac{2}{S}\sum_{kl} A_{kl} w_{kl}.
     """
     w = 1.0 / (1.0 + sq_distances)
-    A, qq, rr = problem.transported, np.outer(problem.mass, problem.mass), np.outer(problem.reference, problem.reference)
+    A, qq, rr = (
+        problem.transported,
+        np.outer(problem.mass, problem.mass),
+        np.outer(problem.reference, problem.reference),
+    )
     S = float((rr * w).sum())
     if problem.loss == "kl":
         carried, total = float((qq * w).sum()), float(A.sum())

@@ -1,0 +1,64 @@
+"""Normalised Student-t affinity C̄ of the embedding."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike
+
+from distreduce.affinity._inputs import as_weights
+from distreduce.affinity._kernels import ELEMENTWISE, Array, chunk_count
+from distreduce.exceptions import InvalidInputError
+from distreduce.parallel import SERIAL, Workers
+
+
+def student_affinity(embedding: ArrayLike, weights: ArrayLike | None = None, *, workers: Workers = SERIAL) -> Array:
+    r"""Normalised Student-t affinity of weighted points.
+
+    C̄_kl = ω_kl / Σ_kl r_k r_l ω_kl with ω_kl = 1 / (1 + |z_k − z_l|²), the diagonal (ω_kk = 1) included.
+
+    Parameters
+    ----------
+    embedding : array of shape (m, p)
+        Points Z.
+    weights : array of shape (m,), optional
+        Reference weights r of the normalisation; ones by default.
+    workers : Workers
+        Threads to compute with; they do not change the result.
+
+    Returns
+    -------
+    array of shape (m, m)
+        C̄, symmetric, with Σ_kl r_k r_l C̄_kl = 1.
+
+    Examples
+    --------
+    >>> student_affinity([[0.0], [1.0]])
+    array([[0.33333333, 0.16666667],
+           [0.16666667, 0.33333333]])
+    """
+    points = np.ascontiguousarray(embedding, dtype=np.float64)
+    if points.ndim != 2 or len(points) == 0:
+        raise InvalidInputError(f"embedding must have shape (m, p) with m ≥ 1, got {points.shape}.")
+    # A prototype that nothing is assigned to has weight zero and keeps its place.
+    r = as_weights(weights, len(points), allow_zero=True)
+    kernel = np.empty((len(points), len(points)))
+    parts = workers.run(_student_rows, chunk_count(len(points)), points, r, kernel)
+    kernel /= sum(parts)
+    return kernel
+
+
+@njit(**ELEMENTWISE)
+def _student_rows(chunk: int, n_chunks: int, points: Array, weights: Array, out: Array) -> float:
+    """Write ω_kl for the rows k of chunk::n_chunks; returns their share of Σ_kl r_k r_l ω_kl."""
+    m, p = points.shape
+    total = 0.0
+    for k in range(chunk, m, n_chunks):
+        for j in range(m):
+            squared = 0.0
+            for c in range(p):
+                difference = points[k, c] - points[j, c]
+                squared += difference * difference
+            out[k, j] = 1.0 / (1.0 + squared)
+            total += weights[k] * weights[j] * out[k, j]
+    return total

@@ -1,0 +1,27 @@
+"""Which implementation of the Z-step's objective to use."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from distreduce.embedding import plain
+from distreduce.embedding.fused import FusedObjective, supports
+from distreduce.embedding.optimize import Objective
+from distreduce.embedding.problem import EmbeddingProblem
+from distreduce.exceptions import InvalidInputError
+from distreduce.parallel import SERIAL, Workers
+
+
+def make_objective(
+    problem: EmbeddingProblem, backend: str = "auto", device: str | None = None, workers: Workers = SERIAL
+) -> Objective:
+    """``objective(Z) -> (Terms, gradient)``; "auto" is the fused loops where they know the kernel, else plain NumPy."""
+    if backend == "torch":
+        from distreduce.embedding.torch_objective import TorchObjective
+
+        return TorchObjective(problem, device)
+    if backend == "numpy" or (backend == "auto" and not supports(problem)):
+        return partial(plain.value_and_gradient, problem)
+    if not supports(problem):
+        raise InvalidInputError(f"backend='numba' has no loop for embedding_kernel={problem.kernel!r}; use 'auto'.")
+    return FusedObjective(problem, workers)

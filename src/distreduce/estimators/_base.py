@@ -1,0 +1,280 @@
+"""What SDR and DistR share: validation, the call of the solver, fitted attributes. No mathematics."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import asdict
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from distreduce.estimators._inputs import (
+    check_distances,
+    check_spread,
+    effective_perplexity,
+    power_of_two_unit,
+    read_weights,
+)
+from distreduce.estimators._outcome import expand, medoids
+from distreduce.estimators._progress import progress
+from distreduce.estimators._targets import Targets
+from distreduce.exceptions import DataWarning, InvalidInputError, SolverConvergenceWarning
+from distreduce.kernels import DistanceKernel, Kernel
+from distreduce.losses import BregmanLoss, SquaredLoss
+from distreduce.parallel import workers
+from distreduce.pipeline import Fitted, Recipe, Sample, fit_sample, input_kernel
+from distreduce.sample import Merged, merge_duplicates
+from distreduce.solve import Settings
+
+Array = NDArray[np.float64]
+
+
+class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Parameters, validation and attributes common to the supervised and the unsupervised reduction."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_prototypes": [Interval(Integral, 2, None, closed="left"), None],
+        "mu": [Interval(Real, 0, None, closed="neither")],
+        "map_reg": [Interval(Real, 0, None, closed="neither")],
+        "perplexity": [Interval(Real, 1, None, closed="left")],
+        "loss": [StrOptions({"kl", "square"})],
+        "input_kernel": [StrOptions({"rbf", "rq", "linear"}), callable],
+        "length_scale": [StrOptions({"median", "ard"}), Interval(Real, 0, None, closed="neither"), "array-like"],
+        "metric": [StrOptions({"euclidean", "precomputed"})],
+        "init": [
+            StrOptions({"auto", "identity", "random", "kmeans", "spectral", "supervised_spectral"}),
+            "array-like",
+            "sparse matrix",
+        ],
+        "solver": [StrOptions({"joint", "alternating"})],
+        "optimizer": [StrOptions({"lbfgs", "adam"})],
+        "beta": [Interval(Real, 0, 1, closed="both")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_inner_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "backend": [StrOptions({"auto", "numba", "numpy", "torch"})],
+        "device": [str, None],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.metric != "precomputed"
+        tags.input_tags.pairwise = self.metric == "precomputed"
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.prototypes_.shape[1])
+
+    def transform(self, X: Any) -> Array:
+        """Embed samples, seen or unseen: z(x) = K(x, X_train) L.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples; with ``metric="precomputed"`` distances to the samples of the fit, (n_samples, n_samples_fit).
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            The place of a sample does not depend on the other samples it is given with.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        return self.map_(X)
+
+    def summary(self) -> pd.DataFrame:
+        """One row a prototype, heaviest first: weight, number of samples, medoid, place and target.
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
+        check_is_fitted(self)
+        table = {
+            "weight": self.prototype_weights_,
+            "n_samples": np.bincount(self.labels_, minlength=len(self.prototypes_)),
+            "medoid": self.prototype_medoids_,
+        }
+        names = self.get_feature_names_out()
+        table |= dict(zip(names, self.prototypes_.T, strict=True))
+        if hasattr(self, "prototype_targets_"):
+            table |= dict(zip(self.target_names_, self.prototype_targets_.T, strict=True))
+        frame = pd.DataFrame(table).rename_axis("prototype")
+        return frame.sort_values("weight", ascending=False, kind="stable")
+
+    def _fit(self, X: Any, sample_weight: Any, supervised: bool, y: Any = None) -> None:
+        """Validate, merge duplicates, solve, and set the fitted attributes; nothing is set if anything fails."""
+        self._validate_params()
+        precomputed = self.metric == "precomputed"
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
+        weights = read_weights(sample_weight, X)
+        targets = self._read_targets(y, X.shape[0], weights) if supervised else None
+        if precomputed:
+            X = check_distances(X)
+        merged = merge_duplicates(X, None if targets is None else targets.values, weights, precomputed=precomputed)
+        check_spread(X[merged.rows], len(merged.rows), precomputed=precomputed)
+        sample, unit = self._sample(X, merged, targets)
+        recipe = self._recipe(sample, targets, unit, X.shape[0], merged)
+        random_state = np.random.RandomState() if self.random_state is None else check_random_state(self.random_state)
+        with workers(self.n_jobs) as pool, progress(type(self).__name__, self.max_iter, self.verbose) as callback:
+            fitted = fit_sample(sample, recipe, workers=pool, random_state=random_state, callback=callback)
+        self._set_attributes(X, weights, merged, targets, recipe, fitted)
+
+    def _sample(self, X: Any, merged: Merged, targets: Targets | None) -> tuple[Sample, float]:
+        """The distinct samples in units of a power of two (exact), unless the kernel is given in units of its own."""
+        precomputed = self.metric == "precomputed"
+        rows = X[np.ix_(merged.rows, merged.rows)] if precomputed else X[merged.rows]
+        unit = power_of_two_unit(rows) if isinstance(self.input_kernel, str) and self.input_kernel != "linear" else 1.0
+        values = None if targets is None else targets.values[merged.rows]
+        scaled = None if targets is None else targets.scaled[merged.rows]
+        if targets is not None and isinstance(self._supervision(targets), SquaredLoss):
+            values = scaled
+        return Sample(rows / unit, merged.weights, precomputed, values, scaled), unit
+
+    def _recipe(self, sample: Sample, targets: Targets | None, unit: float, n: int, merged: Merged) -> Recipe:
+        kernel = input_kernel(self.input_kernel, self.length_scale, sample, unit)
+        if sample.precomputed and not isinstance(kernel, DistanceKernel):
+            raise InvalidInputError(
+                f"input_kernel={self.input_kernel!r} is no function of a distance, which metric='precomputed' needs."
+            )
+        return Recipe(
+            settings=self._settings(targets),
+            n_components=self.n_components,
+            n_prototypes=self._number_of_prototypes(n, len(merged.rows)),
+            perplexity=effective_perplexity(self.perplexity, merged.weights),
+            init=self._init_for(merged, n),
+            supervision=SquaredLoss() if targets is None else self._supervision(targets),
+            target_kernel=None if targets is None else self._target_kernel(targets),
+            input_kernel=kernel,
+            mu=self.mu,
+            map_reg=self.map_reg,
+            unit=unit,
+        )
+
+    def _settings(self, targets: Targets | None) -> Settings:
+        """The solver's settings; without targets the objective is GW alone (the paper's DistR)."""
+        return Settings(
+            loss=self.loss,
+            solver=self.solver,
+            optimizer=self.optimizer,
+            beta=self.beta,
+            learning_rate=self.learning_rate,
+            max_iter=self.max_iter,
+            max_inner_iter=self.max_inner_iter,
+            tol=self.tol,
+            backend=self.backend,
+            device=self.device,
+            **({"alpha": 1.0, "eta": 0.0} if targets is None else self._supervised_settings()),
+        )
+
+    def _supervised_settings(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _read_targets(self, y: Any, n_samples: int, weights: Array) -> Targets:
+        raise NotImplementedError
+
+    def _set_target_attributes(self, targets: Targets) -> None:
+        raise NotImplementedError
+
+    def _supervision(self, targets: Targets) -> BregmanLoss:
+        raise NotImplementedError
+
+    def _target_kernel(self, targets: Targets) -> Kernel:
+        raise NotImplementedError
+
+    def _number_of_prototypes(self, n: int, n_distinct: int) -> int | None:
+        m = self.n_prototypes
+        if m is None:
+            return None
+        if m > n:
+            raise InvalidInputError(
+                f"n_prototypes={m} is more than the number of samples, {n}; give at most {n}, or None for one each."
+            )
+        if m >= n_distinct:
+            if m < n:
+                warnings.warn(
+                    f"n_prototypes={m}, but only {n_distinct} samples are distinct: each became a prototype.",
+                    DataWarning,
+                    stacklevel=4,
+                )
+            return None
+        return int(m)
+
+    def _init_for(self, merged: Merged, n: int) -> Any:
+        """`init` as a name, or as an array with one row a distinct sample."""
+        if isinstance(self.init, str):
+            if self.init == "identity" and self.n_prototypes not in (None, n):
+                raise InvalidInputError("init='identity' needs n_prototypes=None (one prototype a sample).")
+            return self.init
+        plan = self.init.toarray() if sparse.issparse(self.init) else np.asarray(self.init)
+        m = n if self.n_prototypes is None else self.n_prototypes
+        good = (
+            (plan.ndim == 1 and plan.shape == (n,) and plan.dtype.kind in "iu" and plan.min() >= 0 and plan.max() < m)
+            or (plan.shape == (n, m) and np.isfinite(plan).all() and (plan >= 0).all() and (plan.sum(axis=1) > 0).all())
+        )  # fmt: skip
+        if not good:
+            raise InvalidInputError(
+                f"init must be a name, {n} prototype numbers below {m}, or non-negative shares of shape ({n}, {m}) with "
+                f"no empty row; got an array of shape {plan.shape} and type {plan.dtype}."
+            )
+        if plan.ndim == 1:
+            plan = np.eye(m)[plan]
+        if self.n_prototypes is None and not merged.trivial:
+            raise InvalidInputError("init as an array needs distinct samples when n_prototypes is None.")
+        return plan[merged.rows]
+
+    def _set_attributes(
+        self, X: Any, weights: Array, merged: Merged, targets: Targets | None, recipe: Recipe, fitted: Fitted
+    ) -> None:
+        reduction = fitted.reduction
+        self.map_ = fitted.map
+        self.embedding_ = self.map_(X)
+        self._expand(reduction.plan, reduction.embedding, merged, weights, recipe.n_prototypes is None)
+        if targets is not None:
+            self.prototype_targets_ = self._prototype_targets(targets, weights, recipe.supervision)
+            self._set_target_attributes(targets)
+        self.history_ = pd.DataFrame([asdict(record) for record in reduction.history])
+        self.objective_ = reduction.objective
+        self.n_iter_ = len(reduction.history)
+        self.converged_ = reduction.converged
+        self.perplexity_ = recipe.perplexity
+        if not reduction.converged:
+            last = self.history_["objective"].to_numpy()[-2:]
+            warnings.warn(
+                f"{type(self).__name__} stopped after max_iter={self.max_iter} outer iterations; the last lowered the "
+                f"objective by {last[0] - last[-1]:.3g}. Raise max_iter or max_inner_iter, or tol={self.tol}.",
+                SolverConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _expand(self, plan: Any, prototypes: Array, merged: Merged, weights: Array, one_to_one: bool) -> None:
+        outcome = expand(
+            plan, prototypes, merged, weights, self.embedding_, one_to_one and self._wants_all(len(weights))
+        )
+        self.coupling_ = outcome.coupling
+        self.prototypes_ = outcome.prototypes
+        self.prototype_weights_ = outcome.weights
+        self.labels_ = np.asarray(outcome.coupling.argmax(axis=1)).ravel()
+        self.prototype_medoids_ = medoids(outcome.coupling, outcome.prototypes, self.embedding_)
+
+    def _wants_all(self, n: int) -> bool:
+        return self.n_prototypes is None or self.n_prototypes == n
+
+    def _prototype_targets(self, targets: Targets, weights: Array, loss: BregmanLoss) -> Array:
+        plan = sparse.csr_array(sparse.diags_array(weights) @ self.coupling_)
+        return loss.prototype_targets(plan, targets.values)

@@ -1,0 +1,85 @@
+"""Checks of X, weights and distances: what is wrong, with its value, and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.validation import _check_sample_weight
+
+from distreduce.exceptions import InvalidInputError
+
+Array = NDArray[np.float64]
+DEFAULT_PERPLEXITY = 30.0
+
+
+def read_weights(sample_weight: Any, X: Any) -> Array:
+    """Weights as counts (n,), ones by default; negative and all-zero weights are refused."""
+    weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
+    if (weights < 0).any():
+        row = int(np.flatnonzero(weights < 0)[0])
+        raise InvalidInputError(f"sample_weight must not be negative; row {row} has {weights[row]}.")
+    if not (weights > 0).any():
+        raise InvalidInputError("sample_weight is zero everywhere; at least two samples must count.")
+    return weights
+
+
+def effective_perplexity(perplexity: float, weights: Array) -> float:
+    """The perplexity to use: the default is lowered on small data, any other value must fit the data.
+
+    A perplexity of n or more neighbours does not exist among n samples. The default of 30 is nobody's choice, so it
+    becomes a third of the samples where there are fewer than 90.
+    """
+    total = float(weights.sum())
+    if perplexity == DEFAULT_PERPLEXITY:
+        return min(perplexity, max(total / 3, min(1.5, 2 * total / 3)))
+    if perplexity >= total:
+        raise InvalidInputError(
+            f"perplexity={perplexity} must be smaller than the number of samples, {total:g} (weights count as copies); "
+            f"try {max(1.0, total / 3):.3g}."
+        )
+    return perplexity
+
+
+def check_distances(D: Array) -> Array:
+    """A precomputed matrix of distances: square, symmetric, non-negative, zero on the diagonal."""
+    if D.shape[0] != D.shape[1]:
+        raise InvalidInputError(
+            f"X must be a square matrix of distances for metric='precomputed'; got shape {D.shape}."
+        )
+    if (D < 0).any():
+        raise InvalidInputError(f"X holds a negative distance ({D.min()}); metric='precomputed' takes distances ≥ 0.")
+    size = float(D.max())
+    if np.abs(D.diagonal()).max() > 1e-8 * size:
+        raise InvalidInputError(
+            "X has a distance from a sample to itself that is not 0; give distances, not similarities."
+        )
+    gap = float(np.abs(D - D.T).max())
+    if gap > 1e-8 * size:
+        raise InvalidInputError(
+            f"X is not symmetric (largest difference {gap:.3g}); give (X + X.T) / 2 if that is meant."
+        )
+    return 0.5 * (D + D.T)
+
+
+def check_spread(X: Any, n_distinct: int, *, precomputed: bool) -> None:
+    """There must be two samples that differ in X."""
+    if precomputed:
+        spread = bool(np.asarray(X).max() > 0)
+    elif sparse.issparse(X):
+        spread = n_distinct > 1 and abs(X - X[np.zeros(X.shape[0], dtype=int)]).max() > 0
+    else:
+        spread = bool((X != X[0]).any())
+    if not spread:
+        raise InvalidInputError(
+            "X is constant: all samples have the same features, so there is no geometry to reduce. "
+            "Remove duplicates or give other features."
+        )
+
+
+def power_of_two_unit(X: Any) -> float:
+    """A power of two near the largest entry of X: dividing by it is exact and keeps squares in range."""
+    largest = float(abs(X).max())
+    return float(2.0 ** np.clip(np.round(np.log2(largest)), -1000, 1000)) if largest > 0 else 1.0

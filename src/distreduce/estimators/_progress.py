@@ -1,0 +1,30 @@
+"""The progress bar of verbose=1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from distreduce.solve import Record
+
+
+@contextmanager
+def progress(name: str, max_iter: int, verbose: int) -> Iterator[Callable[[Record], object] | None]:
+    """A callback for the solver that moves a bar on standard error; None if `verbose` is 0."""
+    if not verbose:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, TextColumn("{task.fields[state]}")) as bar:
+        task = bar.add_task(name, total=max_iter, state="affinity …")
+
+        def advance(record: Record) -> None:
+            state = f"objective {record.objective:.6g}"
+            bar.update(
+                task, completed=record.iteration, state=state + (f"  CKA {record.cka:.3f}" if record.cka else "")
+            )
+
+        yield advance
+        bar.update(task, completed=max_iter)

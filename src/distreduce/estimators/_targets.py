@@ -1,0 +1,144 @@
+"""y as the solver wants it: class weights or numbers in an (n, c) array, NaN where it is unknown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from distreduce.exceptions import InvalidInputError
+
+Array = NDArray[np.float64]
+Task = Literal["regression", "classification"]
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Targets ready for the solver.
+
+    Attributes
+    ----------
+    values : (n, c) array
+        One-hot rows (classification) or the numbers as given (regression); rows of NaN are unknown.
+    scaled : (n, c) array
+        Regression: `values` with mean 0 and standard deviation 1 over the known rows; classification: `values`.
+    classes : array or None
+        Labels in the order of the columns.
+    """
+
+    task: Task
+    values: Array
+    scaled: Array
+    classes: NDArray[Any] | None
+    names: tuple[str, ...]
+
+    def column_names(self) -> list[str]:
+        """What the columns of the prototypes' targets are: shares of classes, or means of targets."""
+        if self.classes is not None:
+            return [f"share of {label}" for label in self.classes]
+        names = self.names or tuple(f"y{column}" for column in range(self.values.shape[1]))
+        return [f"mean {name}" for name in names]
+
+
+def read_targets(y: Any, n_samples: int, task: str, weights: Array) -> Targets:
+    """Check y and turn it into :class:`Targets`."""
+    names = _column_names(y)
+    labels = _as_table(y)
+    if len(labels) != n_samples:
+        raise InvalidInputError(
+            f"Found input variables with inconsistent numbers of samples: X has {n_samples} rows and y {len(labels)}; "
+            "give one target for each row (None or NaN where it is unknown)."
+        )
+    missing = np.asarray(pd.isna(labels))
+    known = ~missing.any(axis=1)
+    if not (known & (weights > 0)).any():
+        raise InvalidInputError("y holds no known target (all are None or NaN); use DistR, which needs none.")
+    if (missing.any(axis=1) & ~missing.all(axis=1)).any():
+        row = int(np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1))[0])
+        raise InvalidInputError(f"y has some targets of row {row} but not all; give all of a row or none (NaN).")
+    if task == "auto":
+        task = guess_task(labels[known])
+    reader = _read_classes if task == "classification" else _read_numbers
+    return reader(labels, known, weights, names)
+
+
+def guess_task(known: NDArray[Any]) -> Task:
+    """Numbers with a fraction, or with fewer than three samples a value, are regression; all else is classification."""
+    if known.shape[1] > 1:
+        return "regression"
+    column = known[:, 0]
+    try:
+        numbers = column.astype(np.float64)
+    except (TypeError, ValueError):
+        return "classification"
+    if isinstance(column[0], bool | np.bool_):
+        return "classification"
+    n_values = len(np.unique(numbers))
+    whole = bool(np.isfinite(numbers).all() and (numbers == np.round(numbers)).all())
+    return "classification" if whole and (n_values <= 2 or 3 * n_values <= len(numbers)) else "regression"
+
+
+def _column_names(y: Any) -> tuple[str, ...]:
+    if isinstance(y, pd.DataFrame):
+        return tuple(str(name) for name in y.columns)
+    return (str(y.name),) if isinstance(y, pd.Series) and y.name is not None else ()
+
+
+def _as_table(y: Any) -> NDArray[Any]:
+    if sparse.issparse(y):
+        raise InvalidInputError("y is a sparse matrix; give a dense array (y.toarray()).")
+    labels = y.to_numpy() if isinstance(y, pd.Series | pd.DataFrame) else np.asarray(y)
+    if labels.dtype.kind == "c":
+        raise InvalidInputError(
+            "Complex data not supported: y is complex; give its real and imaginary part as two columns."
+        )
+    if labels.ndim == 1:
+        labels = labels[:, None]
+    if labels.ndim != 2 or labels.shape[1] == 0:
+        raise InvalidInputError(f"y should be a 1d array or a table (n_samples, n_targets); got shape {labels.shape}.")
+    return labels
+
+
+def _read_classes(labels: NDArray[Any], known: NDArray[np.bool_], weights: Array, names: tuple[str, ...]) -> Targets:
+    if labels.shape[1] != 1:
+        raise InvalidInputError(f"task='classification' takes one column of labels; y has {labels.shape[1]}.")
+    column = labels[known, 0]
+    if column.dtype.kind == "O":  # None among numbers or strings left an object array; give the labels their type back
+        column = np.array(column.tolist()) if _one_type(column) else column.astype(str)
+    if column.dtype.kind == "f" and not np.isfinite(column).all():
+        raise InvalidInputError("y contains infinity; a label must be finite, or NaN for an unknown one.")
+    classes = np.unique(column[weights[known] > 0])
+    if len(classes) < 2:
+        raise InvalidInputError(f"y has a single class ({classes[0]!r}); there is nothing to tell apart. Use DistR.")
+    values = np.full((len(labels), len(classes)), np.nan)
+    values[known] = (column[:, None] == classes[None, :]).astype(float)
+    return Targets("classification", values, values, classes, names)
+
+
+def _one_type(column: NDArray[Any]) -> bool:
+    kinds = {type(value) for value in column}
+    return len(kinds) == 1 or all(issubclass(kind, int | float | np.number) for kind in kinds)
+
+
+def _read_numbers(labels: NDArray[Any], known: NDArray[np.bool_], weights: Array, names: tuple[str, ...]) -> Targets:
+    values = np.full(labels.shape, np.nan)
+    try:
+        values[known] = labels[known].astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"y cannot be read as numbers for task='regression' ({error}).") from error
+    if not np.isfinite(values[known]).all():
+        raise InvalidInputError("Input y contains infinity; remove those rows, or put NaN where the target is unknown.")
+    used = known & (weights > 0)
+    largest = float(np.abs(values[used]).max()) or 1.0
+    w, part = weights[used], values[used] / largest  # the squares of very large targets would overflow
+    mean = w @ part / w.sum()
+    spread = np.sqrt(w @ (part - mean) ** 2 / w.sum())
+    constant = spread <= 1e-12
+    if constant.all():
+        raise InvalidInputError(f"y is constant ({values[used][0, 0]}); there is nothing to learn from it. Use DistR.")
+    scaled = (values / largest - mean) / np.where(constant, 1.0, spread)
+    return Targets("regression", values, scaled, None, names)

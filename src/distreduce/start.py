@@ -1,0 +1,67 @@
+"""Where the embedding starts: principal coordinates of the prototypes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.linalg import eigh
+
+Array = NDArray[np.float64]
+# Student-t affinities are flat near the origin: from a small start classes part without crossing one another (silhouette
+# on SNARE-seq, m = 100: 80 from 0.1, 72 from 1).
+START_SCALE = 0.1
+
+
+def initial_embedding(
+    inputs: Any, plan: sparse.csr_array, n_components: int, random_state: np.random.RandomState, *, precomputed: bool
+) -> Array:
+    """Principal coordinates (m, p) of the prototypes' barycentres, weighted by mass, with a spread of `START_SCALE`.
+
+    `inputs` are features (n, d), or distances (n, n) if `precomputed`. Directions in which the prototypes do not differ
+    start from noise: an embedding that is flat in a direction has no gradient there.
+    """
+    mass = np.asarray(plan.sum(axis=0)).ravel()
+    shares = sparse.csr_array(sparse.diags_array(1.0 / np.where(mass > 0, mass, 1.0)) @ plan.T)
+    gram = _distance_gram(inputs, shares) if precomputed else _feature_gram(inputs, shares, mass)
+    scores = _leading_scores(gram, mass, n_components)
+    spread = float(np.sqrt((mass @ scores**2).max() / mass.sum()))
+    noise = random_state.standard_normal(scores.shape)
+    if spread == 0.0:
+        return START_SCALE * noise
+    scores *= START_SCALE / spread
+    flat = np.abs(scores).max(axis=0) <= 1e-6 * START_SCALE
+    scores[:, flat] = 0.1 * START_SCALE * noise[:, flat]
+    return scores
+
+
+def _feature_gram(inputs: Any, shares: sparse.csr_array, mass: Array) -> Array:
+    """Inner products (m, m) of the barycentres, centred by mass and divided by the largest entry against overflow."""
+    means = shares @ inputs
+    means = np.asarray(means.toarray() if sparse.issparse(means) else means, dtype=np.float64)
+    means = means - mass @ means / mass.sum()
+    means /= np.abs(means).max() or 1.0
+    return means @ means.T
+
+
+def _distance_gram(distances: Array, shares: sparse.csr_array) -> Array:
+    """The same from squared distances, −½ D² between barycentres (classical scaling; centred afterwards)."""
+    scaled = distances / (distances.max() or 1.0)
+    return -0.5 * np.asarray(shares @ (shares @ scaled**2).T)
+
+
+def _leading_scores(gram: Array, mass: Array, n_components: int) -> Array:
+    """Leading principal coordinates of the weighted points; missing ones are zero, signs are fixed by the largest."""
+    m, root = len(mass), np.sqrt(mass)
+    row = gram @ mass / mass.sum()
+    centred = gram - row[:, None] - row[None, :] + mass @ row / mass.sum()
+    k = min(n_components, m)
+    values, vectors = eigh(root[:, None] * centred * root, subset_by_index=(m - k, m - 1))
+    values, vectors = values[::-1], vectors[:, ::-1]
+    positive = np.where(values > 1e-12 * max(values[0], 0.0), values, 0.0)
+    scores = np.zeros((m, n_components))
+    scores[:, :k] = vectors * np.sqrt(np.maximum(positive, 0.0)) / np.where(root > 0, root, 1.0)[:, None]
+    peaks = scores[np.abs(scores).argmax(axis=0), np.arange(n_components)]
+    return scores * np.where(peaks < 0, -1.0, 1.0)

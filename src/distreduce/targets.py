@@ -1,0 +1,70 @@
+"""The targets as the dependence term sees them on the prototypes: the matrix B and the weights ω of the CKA."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from distreduce.dependence import center
+from distreduce.embedding.problem import Dependence
+from distreduce.kernels import Delta, Kernel, Linear
+from distreduce.losses import supervised_rows
+
+Array = NDArray[np.float64]
+TargetForm = Literal["barycentric", "mass", "transport"]
+BLOCK_ROWS = 1024
+
+
+def dependence_target(
+    plan: sparse.csr_array, targets: Array, kernel: Kernel, form: TargetForm, dependence: Dependence
+) -> tuple[Array, Array]:
+    r"""B (m, m) and ω (m,) such that the dependence is :math:`\langle K_Z, B\rangle / \|HK_ZH\|_\omega`.
+
+    ``"barycentric"``
+        :math:`K(\bar y_k, \bar y_l)` of the prototypes' mean targets, every prototype with a target alike.
+    ``"mass"``
+        The same, prototypes weighted by what they carry: the CKA of two weighted measures.
+    ``"transport"``
+        The paper's :math:`T^\top K_Y T`, unweighted, in which heavy prototypes dominate.
+
+    Samples without a target take no part. For as many prototypes as samples the weights are the samples' in all forms.
+    """
+    known = supervised_rows(targets)
+    T, Y = plan[known], targets[known]
+    carried = np.asarray(T.sum(axis=0)).ravel()
+    one_to_one = plan.shape[0] == plan.shape[1]
+    omega = carried if form == "mass" or one_to_one else (carried > 0).astype(float)
+    if form == "transport" and not one_to_one:
+        K = _transported_kernel(T, Y, kernel)
+    else:
+        K = kernel(_means(T, Y, carried))
+    return _as_direction(K, omega, dependence), omega
+
+
+def _means(T: sparse.csr_array, Y: Array, carried: Array) -> Array:
+    """Mean target of every prototype; where there is none any finite number does, its weight being zero."""
+    return np.asarray(T.T @ Y) / np.where(carried > 0, carried, 1.0)[:, None]
+
+
+def _transported_kernel(T: sparse.csr_array, Y: Array, kernel: Kernel) -> Array:
+    """Tᵀ K_Y T, through class sums where the kernel is an inner product, else a block of rows at a time."""
+    if isinstance(kernel, Delta | Linear):
+        sums = np.asarray(T.T @ Y)
+        return sums @ sums.T
+    total = np.zeros((T.shape[1], T.shape[1]))
+    for start in range(0, len(Y), BLOCK_ROWS):
+        rows = slice(start, start + BLOCK_ROWS)
+        total += T[rows].T @ (T.T @ kernel(Y, Y[rows])).T
+    return total
+
+
+def _as_direction(K: Array, omega: Array, dependence: Dependence) -> Array:
+    """Centred, weighted by both prototypes, and divided by its norm (for HSIC by the squared mass)."""
+    weights = np.outer(omega, omega)
+    if dependence != "cka_uncentered":
+        K = center(K, omega)
+    size = float(weights.sum()) if dependence == "hsic" else float(np.sqrt((weights * K**2).sum()))
+    return np.zeros_like(K) if size <= 1e-300 else weights * K / size
