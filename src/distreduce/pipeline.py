@@ -146,7 +146,7 @@ def _affinity(sample: Sample, perplexity: float, workers: Workers) -> NDArray[np
     if sample.precomputed:
         D = np.square(sample.features, dtype=dtype)
     else:
-        D = squared_distances(sample.features, dtype=dtype)
+        D = squared_distances(sample.features, dtype=dtype, workers=workers)
     found = symmetric_entropic_affinity(D, perplexity, sample.weights, overwrite=True, workers=workers)
     return found.matrix
 

@@ -53,7 +53,9 @@ def merge_duplicates(X: Any, Y: Array | None, weights: Array, *, precomputed: bo
         _, order, inverse = np.unique(_row_keys(X[used], None if Y is None else Y[used]), True, True)
     group = np.full(len(weights), -1, dtype=np.intp)
     group[used] = inverse.ravel()
-    return Merged(used[order], group, np.bincount(inverse.ravel(), weights=weights[used], minlength=len(order)))
+    return Merged(
+        used[order], group, np.bincount(inverse.ravel(), weights=weights[used], minlength=len(order)).astype(np.float64)
+    )
 
 
 def _row_keys(X: Any, Y: Array | None) -> NDArray[np.void]:

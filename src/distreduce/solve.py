@@ -23,7 +23,7 @@ from distreduce.coupling.problem import column_mass
 from distreduce.coupling.products import affinity_times_plan
 from distreduce.embedding import EmbeddingProblem, Terms, make_objective, minimise_adam, minimise_lbfgs, plain
 from distreduce.embedding.problem import Dependence, InnerLoss
-from distreduce.kernels import Kernel, RationalQuadratic, sq_distances
+from distreduce.kernels import DistanceKernel, Kernel, Linear, RationalQuadratic, sq_distances
 from distreduce.losses import BregmanLoss, SquaredLoss
 from distreduce.parallel import SERIAL, Workers
 from distreduce.projection import Projection, barycentres
@@ -39,7 +39,7 @@ class Settings:
     alpha: float = 0.2
     eta: float = 1000.0
     loss: InnerLoss = "kl"
-    embedding_kernel: Kernel = field(default_factory=RationalQuadratic)
+    embedding_kernel: DistanceKernel | Linear = field(default_factory=RationalQuadratic)
     dependence: Dependence = "cka"
     target_form: TargetForm = "barycentric"
     solver: Literal["joint", "alternating"] = "joint"

@@ -10,8 +10,8 @@ from scipy import sparse
 from scipy.linalg import eigh
 
 Array = NDArray[np.float64]
-# Student-t affinities are flat near the origin: from a small start classes part without crossing one another (silhouette
-# on SNARE-seq, m = 100: 80 from 0.1, 72 from 1).
+# Student-t affinities are flat near the origin: from a small start classes part without crossing one another
+# (silhouette on SNARE-seq, m = 100: 80 from 0.1, 72 from 1).
 START_SCALE = 0.1
 
 

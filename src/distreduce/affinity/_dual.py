@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from distreduce.affinity._kernels import (
+from distreduce.compiled import (
     ELEMENTWISE,
     KERNEL,
     MAX_EXPONENT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from distreduce.affinity._kernels import Array
+from distreduce.compiled import Array
 from distreduce.exceptions import InvalidInputError
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from distreduce.affinity._dual import Dual, DualPoint
-from distreduce.affinity._kernels import Array
+from distreduce.compiled import Array
 
 # Curvature in γ given to every row, relative to w_i/γ_i: a row that lost all its neighbours has none of its own.
 _RIDGE = 1e-8

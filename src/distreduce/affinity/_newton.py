@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from distreduce.affinity._dual import Dual, DualPoint
-from distreduce.affinity._kernels import Array
 from distreduce.affinity._linear import NewtonSystem, solve_in_box
+from distreduce.compiled import Array
 
 _MAX_LOG_GAMMA_STEP = 2.0
 _MAX_NU_STEP = 1.0

@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import DTypeLike
 from scipy import sparse
 
-from distreduce.affinity._kernels import KERNEL, Array, chunk_count
+from distreduce.compiled import KERNEL, Array, chunk_count
 from distreduce.exceptions import InvalidInputError
 from distreduce.parallel import SERIAL, Workers, single_threaded_blas
 

@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import ArrayLike
 
 from distreduce.affinity._inputs import as_distances, as_weights, check_perplexity
-from distreduce.affinity._kernels import (
+from distreduce.compiled import (
     ELEMENTWISE,
     KERNEL,
     MIN_EXPONENT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from distreduce.affinity._kernels import Array
+from distreduce.compiled import Array
 
 
 def squared_distances(points: Array) -> Array:

@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import ArrayLike
 
 from distreduce.affinity._inputs import as_weights
-from distreduce.affinity._kernels import ELEMENTWISE, Array, chunk_count
+from distreduce.compiled import ELEMENTWISE, Array, chunk_count
 from distreduce.exceptions import InvalidInputError
 from distreduce.parallel import SERIAL, Workers
 

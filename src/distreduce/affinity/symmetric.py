@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from distreduce.affinity._dual import Dual
 from distreduce.affinity._inputs import as_distances, as_weights
-from distreduce.affinity._kernels import Array
 from distreduce.affinity._newton import solve
 from distreduce.affinity.entropic import row_bandwidths
+from distreduce.compiled import Array
 from distreduce.exceptions import AffinityConvergenceWarning
 from distreduce.parallel import SERIAL, Workers
 

@@ -1,7 +1,7 @@
 """Balanced BSFGW (m = n): both marginals of the plan are given, as the paper assumes in pure dimensionality reduction.
 
-Here the semi-relaxed plan collapses (404 prototypes of Boston fell to 53); the balanced one keeps every prototype, with the
-identity as its natural start.
+Here the semi-relaxed plan collapses (404 prototypes of Boston fell to 53); the balanced one keeps every prototype, with
+the identity as its natural start.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 
 def transport_vertex(cost: Array, rows: Array, columns: Array) -> sparse.csr_array:
-    """argmin ⟨cost, V⟩ over the plans with both marginals: an assignment if all masses are equal, else POT's simplex."""
+    """argmin ⟨cost, V⟩ over plans with both marginals: an assignment if all masses are equal, else POT's simplex."""
     if len(rows) == len(columns) and np.ptp(rows) == 0 and np.ptp(columns) == 0:
         _, assignment = linear_sum_assignment(cost)
         return hard_plan(assignment, rows, len(columns))

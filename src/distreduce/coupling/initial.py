@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -12,16 +10,16 @@ from sklearn.utils.extmath import randomized_svd
 
 from distreduce.coupling.products import hard_plan, rescale_rows
 from distreduce.kernels import Kernel
+from distreduce.losses import supervised_rows
 
 Array = NDArray[np.float64]
-Init = Literal["auto", "identity", "random", "kmeans", "spectral", "supervised_spectral"]
 # More eigenvectors than this cost time and add noise: 50 and m gave the same scores on COIL-20 and SNARE-seq.
 SPECTRAL_COMPONENTS = 50
 BLOCK_ROWS = 512
 
 
 def initial_plan(
-    init: Init,
+    init: str,
     n_prototypes: int,
     *,
     weights: Array,
@@ -41,7 +39,9 @@ def initial_plan(
     if init == "identity" or (init == "auto" and n_prototypes == n):
         return hard_plan(np.arange(n), weights, n)
     if init == "random":
-        return hard_plan(_all_used(random_state.randint(n_prototypes, size=n), n_prototypes), weights, n_prototypes)
+        return hard_plan(
+            _all_used(random_state.randint(n_prototypes, size=n).astype(np.intp), n_prototypes), weights, n_prototypes
+        )
     if init == "kmeans":
         return hard_plan(_kmeans(features, n_prototypes, weights, random_state), weights, n_prototypes)
     if init == "spectral":
@@ -53,7 +53,7 @@ def initial_plan(
 def plan_from_array(plan: Array, weights: Array) -> sparse.csr_array:
     """A plan given by its shares (rows of any positive sum) or by its assignment (a vector of prototype numbers)."""
     if plan.ndim == 1:
-        return hard_plan(plan, weights, int(plan.max()) + 1)
+        return hard_plan(plan.astype(np.intp), weights, int(plan.max()) + 1)
     return rescale_rows(sparse.csr_array(plan), weights)
 
 
@@ -62,9 +62,9 @@ def _kmeans(features: object, k: int, weights: Array, random_state: np.random.Ra
     return _all_used(found.labels_.astype(np.intp), k)
 
 
-def _all_used(assignment: NDArray[np.integer], k: int) -> NDArray[np.intp]:
+def _all_used(assignment: NDArray[np.intp], k: int) -> NDArray[np.intp]:
     """Give every empty prototype one sample of the then fullest: none shall start without a place."""
-    assignment = assignment.astype(np.intp)
+    assignment = assignment.copy()
     counts = np.bincount(assignment, minlength=k)
     for empty in np.flatnonzero(counts == 0):
         fullest = int(counts.argmax())
@@ -109,7 +109,7 @@ def _spectral_embedding(
 
 def _agreement(targets: Array, rows: slice, kernel: Kernel) -> Array:
     """Rows of K_Y; a sample with unknown target agrees with everybody."""
-    known = ~np.isnan(targets).all(axis=1)
+    known = supervised_rows(targets)
     agreement = np.ones((len(targets[rows]), len(targets)))
     agreement[np.ix_(known[rows], known)] = kernel(targets[rows][known[rows]], targets[known])
     return agreement

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from scipy import sparse
 from distreduce.losses import BregmanLoss, SquaredLoss
 
 Array = NDArray[np.float64]
-Plan = sparse.csr_array
+Plan: TypeAlias = sparse.csr_array
 
 
 def structure_matrices(embedding_affinity: Array, loss: Literal["kl", "square"]) -> tuple[Array, Array]:
@@ -22,7 +22,8 @@ def structure_matrices(embedding_affinity: Array, loss: Literal["kl", "square"])
 
     .. math:: GW(T) = \mathrm{const}(C) + q^\top f_2(\bar C)\,q - \langle T^\top C T, h_2(\bar C)\rangle .
 
-    KL, :math:`a\log(a/b) - a + b`: :math:`f_2 = b,\ h_2 = \log b`. Square, :math:`(a-b)^2`: :math:`f_2 = b^2,\ h_2 = 2b`.
+    KL, :math:`a\log(a/b) - a + b`: :math:`f_2 = b,\ h_2 = \log b`.
+    Square, :math:`(a-b)^2`: :math:`f_2 = b^2,\ h_2 = 2b`.
     """
     if loss == "kl":
         return embedding_affinity, np.log(embedding_affinity)
@@ -98,10 +99,10 @@ class CouplingProblem:
         return self.linear_cost(T) + 2 * self.alpha * ((self.f2 @ column_mass(T))[None, :] - affinity_T @ self.h2)
 
     def step_to(self, T: Plan, affinity_T: Array, vertex: Plan, affinity_vertex: Array, gradient: Array) -> float:
-        r"""Exact minimiser τ in [0, 1] of the model along :math:`T + \tau(V - T)`: a scalar quadratic :math:`a\tau^2 + b\tau`.
+        r"""Exact minimiser τ in [0, 1] of J along :math:`T + \tau(V - T)`, a quadratic :math:`a\tau^2 + b\tau`.
 
-        The prototype targets are held where they are, which bounds the supervision term from above (it is a minimum over
-        them), so that a descent of the model is a descent of J.
+        The prototype targets are held where they are, which bounds the supervision term from above (it is a minimum
+        over them), so that a descent of the model is a descent of J.
         """
         delta = sparse.csr_array(vertex - T)
         a = self.alpha * self.structure(delta, affinity_vertex - affinity_T)

@@ -1,7 +1,7 @@
 """Semi-relaxed BSFGW (m < n): conditional gradient over plans of which only the row masses are given.
 
-The linear oracle puts each row's mass on its cheapest prototype, so no transport problem is solved, and plans are mixtures
-of few hard assignments.
+The linear oracle puts each row's mass on its cheapest prototype, so no transport problem is solved, and plans are
+mixtures of few hard assignments.
 """
 
 from __future__ import annotations

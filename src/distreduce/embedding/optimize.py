@@ -50,9 +50,7 @@ class _Best:
 
     def result(self, converged: bool) -> EmbeddingResult:
         if self.embedding is None or self.terms is None:
-            raise NumericalError(
-                "The embedding's objective is not a number at its start; look at the scale of X and y."
-            )
+            raise NumericalError("The embedding's objective is not a number at its start; check the scale of X and y.")
         return EmbeddingResult(
             self.embedding, self.terms, self.value, self.n_evaluations, converged, tuple(self.dependence)
         )
@@ -61,7 +59,7 @@ class _Best:
 def minimise_lbfgs(
     objective: Objective, problem: EmbeddingProblem, start: Array, *, max_iter: int = 300, tol: float = 1e-7
 ) -> EmbeddingResult:
-    r"""L-BFGS in the variables :math:`\sqrt{r_k}\,z_k`, in which a prototype of weight two moves like two of weight one.
+    r"""L-BFGS in the variables :math:`\sqrt{r_k}\,z_k`, in which weight two moves like two of weight one.
 
     Stops when the objective's decrease is below `tol` relative to it.
     """

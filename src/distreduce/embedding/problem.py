@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from distreduce.kernels import Kernel, RationalQuadratic
+from distreduce.kernels import DistanceKernel, Linear, RationalQuadratic
 
 InnerLoss = Literal["kl", "square"]
 Dependence = Literal["cka", "cka_uncentered", "hsic"]
@@ -49,7 +49,7 @@ class EmbeddingProblem:
     eta: float = 1000.0
     loss: InnerLoss = "kl"
     dependence: Dependence = "cka"
-    kernel: Kernel = field(default_factory=RationalQuadratic)
+    kernel: DistanceKernel | Linear = field(default_factory=RationalQuadratic)
 
     @property
     def supervised(self) -> bool:

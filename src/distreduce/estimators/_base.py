@@ -229,8 +229,8 @@ class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         )  # fmt: skip
         if not good:
             raise InvalidInputError(
-                f"init must be a name, {n} prototype numbers below {m}, or non-negative shares of shape ({n}, {m}) with "
-                f"no empty row; got an array of shape {plan.shape} and type {plan.dtype}."
+                f"init must be a name, {n} prototype numbers below {m}, or non-negative shares of shape ({n}, {m}) "
+                f"with no empty row; got an array of shape {plan.shape} and type {plan.dtype}."
             )
         if plan.ndim == 1:
             plan = np.eye(m)[plan]
@@ -271,9 +271,6 @@ class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.prototype_weights_ = outcome.weights
         self.labels_ = np.asarray(outcome.coupling.argmax(axis=1)).ravel()
         self.prototype_medoids_ = medoids(outcome.coupling, outcome.prototypes, self.embedding_)
-
-    def _wants_all(self, n: int) -> bool:
-        return self.n_prototypes is None or self.n_prototypes == n
 
     def _prototype_targets(self, targets: Targets, weights: Array, loss: BregmanLoss) -> Array:
         plan = sparse.csr_array(sparse.diags_array(weights) @ self.coupling_)

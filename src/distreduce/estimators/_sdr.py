@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from distreduce.estimators._base import BaseReduction
 from distreduce.estimators._targets import Targets, read_targets
 from distreduce.exceptions import InvalidInputError
-from distreduce.kernels import Kernel, get_kernel
+from distreduce.kernels import RBF, Kernel, Linear, RationalQuadratic, get_kernel
 from distreduce.losses import LOSSES, BregmanLoss, get_loss
 
 Array = NDArray[np.float64]
@@ -21,16 +21,16 @@ Array = NDArray[np.float64]
 class SDR(BaseReduction):
     """Supervised distributional reduction.
 
-    Turns (X, y) into a small weighted set of low-dimensional prototypes that keep both the geometry of X and what it says
-    about y, and a map that gives every sample, seen or unseen, a place among them.
+    Turns (X, y) into a small weighted set of low-dimensional prototypes that keep both the geometry of X and what it
+    says about y, and a map that gives every sample, seen or unseen, a place among them.
 
     Parameters
     ----------
     n_components : int, default=2
         Dimension p of the embedding.
     n_prototypes : int or None, default=None
-        Number m of prototypes; None gives each sample its own (pure dimensionality reduction). With fewer prototypes than
-        samples some may end unused, with weight zero: the data wanted fewer.
+        Number m of prototypes; None gives each sample its own (pure dimensionality reduction). With fewer prototypes
+        than samples some may end unused, with weight zero: the data wanted fewer.
     alpha : float in [0, 1], default=0.2
         Share of geometry (Gromov-Wasserstein) against supervision in the coupling.
     eta : float, default=1000.0
@@ -51,8 +51,8 @@ class SDR(BaseReduction):
     target_kernel : {"auto", "rbf", "rq", "delta", "linear"} or callable, default="auto"
         Kernel on the targets (regression targets standardised); "auto" is rbf for regression, delta for classes.
     target_form : {"barycentric", "mass", "transport"}, default="barycentric"
-        How targets reach the prototypes when there are fewer than samples: by their mean targets, by these weighted with
-        the mass, or by the paper's T'K_Y T.
+        How targets reach the prototypes when there are fewer than samples: by their mean targets, by these weighted
+        with the mass, or by the paper's T'K_Y T.
     dependence : {"cka", "cka_uncentered", "hsic"}, default="cka"
         Measure of dependence; "cka_uncentered" is the formula as the paper prints it.
     embedding_kernel : {"rq", "rbf", "linear"} or kernel, default="rq"
@@ -60,12 +60,13 @@ class SDR(BaseReduction):
     input_kernel : {"rbf", "rq", "linear"} or callable, default="rbf"
         Kernel of the out-of-sample map.
     length_scale : {"median", "ard"}, float or array-like, default="median"
-        Length scale of `input_kernel`: "median" sets exp(−|x − x'|²/median squared distance), "ard" learns one a feature.
+        Length scale of `input_kernel`: "median" sets exp(−|x − x'|²/median squared distance), "ard" learns one a
+        feature.
     metric : {"euclidean", "precomputed"}, default="euclidean"
         "precomputed": X is a symmetric matrix of distances.
     init : str or array-like, default="auto"
-        Initial plan: "identity", "random", "kmeans", "spectral", "supervised_spectral", prototype numbers (n,) or shares
-        (n, m). "auto" is identity for m = n, else supervised_spectral.
+        Initial plan: "identity", "random", "kmeans", "spectral", "supervised_spectral", prototype numbers (n,) or
+        shares (n, m). "auto" is identity for m = n, else supervised_spectral.
     solver : {"joint", "alternating"}, default="joint"
         "joint" eliminates the map in closed form; "alternating" with ``optimizer="adam"`` is the paper's algorithm.
     optimizer : {"lbfgs", "adam"}, default="lbfgs"
@@ -129,7 +130,7 @@ class SDR(BaseReduction):
         "target_kernel": [StrOptions({"auto", "rbf", "rq", "delta", "linear"}), callable],
         "target_form": [StrOptions({"barycentric", "mass", "transport"})],
         "dependence": [StrOptions({"cka", "cka_uncentered", "hsic"})],
-        "embedding_kernel": [StrOptions({"rq", "rbf", "linear"}), callable],
+        "embedding_kernel": [StrOptions({"rq", "rbf", "linear"}), RationalQuadratic, RBF, Linear],
     }
 
     def __init__(
@@ -208,8 +209,8 @@ class SDR(BaseReduction):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples, or their distances if ``metric="precomputed"``. Features are used on the scale they have: standardise
-            them (``StandardScaler``) unless their scales mean something.
+            Samples, or their distances if ``metric="precomputed"``. Features are used on the scale they have:
+            standardise them (``StandardScaler``) unless their scales mean something.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Numbers or labels; None or NaN where the target is unknown.
         sample_weight : array-like of shape (n_samples,), optional

@@ -54,7 +54,7 @@ def read_targets(y: Any, n_samples: int, task: str, weights: Array) -> Targets:
             "give one target for each row (None or NaN where it is unknown)."
         )
     missing = np.asarray(pd.isna(labels))
-    known = ~missing.any(axis=1)
+    known = np.asarray(~missing.any(axis=1))
     if not (known & (weights > 0)).any():
         raise InvalidInputError("y holds no known target (all are None or NaN); use DistR, which needs none.")
     if (missing.any(axis=1) & ~missing.all(axis=1)).any():

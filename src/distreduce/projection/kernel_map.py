@@ -81,7 +81,7 @@ class Projection:
         return F - (self.regularisation / self.mu) * coefficients / self.weights[:, None]
 
     def quadratic(self, plan: sparse.csr_array) -> Array:
-        r""":math:`R = \mu\lambda\,\hat T^\top(\mu K + \lambda W^{-1})^{-1}\hat T` (m, m), T̂ the plan with rows summing to one."""
+        r""":math:`R = \mu\lambda\,\hat T^\top(\mu K + \lambda W^{-1})^{-1}\hat T`, (m, m), T̂ the plan's barycentres."""
         shares = barycentres(plan, self.weights)
         R = shares.T @ cho_solve(self._factor, shares.toarray())
         return np.asarray(0.5 * self.mu * self.regularisation * (R + R.T))
