@@ -26,6 +26,7 @@ Array = NDArray[np.float64]
 SINGLE_PRECISION_FROM = 4000
 # The median distance is that of at most this many samples, evenly spaced in the sorted sample.
 MEDIAN_SAMPLES = 1000
+BLOCK_ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ def fit_sample(
     affinity = _affinity(sample, recipe.perplexity, workers)
     plan = _plan(sample, recipe, affinity, n if recipe.n_prototypes is None else recipe.n_prototypes, random_state)
     start = initial_embedding(sample.features, plan, recipe.n_components, random_state, precomputed=sample.precomputed)
-    projection = Projection(_kernel_matrix(sample, recipe.input_kernel), sample.weights, recipe.mu, recipe.map_reg)
+    K = _kernel_matrix(sample, recipe.input_kernel, workers)
+    projection = Projection(K, sample.weights, recipe.mu, recipe.map_reg)
     problem = ReductionProblem(
         affinity=affinity,
         weights=sample.weights,
@@ -168,10 +170,15 @@ def _plan(
     )
 
 
-def _kernel_matrix(sample: Sample, kernel: Kernel) -> Array:
-    if sample.precomputed:
-        return kernel.of_sq_distance(np.asarray(sample.features) ** 2)  # type: ignore[attr-defined]
-    K = kernel(sample.features)
-    if isinstance(kernel, RBF):
-        K[np.diag_indices(len(K))] = 1.0
+def _kernel_matrix(sample: Sample, kernel: Kernel, workers: Workers) -> Array:
+    """K (n, n) by blocks of rows, so that no other array of that size is made."""
+    n = len(sample.weights)
+    K = np.empty((n, n))
+    rows_of = KernelMap(kernel, None if sample.precomputed else sample.features, np.empty((n, 0))).similarity
+
+    def fill(chunk: int, n_chunks: int) -> None:
+        rows = slice(chunk * BLOCK_ROWS, (chunk + 1) * BLOCK_ROWS)
+        K[rows] = rows_of(sample.features[rows])
+
+    workers.run(fill, -(-n // BLOCK_ROWS))
     return K

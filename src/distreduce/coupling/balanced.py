@@ -7,7 +7,6 @@ the identity as its natural start.
 from __future__ import annotations
 
 import numpy as np
-import ot
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
@@ -25,6 +24,8 @@ def transport_vertex(cost: Array, rows: Array, columns: Array) -> sparse.csr_arr
     if len(rows) == len(columns) and np.ptp(rows) == 0 and np.ptp(columns) == 0:
         _, assignment = linear_sum_assignment(cost)
         return hard_plan(assignment, rows, len(columns))
+    import ot  # here, because POT imports PyTorch wherever that is installed
+
     return sparse.csr_array(ot.emd(rows, columns, cost, numItermax=10_000_000))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse.linalg import eigsh
 from sklearn.cluster import KMeans
-from sklearn.utils.extmath import randomized_svd
 
 from distreduce.coupling.products import hard_plan, rescale_rows
 from distreduce.kernels import Kernel
@@ -82,10 +82,7 @@ def _spectral_embedding(
     n_prototypes: int,
     random_state: np.random.RandomState,
 ) -> Array:
-    """Leading eigenvectors of the normalised affinity D^-½ W D^-½, found by randomised subspace iteration.
-
-    Half of the identity is added (the lazy walk), which makes the largest singular values the largest eigenvalues.
-    """
+    """Leading eigenvectors of the normalised affinity D^-½ W D^-½, rows of length one (Ng, Jordan and Weiss)."""
     n = len(weights)
     root = np.sqrt(weights)
     M = np.empty((n, n), dtype=np.float32)
@@ -99,12 +96,11 @@ def _spectral_embedding(
     scale = (1.0 / np.sqrt(degree)).astype(np.float32)
     M *= scale[:, None]
     M *= scale
-    M[np.diag_indices(n)] += 1.0
     components = min(n_prototypes, SPECTRAL_COMPONENTS, n - 1)
-    vectors, _, _ = randomized_svd(
-        M, components, n_iter=4, n_oversamples=20, power_iteration_normalizer="QR", random_state=random_state
-    )
-    return np.asarray(vectors * (scale / root)[:, None], dtype=np.float64)
+    first = random_state.standard_normal(n).astype(np.float32)
+    _, vectors = eigsh(M, components, which="LA", ncv=min(n, 2 * components + 20), tol=1e-3, v0=first)
+    # Rows of length one: otherwise outliers, on which eigenvectors peak, would each take a prototype of their own.
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1), 1e-30)[:, None], dtype=np.float64)
 
 
 def _agreement(targets: Array, rows: slice, kernel: Kernel) -> Array:

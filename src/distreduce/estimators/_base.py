@@ -153,7 +153,7 @@ class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"input_kernel={self.input_kernel!r} is no function of a distance, which metric='precomputed' needs."
             )
         return Recipe(
-            settings=self._settings(targets),
+            settings=self._settings(targets, float(sample.weights.sum())),
             n_components=self.n_components,
             n_prototypes=self._number_of_prototypes(n, len(merged.rows)),
             perplexity=effective_perplexity(self.perplexity, merged.weights),
@@ -166,7 +166,7 @@ class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             unit=unit,
         )
 
-    def _settings(self, targets: Targets | None) -> Settings:
+    def _settings(self, targets: Targets | None, total_weight: float) -> Settings:
         """The solver's settings; without targets the objective is GW alone (the paper's DistR)."""
         return Settings(
             loss=self.loss,
@@ -179,10 +179,10 @@ class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             tol=self.tol,
             backend=self.backend,
             device=self.device,
-            **({"alpha": 1.0, "eta": 0.0} if targets is None else self._supervised_settings()),
+            **({"alpha": 1.0, "eta": 0.0} if targets is None else self._supervised_settings(total_weight)),
         )
 
-    def _supervised_settings(self) -> dict[str, Any]:
+    def _supervised_settings(self, total_weight: float) -> dict[str, Any]:
         raise NotImplementedError
 
     def _read_targets(self, y: Any, n_samples: int, weights: Array) -> Targets:
@@ -263,9 +263,8 @@ class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             )
 
     def _expand(self, plan: Any, prototypes: Array, merged: Merged, weights: Array, one_to_one: bool) -> None:
-        outcome = expand(
-            plan, prototypes, merged, weights, self.embedding_, one_to_one and self._wants_all(len(weights))
-        )
+        one_to_one = one_to_one and self.n_prototypes in (None, len(weights))
+        outcome = expand(plan, prototypes, merged, weights, self.embedding_, one_to_one)
         self.coupling_ = outcome.coupling
         self.prototypes_ = outcome.prototypes
         self.prototype_weights_ = outcome.weights

@@ -33,8 +33,9 @@ class SDR(BaseReduction):
         than samples some may end unused, with weight zero: the data wanted fewer.
     alpha : float in [0, 1], default=0.2
         Share of geometry (Gromov-Wasserstein) against supervision in the coupling.
-    eta : float, default=1000.0
-        Weight of the dependence between embedding and targets; 0 is the paper's FGW-only variant.
+    eta : float or "auto", default=1000.0
+        Weight of the dependence between embedding and targets; 0 is the paper's FGW-only variant. Geometry weighs as
+        much as there are samples, so a fixed eta fades as they grow: "auto" is the larger of 1000 and their number.
     mu : float, default=1.0
         Weight of the distance between the embedding and its out-of-sample map.
     map_reg : float, default=1e-2
@@ -124,7 +125,7 @@ class SDR(BaseReduction):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseReduction._parameter_constraints,
         "alpha": [Interval(Real, 0, 1, closed="both")],
-        "eta": [Interval(Real, 0, None, closed="left")],
+        "eta": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "task": [StrOptions({"auto", "regression", "classification"})],
         "target_loss": [StrOptions({"auto", *LOSSES}), BregmanLoss],
         "target_kernel": [StrOptions({"auto", "rbf", "rq", "delta", "linear"}), callable],
@@ -139,7 +140,7 @@ class SDR(BaseReduction):
         *,
         n_prototypes: int | None = None,
         alpha: float = 0.2,
-        eta: float = 1000.0,
+        eta: float | str = 1000.0,
         mu: float = 1.0,
         map_reg: float = 1e-2,
         perplexity: float = 30.0,
@@ -253,10 +254,10 @@ class SDR(BaseReduction):
         default = "delta" if targets.task == "classification" else "rbf"
         return get_kernel(default if self.target_kernel == "auto" else self.target_kernel)
 
-    def _supervised_settings(self) -> dict[str, Any]:
+    def _supervised_settings(self, total_weight: float) -> dict[str, Any]:
         return {
             "alpha": self.alpha,
-            "eta": self.eta,
+            "eta": max(1000.0, total_weight) if self.eta == "auto" else self.eta,
             "dependence": self.dependence,
             "target_form": self.target_form,
             "embedding_kernel": get_kernel(self.embedding_kernel),

@@ -99,7 +99,7 @@ def _cholesky_with_jitter(K: Array) -> tuple[Array, bool]:
         raise NumericalError("The input kernel is not finite; scale X or give a length_scale that fits it.")
     while jitter <= 1.0:
         try:
-            factor = cho_factor(A, lower=True, overwrite_a=True)
+            factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
         except LinAlgError:
             jitter = max(1e-10, 10 * jitter)
             for i in range(len(A)):  # the strict upper triangle was not touched

@@ -1,0 +1,92 @@
+"""Ours against the straightforward pipeline: one table, on screen and as core.json and core.md; see README.md."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from growth import FULL, QUICK, growth
+from problems import coil20, mixture
+from report import Row, machine, save, show
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from steps import affinity, coupling_step, embedding_step, warm_up
+from whole_fit import whole_fit
+
+from distreduce.parallel import effective_threads
+
+Job = Callable[[Callable[[str], None]], list[Row]]
+PARTS = (1, 2, 3, 4, 5)
+
+
+def jobs(options: argparse.Namespace) -> dict[str, Job]:
+    """What is to be run, by what to show meanwhile."""
+    threads, quick = options.threads, options.quick
+    data, m = coil20(options.data, 400 if quick else 1440), 40 if quick else 100
+    chosen: dict[str, Job] = {}
+    if 1 in options.parts:
+        for size in (100, 400) if quick else (100, 400, 1600):
+            chosen[f"embedding step, m={size}"] = lambda _, size=size: embedding_step(size, threads)
+    if 2 in options.parts:
+        chosen[f"affinity, {data.name}"] = lambda _: affinity(data, threads)
+        if "COIL" in data.name and not quick:
+            chosen["affinity, synthetic"] = lambda _: affinity(mixture(len(data.X)), threads)
+    if 3 in options.parts:
+        chosen[f"coupling step, {data.name}"] = lambda _: coupling_step(data, m, threads)
+    if 4 in options.parts:
+        chosen[f"whole fit, {data.name}"] = lambda _: whole_fit(data, m, threads, quick)
+    if 5 in options.parts:
+        chosen["growth"] = lambda advance: growth(QUICK if quick else FULL, threads, advance)
+    return chosen
+
+
+def run(options: argparse.Namespace, console: Console) -> list[Row]:
+    """All rows, under a line that says what is being measured."""
+    rows: list[Row] = []
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("compiling", total=None)
+        warm_up(options.threads)
+        for name, job in jobs(options).items():
+            progress.update(task, description=name)
+            rows += job(lambda text: progress.update(task, description=text))
+    return rows
+
+
+def remarks(options: argparse.Namespace) -> str:
+    """What a reader must know of how the numbers came about."""
+    source = coil20(options.data, 400 if options.quick else 1440).name
+    missing = "" if "COIL" in source else " No COIL-20 (--data): synthetic data of its size in its place."
+    quick = " A quick run at reduced sizes." if options.quick else ""
+    return (
+        "Steps and ours' affinity: median of several calls after one that is not counted, Numba's compilation excluded. "
+        "Yardstick's affinities and whole fits: one run. J of both by distreduce's own evaluation." + missing + quick
+    )
+
+
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    folder = os.environ.get("DISTREDUCE_DATA")
+    parser.add_argument("--quick", action="store_true", help="about a minute, at smaller sizes")
+    parser.add_argument("--threads", type=int, default=effective_threads(None), help="for ours and the yardstick")
+    parser.add_argument("--data", type=Path, default=Path(folder) if folder else None, help="folder with coil20.npz")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "results" / "benchmarks")
+    parser.add_argument("--parts", type=int, nargs="+", choices=PARTS, default=PARTS, help="parts of the table to run")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure, show, save."""
+    options, console = parse(arguments), Console()
+    about = {"machine": machine(options.threads), "remarks": remarks(options)}
+    rows = run(options, console)
+    show(rows, console)
+    console.print(about["remarks"])
+    for path in save(rows, about, options.out):
+        console.print(f"written: {path}")
+
+
+if __name__ == "__main__":
+    main()

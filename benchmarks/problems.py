@@ -1,0 +1,88 @@
+"""The data and the problems that ours and the yardstick are both given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.datasets import make_blobs
+from sklearn.decomposition import PCA
+
+from distreduce.affinity import squared_distances, symmetric_entropic_affinity
+from distreduce.coupling import affinity_times_plan, initial_plan
+from distreduce.embedding import EmbeddingProblem
+from distreduce.kernels import Delta
+from distreduce.losses import CrossEntropyLoss
+from distreduce.parallel import workers
+from distreduce.solve import ReductionProblem, Settings, solve
+from distreduce.start import initial_embedding
+from distreduce.targets import dependence_target
+
+Array = NDArray[np.float64]
+
+# The paper's constants; no out-of-sample map (projection=None), which its distributional reduction does not have.
+PAPER = Settings(alpha=0.2, eta=1000.0, target_form="transport")
+PERPLEXITY = 20.0
+COIL_SIZE, COIL_CLASSES = 1440, 20
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Features (n, d), labels (n,), and what to call them in the table."""
+
+    X: Array
+    y: NDArray[np.integer]
+    name: str
+
+
+def mixture(n: int, seed: int = 0) -> Labelled:
+    """20 Gaussian clusters in 50 dimensions that overlap a little, on one global scale."""
+    X, y = make_blobs(n, 50, centers=COIL_CLASSES, cluster_std=4.0, random_state=seed)
+    return Labelled(X / X.std(), y, f"synthetic mixture, n={n}")
+
+
+def coil20(folder: Path | None, n: int = COIL_SIZE) -> Labelled:
+    """COIL-20 by 50 principal components on one global scale (its first n rows drawn at random), or a mixture."""
+    path = None if folder is None else folder / "coil20.npz"
+    if path is None or not path.is_file():
+        return mixture(n)
+    with np.load(path, allow_pickle=False) as store:
+        images, labels = store["images"], store["labels"].astype(int)
+    scores = PCA(50, random_state=0).fit_transform(images.reshape(len(images), -1) / 255.0)
+    rows = np.sort(np.random.default_rng(0).permutation(len(scores))[:n])
+    return Labelled(scores[rows] / scores.std(), labels[rows], f"COIL-20, n={len(rows)}")
+
+
+def one_hot(labels: NDArray[np.integer]) -> Array:
+    return np.asarray(labels[:, None] == np.unique(labels), dtype=np.float64)
+
+
+def reduction_problem(data: Labelled, m: int, n_threads: int, init: str = "spectral") -> ReductionProblem:
+    """SDR without the map, from the paper's spectral plan and the principal coordinates of its prototypes."""
+    weights, Y, random_state = np.ones(len(data.X)), one_hot(data.y), np.random.RandomState(0)
+    with workers(n_threads) as pool:
+        D = squared_distances(data.X, workers=pool)
+        C = symmetric_entropic_affinity(D, PERPLEXITY, overwrite=True, workers=pool).matrix
+        plan = initial_plan(init, m, weights=weights, affinity=C, features=data.X, random_state=random_state)
+    start = initial_embedding(data.X, plan, 2, random_state, precomputed=False)
+    return ReductionProblem(
+        C, weights, plan, start, targets=Y, loss=CrossEntropyLoss(), kernel_targets=Y, target_kernel=Delta()
+    )
+
+
+def embedding_problem(problem: ReductionProblem) -> EmbeddingProblem:
+    """The Z-step of the paper's objective at the problem's own plan."""
+    plan = problem.plan
+    mass = np.asarray(plan.sum(axis=0)).ravel()
+    target, omega = dependence_target(plan, problem.kernel_targets, Delta(), PAPER.target_form, PAPER.dependence)
+    A = plan.T @ affinity_times_plan(problem.affinity, plan)
+    return EmbeddingProblem(mass, 0.5 * (A + A.T), (mass > 0).astype(float), target, omega)
+
+
+def objective_of(problem: ReductionProblem, plan: sparse.csr_array, Z: Array) -> float:
+    """The paper's J at (T, Z) by our own plain evaluation: no outer iteration, and an optimiser of no steps."""
+    still = replace(PAPER, optimizer="adam", max_iter=0, max_inner_iter=0, backend="numpy")
+    return solve(replace(problem, plan=plan, embedding=Z), still).objective

@@ -1,0 +1,62 @@
+"""Draw the pictures of the documentation again: ``python docs/make_pictures.py`` (data that come with scikit-learn)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+
+from distreduce import SDR, DistR
+from distreduce.colours import class_palette
+from distreduce.plotting import plot_coupling, plot_embedding, plot_history
+
+FOLDER = Path(__file__).parent / "img"
+
+
+def compare(X: np.ndarray, y: np.ndarray, distr: DistR, sdr: SDR) -> Figure:
+    """Two principal components, DistR's prototypes and SDR's, side by side."""
+    figure = Figure(figsize=(13.5, 4.6), layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
+    scores = PCA(2, random_state=0).fit_transform(X)
+    left.scatter(*scores.T, s=9, c=class_palette(10)[y], alpha=0.5, linewidth=0)
+    left.set_aspect("equal", adjustable="datalim")
+    for ax, model in ((middle, distr), (right, sdr)):
+        plot_embedding(model, y, ax)
+    middle.get_legend().remove()
+    used = [np.count_nonzero(model.prototype_weights_) for model in (distr, sdr)]
+    titles = (
+        f"PCA, {len(X)} points",
+        f"DistR, {used[0]} prototypes, labels not used",
+        f"SDR, {used[1]} prototypes, labels used",
+    )
+    for ax, title in zip((left, middle, right), titles, strict=True):
+        ax.set(title=title, xlabel="", ylabel="", xticks=[], yticks=[])
+        ax.spines[:].set_color("#CCCCCC")
+    return figure
+
+
+def inspect(y: np.ndarray, sdr: SDR) -> Figure:
+    """The history of the fit and what the prototypes are made of."""
+    figure = Figure(figsize=(12, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    plot_history(sdr, left)
+    plot_coupling(sdr, y, right)
+    return figure
+
+
+def main() -> None:
+    """Fit both models to the digits and write the pictures."""
+    X, y = load_digits(return_X_y=True)
+    X = X / 16.0
+    distr = DistR(n_prototypes=60, random_state=0).fit(X)
+    sdr = SDR(n_prototypes=60, random_state=0).fit(X, y)
+    FOLDER.mkdir(exist_ok=True)
+    compare(X, y, distr, sdr).savefig(FOLDER / "digits.png", dpi=110)
+    inspect(y, sdr).savefig(FOLDER / "inspect.png", dpi=90)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,300 @@
+"""Pictures of a fitted reduction: matplotlib axes in, matplotlib axes out.
+
+matplotlib is imported when a picture is drawn, not with the package, and none of its global settings is changed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from distreduce.colours import OKABE_ITO, UNKNOWN, Colours, target_colours, target_rows
+from distreduce.estimators._base import BaseReduction
+from distreduce.exceptions import InvalidInputError, InvalidTypeError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+
+# Points² that all prototypes share: 60 equal ones get 100 each, a disc of 11 points.
+TOTAL_AREA = 6000.0
+SAMPLE_AREA = 9.0
+TERMS = ("objective", "supervision", "gromov_wasserstein", "dependence", "projection")
+
+
+def plot_embedding(
+    model: BaseReduction,
+    y: ArrayLike | None = None,
+    ax: Axes | None = None,
+    *,
+    prototypes: bool | None = None,
+    target: int = 0,
+    components: tuple[int, int] | None = None,
+) -> Axes:
+    """Samples as small translucent dots, and over them the prototypes: area is weight, colour is target.
+
+    Class shares are a blend of the classes' colours. An embedding of one dimension is drawn against the target, one of
+    more than two in the plane of its first two principal axes.
+
+    Parameters
+    ----------
+    model : SDR or DistR
+        A fitted model.
+    y : array-like of shape (n_samples,) or (n_samples, n_targets), optional
+        Targets of the samples of the fit, None or NaN where unknown; without them the samples are grey. DistR has no
+        targets of its own, so that here its prototypes take the mean of these.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure by default.
+    prototypes : bool, optional
+        Whether to draw the prototypes; by default if there are fewer of them than samples.
+    target : int, default=0
+        Column of a continuous target with several columns.
+    components : (int, int), optional
+        Two dimensions of the embedding to draw instead of the principal axes.
+
+    Returns
+    -------
+    matplotlib axes
+        With the samples, if drawn, as first collection and the prototypes as last.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> from distreduce import SDR
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SDR(n_prototypes=10, random_state=0).fit(X, y)
+    >>> ax = plot_embedding(model, y, Figure().subplots())
+    >>> len(ax.collections)
+    2
+    """
+    _check(model)
+    colours = target_colours(model, y, target)
+    if prototypes is None:
+        prototypes = len(model.prototypes_) < len(model.embedding_)
+    ax = _axes(ax)
+    view = _View(model, colours, components)
+    area, alpha = (SAMPLE_AREA, 0.35) if prototypes else (2 * SAMPLE_AREA, 0.7)
+    _scatter(ax, view.samples(), area, colours.samples, alpha=alpha, linewidth=0)
+    if prototypes:
+        _draw_prototypes(ax, model, view, colours)
+    view.finish(ax)
+    colours.explain(ax)
+    return ax
+
+
+def plot_prototypes(
+    model: BaseReduction,
+    ax: Axes | None = None,
+    *,
+    target: int = 0,
+    components: tuple[int, int] | None = None,
+    numbers: bool | None = None,
+) -> Axes:
+    """The prototypes alone: area is weight, colour is target, each with its row of ``model.summary()`` written on it.
+
+    Parameters
+    ----------
+    model, ax, target, components
+        As for :func:`plot_embedding`.
+    numbers : bool, optional
+        Whether to write the numbers; by default for at most 40 prototypes.
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    _check(model)
+    colours, ax = target_colours(model, None, target), _axes(ax)
+    view = _View(model, colours, components)
+    _draw_prototypes(ax, model, view, colours)
+    if numbers if numbers is not None else len(model.prototypes_) <= 40:
+        for k in np.flatnonzero(model.prototype_weights_ > 0):
+            _write(ax, str(k), view.prototypes()[k], fontsize=6)
+    view.finish(ax)
+    colours.explain(ax)
+    return ax
+
+
+def plot_history(model: BaseReduction, ax: Axes | None = None) -> Axes:
+    """The objective and its terms over the outer iterations, as change since the first, and the CKA on the right.
+
+    Parameters
+    ----------
+    model : SDR or DistR
+        A fitted model.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib axes
+        Those of the terms; the CKA's, if the fit had one, are the last axes of the same figure.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    _check(model)
+    history, ax = model.history_, _axes(ax)
+    for name, colour in zip(TERMS, (OKABE_ITO[-1], *OKABE_ITO), strict=False):
+        values = history[name].to_numpy()
+        if values.any():
+            label = f"{name.replace('_', '-')} (ends at {values[-1]:.4g})"
+            ax.plot(history["iteration"], values - values[0], ".-", color=colour, label=label)
+    handles = ax.get_lines()
+    if history["cka"].any():
+        right = ax.twinx()
+        label = f"CKA, right (ends at {history['cka'].iloc[-1]:.3f})"
+        handles += right.plot(history["iteration"], history["cka"], "s--", color=UNKNOWN, markersize=3, label=label)
+        right.set_ylabel("CKA")
+    ax.set_xlabel("outer iteration")
+    ax.set_ylabel("change since iteration 0")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, fontsize="small")
+    return ax
+
+
+def plot_coupling(
+    model: BaseReduction,
+    y: ArrayLike,
+    ax: Axes | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    target: int = 0,
+    n_bins: int = 10,
+) -> Axes:
+    """What each prototype is made of: a heat map of targets by prototypes, whose columns sum to one.
+
+    Prototypes that carry something are ordered by their target; continuous targets are cut into bins of equal width.
+
+    Parameters
+    ----------
+    model, y, ax, target
+        As for :func:`plot_embedding`.
+    sample_weight : array-like of shape (n_samples,), optional
+        The weights of the fit, if it had any.
+    n_bins : int, default=10
+        Number of bins of a continuous target.
+
+    Returns
+    -------
+    matplotlib axes
+        With the heat map as its only image.
+    """
+    _check(model)
+    rows, names, title = target_rows(model, y, target, n_bins)
+    weights = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (len(rows),):
+        raise InvalidInputError(f"sample_weight must hold {len(rows)} numbers; got shape {weights.shape}.")
+    carried = (model.coupling_.T @ (weights[:, None] * rows)).T
+    used = np.flatnonzero(carried.sum(axis=0) > 0)
+    shares = carried[:, used] / carried[:, used].sum(axis=0)
+    order = np.lexsort((-shares.max(axis=0), np.arange(len(rows.T)) @ shares, shares.argmax(axis=0)))
+    ax = _axes(ax)
+    image = ax.imshow(shares[:, order], aspect="auto", cmap="Blues", vmin=0, vmax=1, origin="lower")
+    ax.set_yticks(range(len(names)), names)
+    step = -(-len(order) // 20)
+    ax.set_xticks(range(0, len(order), step), [str(k) for k in used[order][::step]], rotation=90, fontsize="small")
+    ax.set_xlabel("prototype, ordered by target")
+    ax.set_ylabel(title)
+    ax.figure.colorbar(image, ax=ax, label="share of the prototype's samples")
+    return ax
+
+
+class _View:
+    """Where samples and prototypes go on a plane, for any dimension of the embedding."""
+
+    def __init__(self, model: BaseReduction, colours: Colours, components: tuple[int, int] | None) -> None:
+        self.model, self.colours = model, colours
+        p = model.embedding_.shape[1]
+        self.line = p == 1
+        if components is None:
+            self.axes, self.labels = (np.eye(p), [f"z{a + 1}" for a in (0, 1)]) if p <= 2 else self._principal()
+        else:
+            if len(components) != 2 or not all(0 <= a < p for a in components):
+                raise InvalidInputError(f"components={components} must be two dimensions among 0 … {p - 1}.")
+            self.axes, self.labels = np.eye(p)[:, list(components)], [f"z{a + 1}" for a in components]
+
+    def _principal(self) -> tuple[Array, list[str]]:
+        Z = self.model.embedding_
+        _, sizes, rows = np.linalg.svd(Z - Z.mean(axis=0), full_matrices=False)
+        share = sizes**2 / (sizes**2).sum()
+        return rows[:2].T, [f"principal axis {a + 1} of z ({share[a]:.0%})" for a in (0, 1)]
+
+    def samples(self) -> Array:
+        heights = self.colours.sample_values
+        if heights is not None and self.colours.prototype_values is not None:  # on a line, unknown y: its prototype's
+            heights = np.where(np.isnan(heights), self.colours.prototype_values[self.model.labels_], heights)
+        return self._place(self.model.embedding_, heights)
+
+    def prototypes(self) -> Array:
+        return self._place(self.model.prototypes_, self.colours.prototype_values)
+
+    def _place(self, Z: Array, heights: Array | None) -> Array:
+        if not self.line:
+            return np.asarray(Z @ self.axes)
+        return np.c_[Z[:, 0], np.zeros(len(Z)) if heights is None else heights]
+
+    def finish(self, ax: Axes) -> None:
+        ax.margins(0.08)  # the discs are wider than the points they stand for
+        ax.set_xlabel(self.labels[0])
+        if not self.line:
+            ax.set_ylabel(self.labels[1])
+            ax.set_aspect("equal", adjustable="datalim")
+        elif self.colours.classes is not None:
+            ax.set_yticks(range(len(self.colours.classes)), [str(label) for label in self.colours.classes])
+        elif self.colours.prototype_values is not None:
+            ax.set_ylabel(self.colours.name)
+        else:
+            ax.set_yticks([])
+
+
+def _draw_prototypes(ax: Axes, model: BaseReduction, view: _View, colours: Colours) -> None:
+    """Discs with area ∝ weight, the heavy ones first so that none hides another; unused prototypes are left out."""
+    weights = model.prototype_weights_
+    order = np.argsort(-weights, kind="stable")[: np.count_nonzero(weights)]
+    places = view.prototypes()
+    _scatter(
+        ax, places[order], TOTAL_AREA * weights[order], colours.prototypes[order], alpha=0.9, linewidth=0.8
+    ).set_edgecolor("white")
+    if colours.classes is not None and len(colours.classes) > len(OKABE_ITO) and not view.line:
+        _name_classes(ax, places, order, colours.classes, np.asarray(colours.prototype_values))
+
+
+def _name_classes(
+    ax: Axes, places: Array, order: NDArray[np.intp], classes: NDArray[Any], main: NDArray[np.float64]
+) -> None:
+    """So many colours cannot all be told apart: the heaviest prototype of each class carries its name."""
+    for c, label in enumerate(classes):
+        members = order[main[order] == c]
+        if len(members):
+            _write(ax, str(label), places[members[0]], weight="bold")
+
+
+def _scatter(ax: Axes, places: Array, area: Any, colours: Array, **style: Any) -> Any:
+    return ax.scatter(places[:, 0], places[:, 1], s=area, c=colours, **style)
+
+
+def _write(ax: Axes, text: str, place: Array, **style: Any) -> None:
+    """Text in the middle of a disc, with a white halo so that it can be read on any colour."""
+    from matplotlib.patheffects import withStroke
+
+    halo = [withStroke(linewidth=2.5, foreground="white")]
+    ax.annotate(text, tuple(place), ha="center", va="center", path_effects=halo, **style)
+
+
+def _axes(ax: Axes | None) -> Axes:
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(layout="constrained")[1]
+
+
+def _check(model: object) -> None:
+    if not isinstance(model, BaseReduction):
+        raise InvalidTypeError(f"model must be a fitted SDR or DistR; got {type(model).__name__}.")
+    check_is_fitted(model)

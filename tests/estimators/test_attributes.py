@@ -1,0 +1,152 @@
+"""What a fitted estimator offers, and what it means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from distreduce import SDR, DistR
+
+CASES = [(SDR, None), (SDR, 9), (DistR, None), (DistR, 9)]
+
+
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case[0].__name__}-{case[1]}")
+def fitted(request: Any, classification: Any) -> Any:
+    estimator, n_prototypes = request.param
+    return estimator(n_components=3, n_prototypes=n_prototypes, random_state=0).fit(*classification)
+
+
+def test_shapes(fitted: Any, classification: Any) -> None:
+    n, d = classification[0].shape
+    m = fitted.n_prototypes or n
+    shapes = [
+        np.shape(getattr(fitted, f"{name}_"))
+        for name in ("prototypes", "prototype_weights", "prototype_medoids", "coupling", "labels", "embedding")
+    ]
+    assert [*shapes, fitted.n_features_in_] == [(m, 3), (m,), (m,), (n, m), (n,), (n, 3), d]
+
+
+def test_coupling_is_sparse(fitted: Any) -> None:
+    assert sparse.issparse(fitted.coupling_)
+
+
+def test_rows_of_the_coupling_sum_to_one(fitted: Any) -> None:
+    assert_allclose(np.asarray(fitted.coupling_.sum(axis=1)).ravel(), 1.0, rtol=0, atol=1e-10)
+
+
+def test_coupling_is_not_negative(fitted: Any) -> None:
+    assert fitted.coupling_.data.min() >= 0
+
+
+def test_weights_sum_to_one(fitted: Any) -> None:
+    assert fitted.prototype_weights_.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_weights_are_the_masses_of_the_columns(fitted: Any) -> None:
+    assert_allclose(fitted.prototype_weights_, np.asarray(fitted.coupling_.mean(axis=0)).ravel(), atol=1e-12)
+
+
+def test_labels_are_the_largest_entries_of_the_rows(fitted: Any) -> None:
+    assert_array_equal(fitted.labels_, fitted.coupling_.toarray().argmax(axis=1))
+
+
+def test_medoids_are_the_nearest_members(fitted: Any) -> None:
+    T = fitted.coupling_.toarray()
+    squared = ((fitted.embedding_[:, None] - fitted.prototypes_) ** 2).sum(axis=2)
+    expected = np.where((T > 0) | (T.sum(axis=0) == 0), squared, np.inf).argmin(axis=0)
+    assert_array_equal(fitted.prototype_medoids_, expected)
+
+
+def test_embedding_is_the_transform(fitted: Any, classification: Any) -> None:
+    assert_allclose(fitted.transform(classification[0]), fitted.embedding_, rtol=0, atol=1e-12)
+
+
+def test_fit_transform_is_fit_and_transform(fitted: Any, classification: Any) -> None:
+    again = type(fitted)(**fitted.get_params()).fit_transform(*classification)
+    assert_array_equal(again, fitted.embedding_)
+
+
+def test_embedding_is_near_the_prototypes(fitted: Any) -> None:
+    """The map is fitted to T Z: it explains nearly all of it."""
+    F = fitted.coupling_ @ fitted.prototypes_
+    assert ((fitted.embedding_ - F) ** 2).sum() < 0.2 * ((F - F.mean(axis=0)) ** 2).sum()
+
+
+def test_map_is_kernel_ridge_regression_to_the_prototypes(classification: Any) -> None:
+    """Against scikit-learn's KernelRidge with the kernel that the documentation of `length_scale` names."""
+    from scipy.spatial.distance import pdist
+    from sklearn.kernel_ridge import KernelRidge
+
+    X, y = classification
+    model = SDR(n_prototypes=9, random_state=0, mu=2.0, map_reg=0.06).fit(X, y)
+    ridge = KernelRidge(kernel="rbf", gamma=1 / np.median(pdist(X, "sqeuclidean")), alpha=0.06 / 2.0)
+    new = X[:10] + 0.1
+    expected = ridge.fit(X, model.coupling_ @ model.prototypes_).predict(new)
+    assert_allclose(model.transform(new), expected, atol=2e-3)
+
+
+def test_history_never_rises(fitted: Any) -> None:
+    assert (np.diff(fitted.history_["objective"]) <= 0).all()
+
+
+def test_history_has_a_row_an_iteration(fitted: Any) -> None:
+    assert (len(fitted.history_), fitted.history_["iteration"].tolist()) == (fitted.n_iter_, list(range(fitted.n_iter_)))
+
+
+def test_objective_is_the_sum_of_its_terms(fitted: Any) -> None:
+    terms = fitted.history_[["supervision", "gromov_wasserstein", "dependence", "projection"]].sum(axis=1)
+    assert_allclose(fitted.history_["objective"], terms, rtol=1e-12)
+
+
+def test_objective_is_the_last_of_the_history(fitted: Any) -> None:
+    assert (fitted.objective_, fitted.converged_) == (fitted.history_["objective"].iloc[-1], True)
+
+
+def test_summary_has_a_row_a_prototype_heaviest_first(fitted: Any) -> None:
+    table = fitted.summary()
+    assert (len(table), (np.diff(table["weight"]) <= 0).all()) == (len(fitted.prototypes_), True)
+
+
+def test_summary_counts_the_samples(fitted: Any) -> None:
+    table = fitted.summary()
+    counts = pd.Series(fitted.labels_).value_counts().reindex(table.index, fill_value=0)
+    assert_array_equal(table["n_samples"], counts)
+
+
+def test_summary_tells_places_and_targets(classification: Any) -> None:
+    X, y = classification
+    model = SDR(n_prototypes=5, random_state=0).fit(X, np.array(["ash", "birch", "cedar"])[y])
+    names = ["weight", "n_samples", "medoid", "sdr0", "sdr1", "share of ash", "share of birch", "share of cedar"]
+    assert model.summary().columns.tolist() == names
+
+
+def test_cka_of_the_history_is_that_of_the_prototypes(classification: Any) -> None:
+    """Against the definition: Gram matrices of used prototypes, doubly centred by hand."""
+    model = SDR(n_prototypes=9, random_state=0).fit(*classification)
+    used = model.prototype_weights_ > 0
+    Z, G = model.prototypes_[used], model.prototype_targets_[used]
+    H = np.eye(len(Z)) - 1 / len(Z)
+    K = H @ (1 / (1 + ((Z[:, None] - Z) ** 2).sum(axis=2) / 2)) @ H
+    L = H @ (G @ G.T) @ H
+    expected = (K * L).sum() / np.sqrt((K * K).sum() * (L * L).sum())
+    assert model.history_["cka"].iloc[-1] == pytest.approx(expected, abs=1e-10)
+
+
+def test_supervision_raises_the_dependence(classification: Any) -> None:
+    with_eta, without = (SDR(n_prototypes=9, eta=eta, random_state=0).fit(*classification) for eta in (1000.0, 0.0))
+    assert with_eta.history_["cka"].iloc[-1] > without.history_["cka"].iloc[-1] + 0.1
+
+
+def test_default_perplexity_is_lowered_on_small_data(classification: Any) -> None:
+    X, y = classification
+    assert DistR().fit(X).perplexity_ == pytest.approx(80 / 3)
+
+
+def test_distr_ignores_targets(classification: Any) -> None:
+    X, y = classification
+    assert_array_equal(DistR(random_state=0).fit_transform(X, y), DistR(random_state=0).fit_transform(X))

@@ -1,0 +1,229 @@
+"""Input that cannot be used: an error that names the argument and what to do, and an estimator left as it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+
+from distreduce import SDR, DistR
+from distreduce.exceptions import InvalidInputError
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(30, 4))
+Y = X[:, 0] + 0.1 * rng.normal(size=30)
+D = np.linalg.norm(X[:, None] - X, axis=2)
+
+
+def changed(array: np.ndarray, index: Any, value: Any) -> np.ndarray:
+    array = np.array(array)
+    array[index] = value
+    return array
+
+
+# name: parameters, arguments of fit, class of the error, pattern of its message
+CASES: dict[str, tuple[dict[str, Any], tuple[Any, ...], type[Exception], str]] = {
+    "nan in X": ({}, (changed(X, (3, 1), np.nan), Y), ValueError, "X contains NaN"),
+    "inf in X": ({}, (changed(X, (3, 1), np.inf), Y), ValueError, "X contains infinity"),
+    "nan in sparse X": ({}, (sparse.csr_matrix(changed(X, (3, 1), np.nan)), Y), ValueError, "X contains NaN"),
+    "one sample": ({}, (X[:1], Y[:1]), ValueError, "1 sample"),
+    "no sample": ({}, (X[:0], Y[:0]), ValueError, "0 sample"),
+    "one-dimensional X": ({}, (X[:, 0], Y), ValueError, "Reshape your data"),
+    "no feature": ({}, (X[:, :0], Y), ValueError, "0 feature"),
+    "complex X": ({}, (X + 1j, Y), ValueError, "Complex data not supported"),
+    "strings in X": ({}, (np.array([["a", "b"]] * 30), Y), ValueError, "could not convert string to float"),
+    "constant X": ({}, (np.ones((30, 4)), Y), InvalidInputError, "X is constant.*give other features"),
+    "constant sparse X": ({}, (sparse.csr_matrix(np.ones((30, 4))), Y), InvalidInputError, "X is constant"),
+    "sparse X of zeros": ({}, (sparse.csr_matrix((30, 4)), Y), InvalidInputError, "X is constant"),
+    "constant y": ({}, (X, np.full(30, 2.5)), InvalidInputError, "y is constant.*DistR"),
+    "constant zero y": ({}, (X, np.zeros(30)), InvalidInputError, "y .*DistR"),
+    "one class": ({}, (X, ["a"] * 30), InvalidInputError, "single class.*DistR"),
+    "one class of positive weight": ({}, (X, ["a"] * 29 + ["b"], [1] * 29 + [0]), InvalidInputError, "single class"),
+    "y missing": ({}, (X, None), InvalidInputError, "y.*DistR"),
+    "y too short": ({}, (X, Y[:-1]), InvalidInputError, "30 rows and y 29"),
+    "y a number": ({}, (X, 3.0), InvalidInputError, "y should be a 1d array"),
+    "y of three dimensions": ({}, (X, np.zeros((30, 2, 2))), InvalidInputError, "y should be a 1d array"),
+    "inf in y": ({}, (X, changed(Y, 3, np.inf)), InvalidInputError, "y contains infinity"),
+    "inf among labels": (
+        {"task": "classification"},
+        (X, changed(np.arange(30) % 2.0, 3, np.inf)),
+        InvalidInputError,
+        "y contains infinity",
+    ),
+    "complex y": ({}, (X, Y + 1j), InvalidInputError, "y is complex"),
+    "sparse y": ({}, (X, sparse.csr_matrix(Y[:, None])), InvalidInputError, "y is a sparse matrix"),
+    "half a row of y": ({}, (X, changed(np.c_[Y, Y], (5, 1), np.nan)), InvalidInputError, "row 5"),
+    "words as numbers": ({"task": "regression"}, (X, ["a", "b"] * 15), InvalidInputError, "task='regression'"),
+    "two columns of labels": (
+        {"task": "classification"},
+        (X, np.array([["a", "b"]] * 30)),
+        InvalidInputError,
+        "one column",
+    ),
+    "negative counts": ({"target_loss": "poisson"}, (X, Y), InvalidInputError, "non-negative.*poisson"),
+    "zero for a positive loss": (
+        {"target_loss": "itakura_saito"},
+        (X, np.abs(changed(Y, 0, 0))),
+        InvalidInputError,
+        "strictly positive",
+    ),
+    "negative weight": ({}, (X, Y, changed(np.ones(30), 2, -1)), InvalidInputError, "sample_weight.*row 2"),
+    "all weights zero": ({}, (X, Y, np.zeros(30)), InvalidInputError, "sample_weight is zero"),
+    "one positive weight": ({}, (X, Y, np.eye(30)[0]), InvalidInputError, "sample"),
+    "nan weight": ({}, (X, Y, changed(np.ones(30), 2, np.nan)), ValueError, "(?i)sample_weight|NaN"),
+    "inf weight": ({}, (X, Y, changed(np.ones(30), 2, np.inf)), ValueError, "(?i)sample_weight|infinity"),
+    "weights of another length": ({}, (X, Y, np.ones(29)), ValueError, "sample_weight"),
+    "weights that sum to one": ({}, (X, Y, np.full(30, 1 / 30)), InvalidInputError, "sample_weight"),
+    "more prototypes than samples": ({"n_prototypes": 31}, (X, Y), InvalidInputError, "n_prototypes=31.*at most 30"),
+    "one prototype": ({"n_prototypes": 1}, (X, Y), ValueError, "n_prototypes"),
+    "perplexity of n": ({"perplexity": 30}, (X, Y), InvalidInputError, "perplexity=30.*try"),
+    "perplexity below one": ({"perplexity": 0.5}, (X, Y), ValueError, "perplexity"),
+    "perplexity nan": ({"perplexity": float("nan")}, (X, Y), ValueError, "perplexity"),
+    "infinite eta": ({"eta": float("inf")}, (X, Y), ValueError, "eta"),
+    "no dimension": ({"n_components": 0}, (X, Y), ValueError, "n_components"),
+    "alpha above one": ({"alpha": 1.5}, (X, Y), ValueError, "alpha"),
+    "unknown loss": ({"loss": "l1"}, (X, Y), ValueError, "loss"),
+    "unknown solver": ({"solver": "magic"}, (X, Y), ValueError, "solver"),
+    "unknown optimizer": ({"optimizer": "sgd"}, (X, Y), ValueError, "optimizer"),
+    "unknown metric": ({"metric": "cosine"}, (X, Y), ValueError, "metric"),
+    "unknown init": ({"init": "pca"}, (X, Y), ValueError, "init"),
+    "unknown backend": ({"backend": "jax"}, (X, Y), ValueError, "backend"),
+    "unknown target_form": ({"target_form": "mean"}, (X, Y), ValueError, "target_form"),
+    "unknown dependence": ({"dependence": "mi"}, (X, Y), ValueError, "dependence"),
+    "unknown target_kernel": ({"target_kernel": "poly"}, (X, Y), ValueError, "target_kernel"),
+    "unknown embedding_kernel": ({"embedding_kernel": "poly"}, (X, Y), ValueError, "embedding_kernel"),
+    "unknown input_kernel": ({"input_kernel": "poly"}, (X, Y), ValueError, "input_kernel"),
+    "unknown task": ({"task": "ranking"}, (X, Y), ValueError, "task"),
+    "embedding kernel without distances": (
+        {"embedding_kernel": lambda A, B=None: A @ (A if B is None else B).T},
+        (X, Y),
+        ValueError,
+        "embedding_kernel",
+    ),
+    "no threads": ({"n_jobs": 0}, (X, Y), ValueError, "n_jobs"),
+    "init of another length": ({"n_prototypes": 3, "init": np.zeros(29, int)}, (X, Y), InvalidInputError, "init must"),
+    "init beyond m": ({"n_prototypes": 3, "init": np.full(30, 3)}, (X, Y), InvalidInputError, "init must"),
+    "init of fractions": ({"n_prototypes": 3, "init": np.full(30, 0.5)}, (X, Y), InvalidInputError, "init must"),
+    "init of other shape": ({"n_prototypes": 3, "init": np.ones((30, 4))}, (X, Y), InvalidInputError, "init must"),
+    "init with an empty row": (
+        {"n_prototypes": 3, "init": changed(np.ones((30, 3)), 4, 0)},
+        (X, Y),
+        InvalidInputError,
+        "init must",
+    ),
+    "init of words": ({"n_prototypes": 3, "init": ["a"] * 30}, (X, Y), InvalidInputError, "init must"),
+    "identity for fewer": ({"n_prototypes": 3, "init": "identity"}, (X, Y), InvalidInputError, "identity"),
+    "lengths for other features": ({"length_scale": [1.0, 2.0]}, (X, Y), InvalidInputError, "length_scale"),
+    "negative length": ({"length_scale": -1.0}, (X, Y), ValueError, "length_scale"),
+    "negative length of a feature": ({"length_scale": [1, 1, 1, -1.0]}, (X, Y), InvalidInputError, "length_scale"),
+    "words as lengths": ({"length_scale": ["a", "b", "c", "d"]}, (X, Y), InvalidInputError, "length_scale"),
+    "ard of sparse X": ({"length_scale": "ard"}, (sparse.csr_matrix(X), Y), InvalidInputError, "length_scale='ard'"),
+    "distances not square": ({"metric": "precomputed"}, (D[:, :-1], Y), ValueError, "square"),
+    "distances not symmetric": ({"metric": "precomputed"}, (np.triu(D), Y), InvalidInputError, "X is not symmetric"),
+    "negative distances": ({"metric": "precomputed"}, (-D, Y), ValueError, "[Nn]egative"),
+    "distances to oneself": ({"metric": "precomputed"}, (D + np.eye(30), Y), InvalidInputError, "itself"),
+    "distances all zero": ({"metric": "precomputed"}, (0 * D, Y), InvalidInputError, "X is constant"),
+    "sparse distances": ({"metric": "precomputed"}, (sparse.csr_matrix(D), Y), TypeError, "[Ss]parse"),
+    "ard of distances": (
+        {"metric": "precomputed", "length_scale": "ard"},
+        (D, Y),
+        InvalidInputError,
+        "length_scale='ard'",
+    ),
+    "linear kernel of distances": (
+        {"metric": "precomputed", "input_kernel": "linear"},
+        (D, Y),
+        InvalidInputError,
+        "input_kernel",
+    ),
+    "kmeans of distances": (
+        {"metric": "precomputed", "init": "kmeans", "n_prototypes": 3},
+        (D, Y),
+        InvalidInputError,
+        "init",
+    ),
+    "lengths for distances": (
+        {"metric": "precomputed", "length_scale": np.ones(30)},
+        (D, Y),
+        InvalidInputError,
+        "length_scale",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_error_names_what_is_wrong(name: str) -> None:
+    parameters, arguments, error, message = CASES[name]
+    with pytest.raises(error, match=message):
+        SDR(**parameters).fit(*arguments)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_unfitted_estimator_stays_unfitted(name: str) -> None:
+    parameters, arguments, error, _ = CASES[name]
+    model = SDR(**parameters)
+    with pytest.raises(Exception):  # noqa: B017 (which one is the other test's question)
+        model.fit(*arguments)
+    assert not [attribute for attribute in vars(model) if attribute.endswith("_")]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_fitted_estimator_stays_as_it_was(name: str) -> None:
+    parameters, arguments, _, _ = CASES[name]
+    wide = np.c_[X, X[:, :1]]
+    model = SDR(random_state=0).fit(wide, Y)
+    expected = model.transform(wide)
+    before = {key: value for key, value in vars(model).items() if key.endswith("_")}
+    default = model.get_params()
+    with pytest.raises(Exception):  # noqa: B017
+        model.set_params(**parameters).fit(*arguments)
+    after = {key: value for key, value in vars(model).items() if key.endswith("_")}
+    same = before.keys() == after.keys() and all(after[key] is before[key] for key in before if key != "n_features_in_")
+    np.testing.assert_array_equal(model.set_params(**default).transform(wide), expected)
+    assert same
+
+
+@pytest.mark.parametrize("estimator", [SDR, DistR])
+def test_transform_before_fit(estimator: type) -> None:
+    with pytest.raises(NotFittedError, match="fit"):
+        estimator().transform(X)
+
+
+@pytest.mark.parametrize("estimator", [SDR, DistR])
+def test_summary_before_fit(estimator: type) -> None:
+    with pytest.raises(NotFittedError, match="fit"):
+        estimator().summary()
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (X[:, :3], "X has 3 features.*4"),
+        (changed(X, (0, 0), np.nan), "X contains NaN"),
+        (X[0], "Reshape your data"),
+        (X + 1j, "Complex data"),
+        (X[:0], "0 sample"),
+    ],
+)
+def test_transform_of_what_cannot_be_mapped(bad: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SDR(random_state=0).fit(X, Y).transform(bad)
+
+
+def test_transform_of_negative_distances() -> None:
+    model = DistR(metric="precomputed", random_state=0).fit(D)
+    with pytest.raises(ValueError, match="[Nn]egative"):
+        model.transform(-D)
+
+
+def test_transform_of_distances_to_other_samples() -> None:
+    with pytest.raises(ValueError, match="X has 29 features.*30"):
+        DistR(metric="precomputed", random_state=0).fit(D).transform(D[:, :-1])
+
+
+@pytest.mark.parametrize("error", [InvalidInputError])
+def test_errors_of_values_are_value_errors(error: type) -> None:
+    assert issubclass(error, ValueError)
