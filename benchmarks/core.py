@@ -6,9 +6,10 @@ import argparse
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from growth import FULL, QUICK, growth
-from problems import coil20, mixture
+from problems import COIL_SIZE, Labelled, coil20, mixture
 from report import Row, machine, save, show
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -21,10 +22,10 @@ Job = Callable[[Callable[[str], None]], list[Row]]
 PARTS = (1, 2, 3, 4, 5)
 
 
-def jobs(options: argparse.Namespace) -> dict[str, Job]:
+def jobs(options: argparse.Namespace, data: Labelled) -> dict[str, Job]:
     """What is to be run, by what to show meanwhile."""
     threads, quick = options.threads, options.quick
-    data, m = coil20(options.data, 400 if quick else 1440), 40 if quick else 100
+    m = 40 if quick else 100
     chosen: dict[str, Job] = {}
     if 1 in options.parts:
         for size in (100, 400) if quick else (100, 400, 1600):
@@ -42,27 +43,28 @@ def jobs(options: argparse.Namespace) -> dict[str, Job]:
     return chosen
 
 
-def run(options: argparse.Namespace, console: Console) -> list[Row]:
-    """All rows, under a line that says what is being measured."""
+def run(options: argparse.Namespace, data: Labelled, console: Console, about: dict[str, Any]) -> list[Row]:
+    """All rows, under a line that says what is being measured; saved after every job, for a run takes long."""
     rows: list[Row] = []
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("compiling", total=None)
         warm_up(options.threads)
-        for name, job in jobs(options).items():
+        for name, job in jobs(options, data).items():
             progress.update(task, description=name)
             rows += job(lambda text: progress.update(task, description=text))
+            save(rows, about, options.out)
     return rows
 
 
-def remarks(options: argparse.Namespace) -> str:
+def remarks(options: argparse.Namespace, data: Labelled) -> str:
     """What a reader must know of how the numbers came about."""
-    source = coil20(options.data, 400 if options.quick else 1440).name
-    missing = "" if "COIL" in source else " No COIL-20 (--data): synthetic data of its size in its place."
+    missing = "" if "COIL" in data.name else " No COIL-20 (--data): synthetic data of its size in its place."
     quick = " A quick run at reduced sizes." if options.quick else ""
     return (
-        "Steps and ours' affinity: median of several calls after one that is not counted, Numba's compilation excluded. "
-        "Yardstick's affinities and whole fits: one run. J of both by distreduce's own evaluation." + missing + quick
+        "Steps and our affinity: the median of several calls after one that is not counted, Numba's compilation "
+        "excluded; the yardstick's affinities and whole fits: one run. The yardstick has one thread or all, whichever "
+        "is faster for it. J and BSFGW of both are distreduce's own evaluation." + missing + quick
     )
 
 
@@ -80,12 +82,12 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> None:
     """Measure, show, save."""
     options, console = parse(arguments), Console()
-    about = {"machine": machine(options.threads), "remarks": remarks(options)}
-    rows = run(options, console)
+    data = coil20(options.data, 400 if options.quick else COIL_SIZE)
+    about = {"machine": machine(options.threads), "remarks": remarks(options, data)}
+    rows = run(options, data, console, about)
     show(rows, console)
     console.print(about["remarks"])
-    for path in save(rows, about, options.out):
-        console.print(f"written: {path}")
+    console.print(f"written: {options.out / 'core.json'}, {options.out / 'core.md'}")
 
 
 if __name__ == "__main__":

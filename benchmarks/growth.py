@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from problems import PAPER, PERPLEXITY, embedding_problem, mixture, reduction_problem
+from problems import PERPLEXITY, coupling_problem, embedding_problem, mixture, reduction_problem
 from report import Row
 from timing import exponent, median_seconds, timed
 
 from distreduce import SDR
-from distreduce.affinity import squared_distances, student_affinity, symmetric_entropic_affinity
-from distreduce.coupling import CouplingProblem, solve_semirelaxed, structure_matrices
+from distreduce.affinity import squared_distances, symmetric_entropic_affinity
+from distreduce.coupling import solve_semirelaxed
 from distreduce.embedding import make_objective
 from distreduce.parallel import workers
 
@@ -58,7 +58,8 @@ def _add(measured: dict[str, list[tuple[int, float]]], name: str, size: int, sec
 def _row(name: str, points: list[tuple[int, float]]) -> Row:
     sizes, seconds = zip(*points, strict=True)
     slope, error = exponent(sizes, seconds)
-    note = "  ".join(f"{size}: {taken:.3g} s" for size, taken in points)
+    last, _ = exponent(sizes[-2:], seconds[-2:])
+    note = ", ".join(f"{size}: {taken:.3g} s" for size, taken in points) + f"; over the last two sizes {last:.2f}"
     return Row(PART, name, f"ours, at {sizes[-1]}", seconds[-1], None, "exponent", slope, error, note)
 
 
@@ -72,10 +73,7 @@ def _steps(n: int, m: int, n_threads: int) -> tuple[float, float]:
     """Seconds of one embedding step and of one coupling step, from a random plan and a random embedding."""
     problem = reduction_problem(mixture(n), m, n_threads, init="random")
     Z = np.random.default_rng(0).standard_normal((m, 2))
-    f2, h2 = structure_matrices(student_affinity(Z), PAPER.loss)
-    bsfgw = CouplingProblem(
-        problem.affinity, problem.weights, f2, h2, targets=problem.targets, loss=problem.loss, alpha=PAPER.alpha
-    )
+    bsfgw = coupling_problem(problem, Z)
     with workers(n_threads) as pool:
         objective = make_objective(embedding_problem(problem), workers=pool)
         embedding = median_seconds(lambda: objective(Z), 25)

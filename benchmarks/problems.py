@@ -11,8 +11,8 @@ from scipy import sparse
 from sklearn.datasets import make_blobs
 from sklearn.decomposition import PCA
 
-from distreduce.affinity import squared_distances, symmetric_entropic_affinity
-from distreduce.coupling import affinity_times_plan, initial_plan
+from distreduce.affinity import squared_distances, student_affinity, symmetric_entropic_affinity
+from distreduce.coupling import CouplingProblem, affinity_times_plan, initial_plan, structure_matrices
 from distreduce.embedding import EmbeddingProblem
 from distreduce.kernels import Delta
 from distreduce.losses import CrossEntropyLoss
@@ -80,6 +80,13 @@ def embedding_problem(problem: ReductionProblem) -> EmbeddingProblem:
     target, omega = dependence_target(plan, problem.kernel_targets, Delta(), PAPER.target_form, PAPER.dependence)
     A = plan.T @ affinity_times_plan(problem.affinity, plan)
     return EmbeddingProblem(mass, 0.5 * (A + A.T), (mass > 0).astype(float), target, omega)
+
+
+def coupling_problem(problem: ReductionProblem, Z: Array) -> CouplingProblem:
+    """The T-step of the paper's objective at the embedding Z, all prototypes in the normaliser."""
+    f2, h2 = structure_matrices(student_affinity(Z), PAPER.loss)
+    C, h, Y = problem.affinity, problem.weights, problem.targets
+    return CouplingProblem(C, h, f2, h2, targets=Y, loss=problem.loss, alpha=PAPER.alpha)
 
 
 def objective_of(problem: ReductionProblem, plan: sparse.csr_array, Z: Array) -> float:

@@ -48,7 +48,7 @@ def machine(n_threads: int) -> dict[str, Any]:
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
-        "threads": f"{n_threads} for ours; {n_threads} for torch and BLAS in the yardstick",
+        "threads": f"{n_threads} for ours, at most {n_threads} for torch and BLAS in the yardstick",
         "load_average_at_start": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
@@ -83,14 +83,14 @@ def show(rows: list[Row], console: Console) -> None:
     console.print(table)
 
 
-def save(rows: list[Row], about: dict[str, Any], folder: Path) -> list[Path]:
+def save(rows: list[Row], about: dict[str, Any], folder: Path) -> None:
     """Write core.json and core.md into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     content = {**about, "rows": [asdict(row) for row in rows]}
-    as_json, as_markdown = folder / "core.json", folder / "core.md"
-    as_json.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    as_markdown.write_text(markdown(rows, about), encoding="utf-8")
-    return [as_json, as_markdown]
+    (folder / "core.json").write_text(
+        json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8"
+    )
+    (folder / "core.md").write_text(markdown(rows, about), encoding="utf-8")
 
 
 def markdown(rows: list[Row], about: dict[str, Any]) -> str:
@@ -100,8 +100,8 @@ def markdown(rows: list[Row], about: dict[str, Any]) -> str:
     lines = [
         "# distreduce against the straightforward pipeline",
         "",
-        f"{host['processor']}, {host['cores']} cores ({host['system']}); threads: {host['threads']}; load average at the "
-        f"start {host['load_average_at_start']}. Python {host['python']}, {versions}. {about['remarks']}",
+        f"{host['processor']}, {host['cores']} cores ({host['system']}); threads: {host['threads']}; load average at "
+        f"the start {host['load_average_at_start']}. Python {host['python']}, {versions}. {about['remarks']}",
         "",
         "|" + "|".join(HEADINGS) + "|",
         "|---|---|---|--:|--:|---|--:|---|",

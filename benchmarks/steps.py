@@ -10,25 +10,21 @@ import numpy as np
 import torch
 import yardstick
 from numpy.typing import NDArray
-from problems import PAPER, PERPLEXITY, Labelled, embedding_problem, mixture, reduction_problem
+from problems import PAPER, PERPLEXITY, Labelled, coupling_problem, embedding_problem, mixture, reduction_problem
 from report import Row
 from scipy import sparse
-from timing import median_seconds, timed, yardstick_threads
+from timing import faster_threads, median_seconds, threads_of, timed, yardstick_threads
 
+from distreduce import SDR
 from distreduce.affinity import entropic_affinity, squared_distances, student_affinity, symmetric_entropic_affinity
 from distreduce.affinity.reference import kkt_residual
-from distreduce.coupling import (
-    CouplingProblem,
-    affinity_times_plan,
-    solve_semirelaxed,
-    structure_constant,
-    structure_matrices,
-)
-from distreduce.embedding import make_objective, plain
+from distreduce.coupling import affinity_times_plan, solve_semirelaxed, structure_constant
+from distreduce.embedding import EmbeddingProblem, make_objective, plain
 from distreduce.parallel import workers
 from distreduce.solve import ReductionProblem, solve
 
 Array = NDArray[np.float64]
+Step = tuple[str, float, Array]
 DTYPES = {"float64": torch.float64, "float32": torch.float32}
 LEARNING_RATES = (1.0, 0.1, 0.01)
 
@@ -39,107 +35,120 @@ def embedding_step(m: int, n_threads: int) -> list[Row]:
     problem = reduction_problem(mixture(n), m, n_threads, init="identity" if n == m else "random")
     small, Z = embedding_problem(problem), np.random.default_rng(0).standard_normal((m, 2))
     exact = plain.value_and_gradient(small, Z)[1]
-    taken: list[tuple[str, float, Array]] = []
-    for threads in sorted({1, n_threads}):
-        with workers(threads) as pool:
-            fused = make_objective(small, workers=pool)
-            taken.append((f"ours, fused, {threads} threads", median_seconds(lambda f=fused: f(Z), 25), fused(Z)[1]))
-    taken += _autograd_steps(problem, Z, n_threads)
-    ours = taken[-5][1]
+    fused = _fused_steps(small, Z, n_threads)
+    ours = fused[-1][1]
     return [
         Row("1 embedding step", f"m={m}, n={n}, p=2", name, seconds, seconds / ours, "gradient's relative error",
             float(np.abs(gradient - exact).max() / np.abs(exact).max()))
-        for name, seconds, gradient in taken
+        for name, seconds, gradient in [*fused, *_autograd_steps(problem, Z, n_threads)]
     ]  # fmt: skip
 
 
-def _autograd_steps(problem: ReductionProblem, Z: Array, n_threads: int) -> list[tuple[str, float, Array]]:
+def _fused_steps(problem: EmbeddingProblem, Z: Array, n_threads: int) -> list[Step]:
+    """Ours with one thread and with all, the latter last."""
+    taken: list[Step] = []
+    for threads in sorted({1, n_threads}):
+        with workers(threads) as pool:
+            fused = make_objective(problem, workers=pool)
+            seconds = median_seconds(lambda f=fused: f(Z), 25)
+            taken.append((f"ours, fused, {threads_of(threads)}", seconds, fused(Z)[1]))
+    return taken
+
+
+def _autograd_steps(problem: ReductionProblem, Z: Array, n_threads: int) -> list[Step]:
     """The m×m objective and the full one through autograd, each in both precisions."""
     plan, taken = problem.plan.toarray(), []
     for form in ("reduced to m×m", "full n"):
         for name, dtype in DTYPES.items():
-            objective = yardstick.Embedding(problem, plan, PAPER.alpha, PAPER.eta, dtype)
-            if form != "full n":
-                objective.reduced()
+            objective = yardstick.embedding_objective(problem, plan, PAPER.alpha, PAPER.eta, dtype, form != "full n")
             z = torch.from_numpy(Z).to(dtype)
-            with yardstick_threads(n_threads):
+            threads = faster_threads(lambda f=objective, z=z: f.value_and_gradient(z), n_threads)
+            with yardstick_threads(threads):
                 seconds = median_seconds(lambda f=objective, z=z: f.value_and_gradient(z))
                 gradient = objective.value_and_gradient(z)[1].double().numpy()
-            taken.append((f"torch autograd, {form}, {name}", seconds, gradient))
+            taken.append((f"torch autograd, {form}, {name}, {threads_of(threads)}", seconds, gradient))
     return taken
 
 
-def affinity(data: Labelled, n_threads: int, repeats: int = 3) -> list[Row]:
+def affinity(data: Labelled, n_threads: int) -> list[Row]:
     """The symmetric entropic affinity: Newton's method on the dual against Adam at the paper's learning rates."""
     D = squared_distances(data.X)
     weights, scale = np.ones(len(D)), entropic_affinity(D, PERPLEXITY).gamma
     with workers(n_threads) as pool:
         found = symmetric_entropic_affinity(D, PERPLEXITY, workers=pool)
-        ours = median_seconds(lambda: symmetric_entropic_affinity(D, PERPLEXITY, workers=pool), repeats)
+        ours = median_seconds(lambda: symmetric_entropic_affinity(D, PERPLEXITY, workers=pool), 3)
     case = f"{data.name}, perplexity {PERPLEXITY:g}"
     residual = kkt_residual(found.matrix, found.gamma, weights, PERPLEXITY, scale)
     rows = [Row("2 affinity", case, "ours", ours, 1.0, "KKT residual", residual, note=f"{found.n_evaluations} passes")]
+    threads = faster_threads(lambda: yardstick.affinity(D, PERPLEXITY, 0.01, steps=3), n_threads)
     for rate in LEARNING_RATES:
-        with yardstick_threads(n_threads):
+        with yardstick_threads(threads):
             adam, seconds = timed(lambda rate=rate: yardstick.affinity(D, PERPLEXITY, rate))
-        broke = adam.broke_at is not None
-        residual = np.inf if broke else kkt_residual(adam.matrix, adam.gamma, weights, PERPLEXITY, scale)
-        note = f"not a number at step {adam.broke_at}" if broke else f"{adam.n_iter} steps"
-        rows.append(Row("2 affinity", case, f"Adam on the dual, lr {rate:g}", seconds, None if broke else seconds / ours,
-                        "KKT residual", residual, note=note))  # fmt: skip
+        method = f"Adam on the dual, lr {rate:g}, {threads_of(threads)}"
+        if adam.broke:
+            rows.append(Row("2 affinity", case, method, seconds, note=f"not a number at step {adam.n_iter}"))
+            continue
+        residual = kkt_residual(adam.matrix, adam.gamma, weights, PERPLEXITY, scale)
+        note = f"{adam.n_iter} steps"
+        rows.append(Row("2 affinity", case, method, seconds, seconds / ours, "KKT residual", residual, note=note))
     return rows
 
 
 def coupling_step(data: Labelled, m: int, n_threads: int) -> list[Row]:
     """One T-step from the spectral plan, at the embedding that ours finds for that plan."""
     problem = reduction_problem(data, m, n_threads)
-    first = replace(PAPER, max_iter=0)
     with workers(n_threads) as pool:
-        Z = solve(problem, first, workers=pool).embedding
-    f2, h2 = structure_matrices(student_affinity(Z), PAPER.loss)
-    bsfgw = CouplingProblem(
-        problem.affinity, problem.weights, f2, h2, targets=problem.targets, loss=problem.loss, alpha=PAPER.alpha
-    )
+        Z = solve(problem, replace(PAPER, max_iter=0), workers=pool).embedding
+        bsfgw = coupling_problem(problem, Z)
+        found = solve_semirelaxed(bsfgw, problem.plan, workers=pool)
+        ours = median_seconds(lambda: solve_semirelaxed(bsfgw, problem.plan, workers=pool))
     constant = PAPER.alpha * structure_constant(problem.affinity, problem.weights, PAPER.loss)
 
     def value(plan: sparse.csr_array) -> float:
         return constant + bsfgw.value(plan, affinity_times_plan(problem.affinity, plan))
 
-    with workers(n_threads) as pool:
-        found = solve_semirelaxed(bsfgw, problem.plan, workers=pool)
-        ours = median_seconds(lambda: solve_semirelaxed(bsfgw, problem.plan, workers=pool))
-    taken = [("ours", ours, value(found.plan), f"{found.n_iter} iterations")]
-    with yardstick_threads(n_threads):
-        taken += [
-            (name, seconds, value(sparse.csr_array(plan)), f"{calls} calls")
-            for name, seconds, plan, calls in _pot_couplings(problem, student_affinity(Z))
-        ]
-    start = value(problem.plan)
+    taken = [("ours", ours, found.plan, f"{found.n_iter} iterations")]
+    taken += _pot_couplings(problem, student_affinity(Z), n_threads)
+    case, measure = f"{data.name}, m={m}", f"BSFGW (start {value(problem.plan):.6g})"
     return [
-        Row("3 coupling step", f"{data.name}, m={m}", name, seconds, seconds / ours, "BSFGW (start "f"{start:.6g})",
-            reached, note=note)
-        for name, seconds, reached, note in taken
-    ]  # fmt: skip
+        Row("3 coupling step", case, name, seconds, seconds / ours, measure, value(plan), note=note)
+        for name, seconds, plan, note in taken
+    ]
 
 
-def _pot_couplings(problem: ReductionProblem, affinity: Array) -> list[tuple[str, float, Array, int]]:
+def _pot_couplings(
+    problem: ReductionProblem, embedding_affinity: Array, n_threads: int
+) -> list[tuple[str, float, sparse.csr_array, str]]:
     """POT called once, and called again with refreshed prototype targets until the plan stays."""
-    plan, began, calls, taken = problem.plan.toarray(), time.perf_counter(), 0, []
-    yardstick.couple(problem, plan, affinity, PAPER.alpha)
-    began = time.perf_counter()
-    while calls < 50:
-        previous, plan = plan, yardstick.couple(problem, plan, affinity, PAPER.alpha)
-        calls += 1
-        if calls == 1:
-            taken.append(("POT, one call", time.perf_counter() - began, plan, 1))
-        if np.abs(plan - previous).max() < 1e-9:
-            break
-    return [*taken, ("POT, targets refreshed until the plan stays", time.perf_counter() - began, plan, calls)]
+    plan, calls = problem.plan.toarray(), 0
+
+    def call(plan: Array) -> Array:
+        return yardstick.couple(problem, plan, embedding_affinity, PAPER.alpha)
+
+    threads = faster_threads(lambda: call(plan), n_threads)
+    with yardstick_threads(threads):
+        once = median_seconds(lambda: call(plan))
+        first, began = call(plan), time.perf_counter()
+        moving = True
+        while moving and calls < 50:
+            previous, plan = plan, call(plan)
+            moving, calls = bool(np.abs(plan - previous).max() > 1e-9), calls + 1
+        again = time.perf_counter() - began
+    end = threads_of(threads)
+    return [
+        (f"POT, one call, {end}", once, sparse.csr_array(first), ""),
+        (f"POT, targets refreshed until the plan stays, {end}", again, sparse.csr_array(plan), f"{calls} calls"),
+    ]
 
 
 def warm_up(n_threads: int) -> None:
-    """Compile every loop, on a small problem, before anything is measured."""
-    problem = reduction_problem(mixture(200), 20, n_threads)
+    """Compile every loop, in both precisions, on a small problem, before anything is measured."""
+    data = mixture(200)
+    problem = reduction_problem(data, 20, n_threads)
+    D = squared_distances(data.X, np.float32)
     with warnings.catch_warnings(), workers(n_threads) as pool:
         warnings.simplefilter("ignore")
-        solve(problem, replace(PAPER, max_iter=2), workers=pool)
+        single = symmetric_entropic_affinity(D, PERPLEXITY, workers=pool).matrix
+        for C in (problem.affinity, single):
+            solve(replace(problem, affinity=C), replace(PAPER, max_iter=2), workers=pool)
+        SDR(n_prototypes=20, max_iter=2).fit(data.X, data.y)

@@ -14,6 +14,10 @@ from threadpoolctl import threadpool_limits
 Result = TypeVar("Result")
 
 
+def threads_of(number: int) -> str:
+    return f"{number} thread{'s' if number > 1 else ''}"
+
+
 def timed(call: Callable[[], Result]) -> tuple[Result, float]:
     """What the call returns, and its seconds."""
     began = time.perf_counter()
@@ -40,6 +44,17 @@ def yardstick_threads(n_threads: int) -> Iterator[None]:
             yield
         finally:
             torch.set_num_threads(before)
+
+
+def faster_threads(call: Callable[[], Any], n_threads: int) -> int:
+    """One thread or `n_threads`, whichever makes the yardstick's call faster: small tensors gain nothing from two."""
+    if n_threads == 1:
+        return 1
+    taken = {}
+    for threads in (1, n_threads):
+        with yardstick_threads(threads):
+            taken[threads] = median_seconds(call, 5, budget=1.0)
+    return min(taken, key=taken.__getitem__)
 
 
 def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> tuple[float, float]:

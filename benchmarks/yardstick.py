@@ -30,32 +30,32 @@ FLOOR = 1e-10
 
 @dataclass(frozen=True)
 class AdamAffinity:
-    """P and its dual variables; `broke_at` is the step at which they stopped being numbers, None if they did not."""
+    """P, its dual variables γ, the steps made, and whether at the last one they stopped being numbers."""
 
     matrix: Array
     gamma: Array
     n_iter: int
-    broke_at: int | None
+    broke: bool
 
 
-def affinity(sq_distances: Array, perplexity: float, learning_rate: float) -> AdamAffinity:
+def affinity(sq_distances: Array, perplexity: float, learning_rate: float, steps: int = AFFINITY_STEPS) -> AdamAffinity:
     """Dual ascent by Adam from γ = 1, μ = 0, with γ kept non-negative."""
     D, n = torch.from_numpy(sq_distances), len(sq_distances)
     gamma, mu = torch.ones(n, dtype=D.dtype), torch.zeros(n, dtype=D.dtype)
     adam, target = torch.optim.Adam([gamma, mu], lr=learning_rate), float(np.log(perplexity))
-    for step in range(AFFINITY_STEPS + 1):
+    for step in range(steps + 1):
         log_P = (mu[:, None] + mu - 2 * D) / (gamma[:, None] + gamma)
         P = log_P.exp()
         mass, entropy = P.sum(1), -(P * log_P).sum(1)
         gamma.grad, mu.grad = entropy + mass - target - 1, mass - 1
         if not bool(torch.isfinite(gamma.grad + mu.grad).all()):
-            return AdamAffinity(P.numpy(), gamma.numpy(), step, step)
+            return AdamAffinity(P.numpy(), gamma.numpy(), step, True)
         close = (gamma.grad.abs() < AFFINITY_TOL) & (mu.grad.abs() < AFFINITY_TOL)
-        if step == AFFINITY_STEPS or bool(close.all()):
+        if step == steps or bool(close.all()):
             break
         adam.step()
         gamma.clamp_(min=0)
-    return AdamAffinity(P.numpy(), gamma.numpy(), step, None)
+    return AdamAffinity(P.numpy(), gamma.numpy(), step, False)
 
 
 def pairwise(z: Tensor) -> Tensor:
@@ -171,13 +171,13 @@ def fit(
     z = torch.from_numpy(problem.embedding).to(dtype).requires_grad_(True)
     adam, running = torch.optim.Adam([z], lr=LEARNING_RATE), np.inf
     taken: list[Snapshot] = []
-    objective = _objective(problem, T, alpha, eta, dtype, reduced)
+    objective = embedding_objective(problem, T, alpha, eta, dtype, reduced)
     for _ in range(OUTER_STEPS):
         embed(objective, z, adam)
         Z = z.detach().double().numpy().copy()
         taken.append(Snapshot(sparse.csr_array(T), Z, time.perf_counter() - began))
         T = couple(problem, T, student(Z, T), alpha)
-        objective = _objective(problem, T, alpha, eta, dtype, reduced)
+        objective = embedding_objective(problem, T, alpha, eta, dtype, reduced)
         with torch.no_grad():
             loss = float(objective(z)) + (1 - alpha) * float((T * supervision_cost(T, problem.targets)).sum())
         taken.append(Snapshot(sparse.csr_array(T), Z, time.perf_counter() - began))
@@ -187,8 +187,9 @@ def fit(
     return taken
 
 
-def _objective(
+def embedding_objective(
     problem: ReductionProblem, plan: Array, alpha: float, eta: float, dtype: torch.dtype, reduced: bool
 ) -> Embedding:
+    """The loss in its full form or, if asked, reduced to the prototypes."""
     full = Embedding(problem, plan, alpha, eta, dtype)
     return full.reduced() if reduced else full

@@ -74,7 +74,9 @@ def demo(
     from distreduce.demo import STEPS, run_demo
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=quiet or as_json, transient=True) as bar:
+    screen = Console(stderr=True)
+    silent = quiet or as_json or not screen.is_terminal
+    with Progress(*columns, console=screen, disable=silent, transient=True) as bar:
         task = bar.add_task("reading data", total=STEPS + 1)
         outcomes = run_demo(out, seed, lambda words: bar.update(task, description=words, advance=1))
     if as_json:

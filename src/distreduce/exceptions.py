@@ -25,6 +25,22 @@ class MissingDependencyError(DistReduceError, ImportError):
     """An optional dependency is needed and not installed; the message names the extra that brings it."""
 
 
+class PersistenceError(DistReduceError):
+    """A model could not be saved or loaded."""
+
+
+class ModelFileError(PersistenceError, ValueError):
+    """A file cannot be loaded: missing, damaged, too large, too new or no model; the message names it and says why."""
+
+
+class ModelSaveError(PersistenceError, OSError):
+    """A file could not be written; one that was there before is untouched."""
+
+
+class UnsavableModelError(PersistenceError, ValueError):
+    """A model holds what a file cannot, such as a function; the message says which parameter and what to do."""
+
+
 class DistReduceWarning(UserWarning):
     """Base of all warnings of distreduce."""
 

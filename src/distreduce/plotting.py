@@ -145,7 +145,7 @@ def plot_history(model: BaseReduction, ax: Axes | None = None) -> Axes:
             label = f"{name.replace('_', '-')} (ends at {values[-1]:.4g})"
             ax.plot(history["iteration"], values - values[0], ".-", color=colour, label=label)
     handles = ax.get_lines()
-    if history["cka"].any():
+    if history["cka"].notna().any():
         right = ax.twinx()
         label = f"CKA, right (ends at {history['cka'].iloc[-1]:.3f})"
         handles += right.plot(history["iteration"], history["cka"], "s--", color=UNKNOWN, markersize=3, label=label)
@@ -212,11 +212,11 @@ class _View:
         p = model.embedding_.shape[1]
         self.line = p == 1
         if components is None:
-            self.axes, self.labels = (np.eye(p), [f"z{a + 1}" for a in (0, 1)]) if p <= 2 else self._principal()
+            self.axes, self.labels = (np.eye(p), [*model.get_feature_names_out()]) if p <= 2 else self._principal()
         else:
             if len(components) != 2 or not all(0 <= a < p for a in components):
                 raise InvalidInputError(f"components={components} must be two dimensions among 0 … {p - 1}.")
-            self.axes, self.labels = np.eye(p)[:, list(components)], [f"z{a + 1}" for a in components]
+            self.axes, self.labels = np.eye(p)[:, list(components)], [str(model.get_feature_names_out()[a]) for a in components]
 
     def _principal(self) -> tuple[Array, list[str]]:
         Z = self.model.embedding_

@@ -91,7 +91,7 @@ class ReductionProblem:
 
 @dataclass(frozen=True)
 class Record:
-    """One outer iteration: J, its four terms as they enter it, the CKA, and what it cost."""
+    """One outer iteration: J, its four terms as they enter it, the CKA (NaN where it is not the dependence), the cost."""
 
     iteration: int
     objective: float
@@ -233,7 +233,7 @@ class _Loop:
         n_evaluations: int,
         seconds: float,
     ) -> Record:
-        supervision, aligned = 0.0, 0.0
+        supervision, aligned = 0.0, np.nan
         if self.problem.targets is not None:
             loss, targets = self.problem.loss, self.problem.targets
             cost = loss.cost(targets, loss.prototype_targets(plan, targets))
@@ -277,8 +277,8 @@ def solve(
             state = replace(candidate, record=replace(candidate.record, seconds=took))
             history.append(state.record)
         if decrease <= enough:
-            if (frozen and decrease >= 0) or state.settled or not loop.joint:
-                converged = True
+            if state.settled or not loop.joint or (frozen and decrease >= 0):
+                converged = state.settled or frozen
                 break
             frozen = True
     return Reduction(state.plan, state.embedding, tuple(history), converged)

@@ -1,4 +1,4 @@
-"""Random Z-step problems, and the Z-step's objective written from its definition with nothing shared with the source."""
+"""Random Z-step problems, with a target matrix B made by explicit matrices."""
 
 from __future__ import annotations
 

@@ -95,7 +95,10 @@ def test_history_never_rises(fitted: Any) -> None:
 
 
 def test_history_has_a_row_an_iteration(fitted: Any) -> None:
-    assert (len(fitted.history_), fitted.history_["iteration"].tolist()) == (fitted.n_iter_, list(range(fitted.n_iter_)))
+    assert (len(fitted.history_), fitted.history_["iteration"].tolist()) == (
+        fitted.n_iter_,
+        list(range(fitted.n_iter_)),
+    )
 
 
 def test_objective_is_the_sum_of_its_terms(fitted: Any) -> None:

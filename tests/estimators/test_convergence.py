@@ -29,12 +29,6 @@ def test_warning_points_at_the_callers_line(classification: Any) -> None:
     assert caught[0].filename == __file__
 
 
-def test_warning_of_fit_transform_points_at_the_callers_line(classification: Any) -> None:
-    with pytest.warns(SolverConvergenceWarning) as caught:
-        SDR(**HURRIED).fit_transform(*classification)
-    assert caught[0].filename == __file__
-
-
 def test_stopping_early_is_told_by_the_attribute(classification: Any) -> None:
     model = SDR(**HURRIED)
     with pytest.warns(SolverConvergenceWarning):

@@ -49,9 +49,7 @@ def test_processes_with_other_thread_counts_give_the_same_bits() -> None:
 @pytest.mark.parametrize("estimator", [SDR, DistR])
 @pytest.mark.parametrize("n_prototypes", [None, 25])
 @pytest.mark.parametrize("d", [4, 90])
-def test_number_of_threads_changes_no_bit(
-    d: int, n_prototypes: Any, estimator: type, rng: np.random.Generator
-) -> None:
+def test_number_of_threads_changes_no_bit(d: int, n_prototypes: Any, estimator: type, rng: np.random.Generator) -> None:
     X = rng.normal(size=(260, d))
     fits = [
         estimator(n_prototypes=n_prototypes, random_state=0, n_jobs=n_jobs).fit(X, X[:, 0]) for n_jobs in (1, 2, -1)

@@ -100,9 +100,7 @@ def test_unit_of_x_that_is_a_power_of_two_changes_no_bit(estimator: type, n_prot
 @each_size
 @each_estimator
 @pytest.mark.parametrize("change", [lambda X: 3.0 * X, lambda X: X + 7.0], ids=["x3", "+7"])
-def test_unit_and_origin_of_x_do_not_matter(
-    change: Any, estimator: type, n_prototypes: Any, regression: Any
-) -> None:
+def test_unit_and_origin_of_x_do_not_matter(change: Any, estimator: type, n_prototypes: Any, regression: Any) -> None:
     X, y = regression
     model = estimator(n_prototypes=n_prototypes, random_state=0, tol=1e-9, max_inner_iter=3000)
     first, second = model.fit(X, y).objective_, model.fit(change(X), y).objective_

@@ -98,7 +98,7 @@ def test_joint_solver_ends_no_higher_than_the_papers(estimator: type, regression
 @pytest.mark.parametrize("n_prototypes", [None, 9])
 @pytest.mark.parametrize("options", [{}, {"loss": "square"}, {"embedding_kernel": "rbf"}, {"target_form": "mass"}])
 def test_backends_agree(backend: str, n_prototypes: Any, options: dict[str, Any], classification: Any) -> None:
-    settings: dict[str, Any] = {"n_prototypes": n_prototypes, "random_state": 0, "max_inner_iter": 15, "max_iter": 1}
+    settings: dict[str, Any] = {"n_prototypes": n_prototypes, "random_state": 0, "max_inner_iter": 8, "max_iter": 1}
     results = []
     for name in ("numba", backend):
         with pytest.warns(SolverConvergenceWarning):

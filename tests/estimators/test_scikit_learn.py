@@ -96,9 +96,7 @@ def test_pandas_output_has_names_and_index(estimator: type, classification: Any)
     frame.columns = [f"gene {j}" for j in range(X.shape[1])]
     out = estimator(random_state=0).set_output(transform="pandas").fit_transform(frame, y)
     prefix = estimator.__name__.lower()
-    expected = pd.DataFrame(
-        estimator(random_state=0).fit_transform(X, y), frame.index, [f"{prefix}0", f"{prefix}1"]
-    )
+    expected = pd.DataFrame(estimator(random_state=0).fit_transform(X, y), frame.index, [f"{prefix}0", f"{prefix}1"])
     pd.testing.assert_frame_equal(out, expected)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import isnan
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -23,7 +24,7 @@ def progress(name: str, max_iter: int, verbose: int) -> Iterator[Callable[[Recor
         def advance(record: Record) -> None:
             state = f"objective {record.objective:.6g}"
             bar.update(
-                task, completed=record.iteration, state=state + (f"  CKA {record.cka:.3f}" if record.cka else "")
+                task, completed=record.iteration, state=state + ("" if isnan(record.cka) else f"  CKA {record.cka:.3f}")
             )
 
         yield advance

@@ -1,8 +1,8 @@
 """Scores of weighted prototypes against the labels of the samples they stand for, as DistR defines them.
 
-Every score takes the assignment of samples to prototypes as a coupling T (n, m), dense or sparse, of which the row maximum
-counts, or as prototype numbers (n,). Prototypes of weight zero take no part. Scores lie in 0..1 (silhouette −1..1); the
-paper prints them times 100.
+Every score takes the assignment of samples to prototypes as a coupling T (n, m), dense or sparse, of which the row
+maximum counts, or as prototype numbers (n,). Prototypes of weight zero take no part. Scores lie in 0..1 (silhouette
+−1..1); the paper prints them times 100.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def homogeneity(labels: ArrayLike, assignment: Any) -> float:
 
     Examples
     --------
-    >>> homogeneity(["a", "a", "b", "b"], [0, 1, 2, 2])
+    >>> round(homogeneity(["a", "a", "b", "b"], [0, 1, 2, 2]), 12)
     1.0
     """
     return float(homogeneity_score(_classes(labels)[1], hard_assignment(assignment, np.shape(labels)[0])))

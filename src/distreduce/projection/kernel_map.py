@@ -108,7 +108,8 @@ def _cholesky_with_jitter(K: Array) -> tuple[Array, bool]:
         else:
             if jitter > 0:
                 message = (
-                    f"The input kernel is not positive definite: its diagonal was raised by a factor 1 + {jitter:.0e}."
+                    f"The input kernel is not positive definite: its diagonal was raised by a factor 1 + {jitter:.0e}. "
+                    "Distances that are not Euclidean often give a better kernel after a square root."
                 )
                 warnings.warn(message, IllConditionedWarning, stacklevel=2)
             return factor

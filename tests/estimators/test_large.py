@@ -1,0 +1,53 @@
+"""Ten thousand samples in bounded memory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import data_sets
+import distreduce
+
+SCRIPT = """
+import json, resource, sys, time
+import numpy as np
+from distreduce import SDR
+from distreduce.metrics import homogeneity
+with np.load(sys.argv[1], allow_pickle=False) as store:
+    X, y = store["X"], store["y"]
+began = time.perf_counter()
+model = SDR(n_prototypes=200, random_state=0).fit(X, y)
+seconds = time.perf_counter() - began
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # kilobytes on Linux
+print(json.dumps({"megabytes": peak, "seconds": seconds, "homogeneity": homogeneity(y, model.labels_)}))
+"""
+
+
+@pytest.fixture(scope="module")
+def fit_of_fashion(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
+    """Peak memory, time and homogeneity of a fit in a process of its own; the PCA is made here, not there."""
+    X, y = data_sets.fashion(data_dir)
+    path = tmp_path_factory.mktemp("fashion") / "fashion.npz"
+    np.savez(path, X=X, y=y)
+    script = f"import sys; sys.path.insert(0, {str(Path(distreduce.__file__).parents[1])!r})\n{SCRIPT}"
+    command = [sys.executable, "-c", script, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux only")
+def test_memory_stays_below_two_gigabytes(fit_of_fashion: dict[str, float]) -> None:
+    assert fit_of_fashion["megabytes"] < 2000
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_prototypes_are_nearly_pure(fit_of_fashion: dict[str, float]) -> None:
+    assert fit_of_fashion["homogeneity"] > 0.95

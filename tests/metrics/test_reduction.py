@@ -1,0 +1,73 @@
+"""Scores of fitted models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.metrics import homogeneity_score
+
+from distreduce import SDR, DistR
+from distreduce.metrics import kmeans_nmi, reduction_scores, weighted_silhouette
+
+X, y = load_iris(return_X_y=True)
+
+
+@pytest.fixture(scope="module", params=[SDR, DistR])
+def model(request: Any) -> Any:
+    return request.param(n_prototypes=12, random_state=0).fit(X, y)
+
+
+def test_homogeneity_in_percent(model: Any) -> None:
+    assert reduction_scores(model, y)["homogeneity"] == pytest.approx(100 * homogeneity_score(y, model.labels_))
+
+
+def test_nmi_and_silhouette_in_percent(model: Any) -> None:
+    Z, T, weights = model.prototypes_, model.coupling_, model.prototype_weights_
+    expected = (100 * kmeans_nmi(Z, T, y, weights), 100 * weighted_silhouette(Z, T, y, weights))
+    found = reduction_scores(model, y)
+    assert (found["nmi"], found["silhouette"]) == pytest.approx(expected)
+
+
+def test_cka_is_that_of_the_fit() -> None:
+    model = SDR(n_prototypes=12, random_state=0).fit(X, y)
+    assert reduction_scores(model, y)["cka"] == pytest.approx(model.history_["cka"].iloc[-1], abs=1e-10)
+
+
+@pytest.mark.parametrize("targets", [X[:, 0] + 0.01 * X[:, 1], X[:, :2]])
+def test_cka_of_numbers_is_that_of_the_fit(targets: np.ndarray) -> None:
+    model = SDR(n_prototypes=12, random_state=0).fit(X, targets)
+    assert reduction_scores(model, targets)["cka"] == pytest.approx(model.history_["cka"].iloc[-1], abs=1e-9)
+
+
+def test_cka_of_a_weighted_fit() -> None:
+    weights = 1.0 + np.arange(150) % 3
+    model = SDR(n_prototypes=12, random_state=0).fit(X, y, sample_weight=weights)
+    found = reduction_scores(model, y, sample_weight=weights)["cka"]
+    assert found == pytest.approx(model.history_["cka"].iloc[-1], abs=1e-10)
+
+
+def test_numbers_have_no_class_scores() -> None:
+    model = SDR(n_prototypes=12, random_state=0).fit(X, X[:, 0] + 0.01 * X[:, 1])
+    found = reduction_scores(model, X[:, 0] + 0.01 * X[:, 1])
+    assert all(np.isnan(found[name]) for name in ("homogeneity", "nmi", "silhouette"))
+
+
+def test_names_of_the_classes_do_not_matter(model: Any) -> None:
+    assert reduction_scores(model, load_iris().target_names[y]) == pytest.approx(reduction_scores(model, y))
+
+
+def test_samples_without_label_take_no_part(model: Any) -> None:
+    partly = y.astype(float)
+    partly[::4] = np.nan
+    known = ~np.isnan(partly)
+    expected = 100 * homogeneity_score(y[known], model.labels_[known])
+    assert reduction_scores(model, partly)["homogeneity"] == pytest.approx(expected)
+
+
+def test_supervision_is_seen_by_every_score() -> None:
+    supervised, blind = (kind(n_prototypes=12, random_state=0).fit(X, y) for kind in (SDR, DistR))
+    high, low = reduction_scores(supervised, y), reduction_scores(blind, y)
+    assert all(high[name] > low[name] for name in high)

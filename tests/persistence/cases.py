@@ -1,0 +1,96 @@
+"""Fitted models of every kind, small enough to be saved many times over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+from scipy.spatial.distance import cdist
+
+from distreduce import SDR, DistR
+from distreduce.kernels import RBF, Delta, Linear, RationalQuadratic
+from distreduce.losses import LOSSES
+
+N = 24
+RNG = np.random.RandomState(0)
+X = RNG.standard_normal((N, 3))
+NEW = RNG.standard_normal((7, 3))
+NUMBERS = X[:, 0] + 0.1 * RNG.standard_normal(N)
+GROUPS = np.argsort(np.argsort(NUMBERS)) * 3 // N
+WORDS = np.array(["ash", "bïrch", "柏"])[GROUPS]
+PARTLY = np.where(np.arange(N) % 3 == 0, np.nan, NUMBERS)
+FRAME = pd.DataFrame(X, columns=["a", "größe", "c d"])
+THIN = sparse.random_array((N, 6), density=0.5, rng=np.random.default_rng(1), format="csr")
+NEW_THIN = sparse.random_array((7, 6), density=0.5, rng=np.random.default_rng(2), format="csr")
+SHARES = np.full((N, 5), 0.05) + 0.75 * np.eye(5)[np.arange(N) % 5]
+
+# name: (model, X, y, new rows)
+CASES: dict[str, tuple[Any, Any, Any, Any]] = {
+    "regression": (SDR(n_prototypes=5, random_state=0), X, NUMBERS, NEW),
+    "one prototype a sample": (SDR(random_state=0), X, NUMBERS, NEW),
+    "one dimension": (SDR(1, n_prototypes=5, random_state=np.int64(3)), X, NUMBERS, NEW),
+    "words": (SDR(n_prototypes=5, random_state=0), X, WORDS, NEW),
+    "integers": (SDR(n_prototypes=5, random_state=0, task="classification"), X, GROUPS - 7, NEW),
+    "booleans": (SDR(n_prototypes=5, random_state=0), X, GROUPS > 0, NEW),
+    "fractions": (SDR(n_prototypes=5, random_state=0, task="classification"), X, GROUPS / 3, NEW),
+    "bytes": (SDR(n_prototypes=5, random_state=0), X, np.array([b"u", b"vw", b"x"])[GROUPS], NEW),
+    "several targets": (SDR(n_prototypes=5, random_state=0), X, np.c_[NUMBERS, X[:, 1] ** 2], NEW),
+    "named targets": (
+        SDR(n_prototypes=5, random_state=0),
+        FRAME,
+        pd.DataFrame({"p": NUMBERS, "q": X[:, 1]}),
+        FRAME[:3],
+    ),
+    "semi-supervised": (SDR(n_prototypes=5, random_state=0), X, PARTLY, NEW),
+    "distances": (SDR(n_prototypes=5, metric="precomputed", random_state=0), cdist(X, X), NUMBERS, cdist(NEW, X)),
+    "sparse array": (SDR(n_prototypes=5, random_state=0), THIN, NUMBERS, NEW_THIN),
+    "sparse matrix": (
+        DistR(n_prototypes=5, random_state=0),
+        sparse.csr_matrix(THIN),
+        None,
+        sparse.csr_matrix(NEW_THIN),
+    ),
+    "unsupervised": (DistR(n_prototypes=5, random_state=0), X, None, NEW),
+    "unsupervised, one a sample": (DistR(3, random_state=0, n_jobs=1), X, None, NEW),
+    "learned scales": (SDR(n_prototypes=5, length_scale="ard", random_state=0), X, NUMBERS, NEW),
+    "array of scales": (SDR(n_prototypes=5, length_scale=np.array([1.0, 2.0, 0.3]), random_state=0), X, NUMBERS, NEW),
+    "list of scales": (SDR(n_prototypes=5, length_scale=[1.0, 2.0, 0.3], random_state=0), X, NUMBERS, NEW),
+    "tuple of scales": (DistR(n_prototypes=5, length_scale=(1, 2, 3), random_state=0), X, None, NEW),
+    "linear": (DistR(n_prototypes=5, input_kernel="linear", random_state=0), X, None, NEW),
+    "kernels": (
+        SDR(
+            n_prototypes=5,
+            input_kernel=RationalQuadratic(2.0, 0.7),
+            target_kernel=Delta(),
+            embedding_kernel=Linear(),
+            target_loss=LOSSES["cross_entropy"],
+            eta=np.float64(100.0),
+            random_state=0,
+        ),
+        X,
+        WORDS,
+        NEW,
+    ),
+    "scaled kernel": (DistR(n_prototypes=5, input_kernel=RBF([1.0, 2.0, 3.0]), random_state=0), X, None, NEW),
+    "dense start": (SDR(n_prototypes=5, init=SHARES, random_state=0), X, NUMBERS, NEW),
+    "sparse start": (SDR(n_prototypes=5, init=sparse.csc_matrix(SHARES), random_state=0), X, NUMBERS, NEW),
+    "numbered start": (SDR(n_prototypes=5, init=(np.arange(N) % 5).tolist(), random_state=0), X, NUMBERS, NEW),
+}
+_FITTED: dict[str, Any] = {}
+
+
+def fitted_model(name: str) -> Any:
+    """The model of that case, fitted once a session."""
+    if name not in _FITTED:
+        model, inputs, targets, _ = CASES[name]
+        _FITTED[name] = model.fit(inputs) if targets is None else model.fit(inputs, targets)
+    return _FITTED[name]
+
+
+def full_model() -> Any:
+    """A fitted SDR with words for labels, feature names and a sparse start: most of what a file can hold."""
+    if "full" not in _FITTED:
+        _FITTED["full"] = SDR(n_prototypes=5, init=sparse.csr_array(SHARES), random_state=0).fit(FRAME, WORDS)
+    return _FITTED["full"]

@@ -1,0 +1,23 @@
+"""A model and the file it was saved to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from persistence.cases import full_model
+
+
+@pytest.fixture
+def model() -> Any:
+    """A fitted model with most of what a file can hold."""
+    return full_model()
+
+
+@pytest.fixture
+def saved(model: Any, tmp_path: Path) -> Path:
+    """That model in a file."""
+    path = tmp_path / "model.safetensors"
+    model.save(path)
+    return path
