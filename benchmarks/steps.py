@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from problems import PAPER, PERPLEXITY, Labelled, coupling_problem, embedding_problem, mixture, reduction_problem
 from report import Row
 from scipy import sparse
-from timing import faster_threads, median_seconds, threads_of, timed, yardstick_threads
+from timing import median_seconds, threads_of, timed, yardstick_seconds, yardstick_threads
 
 from distreduce import SDR
 from distreduce.affinity import entropic_affinity, squared_distances, student_affinity, symmetric_entropic_affinity
@@ -62,10 +62,8 @@ def _autograd_steps(problem: ReductionProblem, Z: Array, n_threads: int) -> list
         for name, dtype in DTYPES.items():
             objective = yardstick.embedding_objective(problem, plan, PAPER.alpha, PAPER.eta, dtype, form != "full n")
             z = torch.from_numpy(Z).to(dtype)
-            threads = faster_threads(lambda f=objective, z=z: f.value_and_gradient(z), n_threads)
-            with yardstick_threads(threads):
-                seconds = median_seconds(lambda f=objective, z=z: f.value_and_gradient(z))
-                gradient = objective.value_and_gradient(z)[1].double().numpy()
+            seconds, threads = yardstick_seconds(lambda f=objective, z=z: f.value_and_gradient(z), n_threads)
+            gradient = objective.value_and_gradient(z)[1].double().numpy()
             taken.append((f"torch autograd, {form}, {name}, {threads_of(threads)}", seconds, gradient))
     return taken
 
@@ -80,7 +78,7 @@ def affinity(data: Labelled, n_threads: int) -> list[Row]:
     case = f"{data.name}, perplexity {PERPLEXITY:g}"
     residual = kkt_residual(found.matrix, found.gamma, weights, PERPLEXITY, scale)
     rows = [Row("2 affinity", case, "ours", ours, 1.0, "KKT residual", residual, note=f"{found.n_evaluations} passes")]
-    threads = faster_threads(lambda: yardstick.affinity(D, PERPLEXITY, 0.01, steps=3), n_threads)
+    _, threads = yardstick_seconds(lambda: yardstick.affinity(D, PERPLEXITY, 0.01, steps=3), n_threads)
     for rate in LEARNING_RATES:
         with yardstick_threads(threads):
             adam, seconds = timed(lambda rate=rate: yardstick.affinity(D, PERPLEXITY, rate))
@@ -125,9 +123,8 @@ def _pot_couplings(
     def call(plan: Array) -> Array:
         return yardstick.couple(problem, plan, embedding_affinity, PAPER.alpha)
 
-    threads = faster_threads(lambda: call(plan), n_threads)
+    once, threads = yardstick_seconds(lambda: call(problem.plan.toarray()), n_threads)
     with yardstick_threads(threads):
-        once = median_seconds(lambda: call(plan))
         first, began = call(plan), time.perf_counter()
         moving = True
         while moving and calls < 50:

@@ -46,15 +46,13 @@ def yardstick_threads(n_threads: int) -> Iterator[None]:
             torch.set_num_threads(before)
 
 
-def faster_threads(call: Callable[[], Any], n_threads: int) -> int:
-    """One thread or `n_threads`, whichever makes the yardstick's call faster: small tensors gain nothing from two."""
-    if n_threads == 1:
-        return 1
-    taken = {}
-    for threads in (1, n_threads):
+def yardstick_seconds(call: Callable[[], Any], n_threads: int, repeats: int = 9) -> tuple[float, int]:
+    """Median seconds with one thread or with `n_threads`, whichever is less (small tensors gain nothing), and which."""
+    taken = []
+    for threads in sorted({1, n_threads}):
         with yardstick_threads(threads):
-            taken[threads] = median_seconds(call, 5, budget=1.0)
-    return min(taken, key=taken.__getitem__)
+            taken.append((median_seconds(call, repeats), threads))
+    return min(taken)
 
 
 def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from problems import PAPER, PERPLEXITY, Labelled, objective_of, reduction_problem
 from report import Row
 from scipy import sparse
-from timing import faster_threads, threads_of, timed, yardstick_threads
+from timing import threads_of, timed, yardstick_seconds, yardstick_threads
 
 from distreduce import SDR
 from distreduce.parallel import workers
@@ -90,7 +90,7 @@ def _yardstick(problem: ReductionProblem, case: str, name: str, ours: Ours, n_th
     dtype, reduced = YARDSTICKS[name]
     objective = yardstick.embedding_objective(problem, problem.plan.toarray(), PAPER.alpha, PAPER.eta, dtype, reduced)
     z = torch.from_numpy(problem.embedding).to(dtype)
-    threads = faster_threads(lambda: objective.value_and_gradient(z), n_threads)
+    _, threads = yardstick_seconds(lambda: objective.value_and_gradient(z), n_threads)
     with yardstick_threads(threads):
         taken = yardstick.fit(problem, PAPER.alpha, PAPER.eta, dtype, reduced)
     values = [objective_of(problem, snapshot.plan, snapshot.embedding) for snapshot in taken]

@@ -168,7 +168,8 @@ def fit(
 ) -> list[Snapshot]:
     """Embedding and coupling in turn, ten times or until the loss rises; a snapshot after every half-step."""
     began, T = time.perf_counter(), problem.plan.toarray()
-    z = torch.from_numpy(problem.embedding).to(dtype).requires_grad_(True)
+    # A copy: Adam writes into z, and the start belongs to the other methods as well.
+    z = torch.tensor(problem.embedding, dtype=dtype, requires_grad=True)
     adam, running = torch.optim.Adam([z], lr=LEARNING_RATE), np.inf
     taken: list[Snapshot] = []
     objective = embedding_objective(problem, T, alpha, eta, dtype, reduced)

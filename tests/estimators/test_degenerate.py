@@ -17,7 +17,7 @@ each_model = pytest.mark.parametrize("model", ESTIMATORS, ids=repr)
 
 
 def assert_sane(model: Any, X: np.ndarray) -> None:
-    fitted = [model.embedding_, model.prototypes_, model.transform(X), model.history_.to_numpy(dtype=float)]
+    fitted = [model.embedding_, model.prototypes_, model.transform(X), model.history_["objective"]]
     assert all(np.isfinite(array).all() for array in fitted) and np.ptp(model.embedding_) > 0
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from persistence.cases import FRAME, fitted_model
+from persistence.cases import X, fitted_model
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
@@ -326,7 +326,8 @@ def loaded_or_none(path: Path) -> Any:
     try:
         model = persistence.load(path)
         with np.errstate(all="ignore"):
-            assert model.transform(FRAME).shape == (len(FRAME), model.prototypes_.shape[1])
+            assert model.map_(X).shape == (len(X), model.prototypes_.shape[1])
+        assert len(model.summary()) == len(model.prototypes_)
         return model
     except ModelFileError:
         return None

@@ -41,7 +41,8 @@ def plain(value: Any) -> Any:
     if sparse.issparse(value):
         return isinstance(value, sparse.sparray), plain(value.toarray())
     if isinstance(value, np.ndarray):
-        return value.dtype, value.shape, value.tolist()
+        # Bytes, for NaN is not equal to NaN; an array of objects has only addresses to show.
+        return value.dtype, value.shape, value.tolist() if value.dtype == object else value.tobytes()
     if isinstance(value, BregmanLoss):
         return type(value)
     return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -31,6 +31,7 @@ from distreduce.kernels import DistanceKernel, Kernel
 from distreduce.losses import BregmanLoss, SquaredLoss
 from distreduce.parallel import workers
 from distreduce.pipeline import Fitted, Recipe, Sample, fit_sample, input_kernel
+from distreduce.projection import KernelMap
 from distreduce.sample import Merged, merge_duplicates
 from distreduce.solve import Settings
 
@@ -77,7 +78,7 @@ class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.metric != "precomputed"
-        tags.input_tags.pairwise = self.metric == "precomputed"
+        tags.input_tags.pairwise = tags.input_tags.positive_only = self.metric == "precomputed"
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
@@ -99,7 +100,8 @@ class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             The place of a sample does not depend on the other samples it is given with.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        accept_sparse = False if self.metric == "precomputed" else "csr"
+        X = validate_data(self, X, reset=False, accept_sparse=accept_sparse, dtype=np.float64)
         return self.map_(X)
 
     def summary(self) -> pd.DataFrame:
@@ -173,7 +175,8 @@ class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Validate, merge duplicates, solve, and set the fitted attributes; nothing is set if anything fails."""
         self._validate_params()
         precomputed = self.metric == "precomputed"
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
+        accept_sparse = False if precomputed else "csr"
+        X = validate_data(self, X, accept_sparse=accept_sparse, dtype=np.float64, ensure_min_samples=2)
         weights = read_weights(sample_weight, X)
         targets = self._read_targets(y, X.shape[0], weights) if supervised else None
         if precomputed:
@@ -294,7 +297,7 @@ class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self, X: Any, weights: Array, merged: Merged, targets: Targets | None, recipe: Recipe, fitted: Fitted
     ) -> None:
         reduction = fitted.reduction
-        self.map_ = fitted.map
+        self.map_ = self._map_from_all(fitted.map, merged)
         self.embedding_ = self.map_(X)
         self._expand(reduction.plan, reduction.embedding, merged, weights, recipe.n_prototypes is None)
         if targets is not None:
@@ -313,6 +316,14 @@ class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 SolverConvergenceWarning,
                 stacklevel=4,
             )
+
+    def _map_from_all(self, found: KernelMap, merged: Merged) -> KernelMap:
+        """With distances, rows to map hold those to samples of weight zero as well: their coefficients are zero."""
+        if self.metric != "precomputed":
+            return found
+        coefficients = np.zeros((len(merged.group), found.coefficients.shape[1]))
+        coefficients[merged.rows] = found.coefficients
+        return replace(found, coefficients=coefficients)
 
     def _expand(self, plan: Any, prototypes: Array, merged: Merged, weights: Array, one_to_one: bool) -> None:
         one_to_one = one_to_one and self.n_prototypes in (None, len(weights))
