@@ -194,18 +194,33 @@ def test_the_papers_algorithm_descends(m, optimizer):
     assert max(np.diff(history), default=0.0) <= 0
 
 
-def test_alternating_coupling_does_not_see_the_map(monkeypatch):
+def linear_costs(monkeypatch, problem, settings):
+    """The linear costs that the T-steps of a run are given, with the embedding of the first."""
     seen = []
     original = distreduce.solve.solve_semirelaxed
 
-    def watched(problem, *args, **options):
-        seen.append(problem.linear is None)
-        return original(problem, *args, **options)
+    def watched(coupling, *args, **options):
+        seen.append(coupling.linear)
+        return original(coupling, *args, **options)
 
+    first = solve(problem, replace(settings, max_iter=0)).embedding
     monkeypatch.setattr(distreduce.solve, "solve_semirelaxed", watched)
-    for solver in ("joint", "alternating"):
-        solve(random_problem(9), replace(DEFAULTS, solver=solver, max_iter=1))
-    assert seen == [False, True]
+    solve(problem, replace(settings, max_iter=1))
+    return seen, first
+
+
+def test_joint_coupling_pays_for_the_distance_to_the_map(monkeypatch):
+    """(μ/2)|z_k − (KL)_i|², with L the best for the embedding at hand."""
+    problem, K = random_problem(9, weighted=True), input_kernel(inputs(9))
+    (cost,), Z = linear_costs(monkeypatch, problem, DEFAULTS)
+    F = (problem.plan.toarray() / problem.weights[:, None]) @ Z
+    fitted = K @ np.linalg.solve(MU * K + LAM * np.diag(1 / problem.weights), MU * F)
+    np.testing.assert_allclose(cost, 0.5 * MU * cdist(fitted, Z, "sqeuclidean"), rtol=1e-6, atol=1e-9)
+
+
+def test_alternating_coupling_does_not_see_the_map(monkeypatch):
+    costs, _ = linear_costs(monkeypatch, random_problem(9), replace(DEFAULTS, solver="alternating"))
+    assert costs == [None]
 
 
 def test_callback_sees_the_history():

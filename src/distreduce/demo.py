@@ -161,8 +161,9 @@ def draw(splits: list[Split], models: list[SDR], path: Path) -> None:
 
 def places(split: Split, model: SDR) -> pd.DataFrame:
     """One row a sample: the row of the data set, its part, its target and its place."""
+    names = model.get_feature_names_out()
     frames = [
-        pd.DataFrame({"data": split.name, "row": rows, "part": part, "y": y, **dict(zip(model.get_feature_names_out(), Z.T, strict=True))})
+        pd.DataFrame({"data": split.name, "row": rows, "part": part, "y": y}).join(pd.DataFrame(Z, columns=names))
         for part, rows, y, Z in (
             ("train", split.rows_train, split.y_train, model.embedding_),
             ("test", split.rows_test, split.y_test, model.transform(split.X_test)),

@@ -114,7 +114,10 @@ def input_kernel(kernel: str | Kernel, length_scale: Any, sample: Sample, unit: 
         if length_scale == "ard":
             scale = learned_length_scales(sample, scale)
     else:
-        scale = np.asarray(length_scale, dtype=np.float64) / unit
+        try:
+            scale = np.asarray(length_scale, dtype=np.float64) / unit
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(f"length_scale cannot be read as numbers ({error}).") from error
     if kernel == "rbf":
         return RBF(scale)
     if np.ndim(scale) > 0:

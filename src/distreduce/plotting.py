@@ -211,12 +211,13 @@ class _View:
         self.model, self.colours = model, colours
         p = model.embedding_.shape[1]
         self.line = p == 1
+        names = [str(name) for name in model.get_feature_names_out()]
         if components is None:
-            self.axes, self.labels = (np.eye(p), [*model.get_feature_names_out()]) if p <= 2 else self._principal()
+            self.axes, self.labels = (np.eye(p), names) if p <= 2 else self._principal()
         else:
             if len(components) != 2 or not all(0 <= a < p for a in components):
                 raise InvalidInputError(f"components={components} must be two dimensions among 0 … {p - 1}.")
-            self.axes, self.labels = np.eye(p)[:, list(components)], [str(model.get_feature_names_out()[a]) for a in components]
+            self.axes, self.labels = np.eye(p)[:, list(components)], [names[a] for a in components]
 
     def _principal(self) -> tuple[Array, list[str]]:
         Z = self.model.embedding_

@@ -53,23 +53,33 @@ def merge_duplicates(X: Any, Y: Array | None, weights: Array, *, precomputed: bo
         _, order, inverse = np.unique(_row_keys(X[used], None if Y is None else Y[used]), True, True)
     group = np.full(len(weights), -1, dtype=np.intp)
     group[used] = inverse.ravel()
-    return Merged(
-        used[order], group, np.bincount(inverse.ravel(), weights=weights[used], minlength=len(order)).astype(np.float64)
-    )
+    # Small weights first: a sum must not depend on the order of the rows by its rounding either.
+    sorted_rows = np.argsort(weights[used], kind="stable")
+    totals = np.bincount(inverse.ravel()[sorted_rows], weights=weights[used][sorted_rows], minlength=len(order))
+    return Merged(used[order], group, totals.astype(np.float64))
 
 
 def _row_keys(X: Any, Y: Array | None) -> NDArray[np.void]:
-    """One comparable key a row: the bytes of its numbers, with −0 written as 0."""
+    """One comparable key a row, in the order of the numbers themselves: no unit or origin of X changes the order."""
     if sparse.issparse(X):
-        X = X.tocsr().copy()
-        X.sum_duplicates()
-        X.eliminate_zeros()
-        # Rows of different length need one number each: equal rows have equal first places in the sorted list.
-        keys = [
-            X.indices[a:b].tobytes() + X.data[a:b].tobytes() for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)
-        ]
-        ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
-        X = np.array([[ranks[key]] for key in keys], dtype=np.float64)
+        X = _sparse_ranks(X)
     table = np.ascontiguousarray(X if Y is None else np.hstack([X, Y]), dtype=np.float64) + 0.0
     table[np.isnan(table)] = np.nan
-    return table.view(np.dtype((np.void, table.shape[1] * table.itemsize))).ravel()
+    bits = table.view(np.int64)
+    # Bytes compare like the numbers once negative ones are inverted, the sign is flipped and the largest byte is first.
+    sortable = np.where(bits < 0, ~bits, bits ^ np.int64(-(2**63))).astype(">i8")
+    return np.ascontiguousarray(sortable).view(np.dtype((np.void, table.shape[1] * table.itemsize))).ravel()
+
+
+def _sparse_ranks(X: Any) -> Array:
+    """Rank (n, 1) of every sparse row in the order its dense row would have."""
+    X = sparse.csr_array(X, copy=True)
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    keys = [
+        # A positive entry is more than the zero of other rows, the more so the earlier; a negative one is less.
+        (*((1, -j, v) if v > 0 else (-1, j, v) for j, v in zip(X.indices[a:b], X.data[a:b], strict=True)), (0, 0, 0.0))
+        for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)
+    ]
+    ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
+    return np.array([[ranks[key]] for key in keys], dtype=np.float64)

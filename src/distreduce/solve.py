@@ -91,7 +91,7 @@ class ReductionProblem:
 
 @dataclass(frozen=True)
 class Record:
-    """One outer iteration: J, its four terms as they enter it, the CKA (NaN where it is not the dependence), the cost."""
+    """One outer iteration: J, its four terms as they enter it, the CKA (NaN if not in use), and the cost."""
 
     iteration: int
     objective: float

@@ -20,20 +20,26 @@ Array = NDArray[np.float64]
 
 
 def transport_vertex(cost: Array, rows: Array, columns: Array) -> sparse.csr_array:
-    """argmin ⟨cost, V⟩ over plans with both marginals: an assignment if all masses are equal, else POT's simplex."""
-    if len(rows) == len(columns) and np.ptp(rows) == 0 and np.ptp(columns) == 0:
+    """argmin ⟨cost, V⟩ over plans with both marginals.
+
+    Whether a plan is optimal depends on its support alone (cyclical monotonicity): the best assignment is the answer
+    for any masses that it can carry, equal ones or those of the identity. POT's simplex is for all others.
+    """
+    if len(rows) == len(columns):
         _, assignment = linear_sum_assignment(cost)
-        return hard_plan(assignment, rows, len(columns))
+        if np.array_equal(rows, columns[assignment]):
+            return hard_plan(assignment, rows, len(columns))
     import ot  # here, because POT imports PyTorch wherever that is installed
 
-    return sparse.csr_array(ot.emd(rows, columns, cost, numItermax=10_000_000))
+    # POT's simplex takes a problem whose costs are all negative for infeasible and answers with zeros.
+    return sparse.csr_array(ot.emd(rows, columns, cost - cost.min(), numItermax=10_000_000))
 
 
 def solve_balanced(
     problem: CouplingProblem,
     initial: sparse.csr_array,
     *,
-    max_iter: int = 200,
+    max_iter: int = 2000,
     tol: float = 1e-9,
     workers: Workers = SERIAL,
 ) -> CouplingResult:

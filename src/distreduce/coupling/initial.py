@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -9,7 +12,7 @@ from scipy.sparse.linalg import eigsh
 from sklearn.cluster import KMeans
 
 from distreduce.coupling.products import hard_plan, rescale_rows
-from distreduce.kernels import Kernel
+from distreduce.kernels import Delta, Kernel
 from distreduce.losses import supervised_rows
 
 Array = NDArray[np.float64]
@@ -44,10 +47,14 @@ def initial_plan(
         )
     if init == "kmeans":
         return hard_plan(_kmeans(features, n_prototypes, weights, random_state), weights, n_prototypes)
-    if init == "spectral":
-        targets = None
-    embedding = _spectral_embedding(affinity, weights, targets, target_kernel, n_prototypes, random_state)
-    return hard_plan(_kmeans(embedding, n_prototypes, weights, random_state), weights, n_prototypes)
+    if init == "spectral" or targets is None or target_kernel is None:
+        assignment = _spectral_clusters(affinity, weights, n_prototypes, random_state)
+    elif isinstance(target_kernel, Delta) and n_prototypes >= targets.shape[1]:
+        assignment = _clusters_by_class(affinity, weights, targets, n_prototypes, random_state)
+    else:
+        agreement = partial(_agreement, targets, target_kernel)
+        assignment = _spectral_clusters(affinity, weights, n_prototypes, random_state, agreement)
+    return hard_plan(assignment, weights, n_prototypes)
 
 
 def plan_from_array(plan: Array, weights: Array) -> sparse.csr_array:
@@ -74,13 +81,59 @@ def _all_used(assignment: NDArray[np.intp], k: int) -> NDArray[np.intp]:
     return assignment
 
 
+def _clusters_by_class(
+    affinity: NDArray[np.floating], weights: Array, targets: Array, m: int, random_state: np.random.RandomState
+) -> NDArray[np.intp]:
+    """Spectral clusters of each class by itself: C ∘ K_Y of a delta kernel is block diagonal.
+
+    A class gets prototypes in proportion to its weight; a sample without label goes to the class nearest by affinity.
+    """
+    known = supervised_rows(targets)
+    label = np.where(known, np.nan_to_num(targets).argmax(axis=1), -1)
+    votes = weights[known, None] * targets[known]
+    label[~known] = (affinity[np.ix_(~known, known)] @ votes).argmax(axis=1)
+    mass = np.bincount(label, weights=weights, minlength=targets.shape[1]).astype(np.float64)
+    sizes = _apportion(mass, np.bincount(label, minlength=targets.shape[1]), m)
+    assignment, first = np.empty(len(weights), dtype=np.intp), 0
+    for k, size in enumerate(sizes):
+        rows = np.flatnonzero(label == k)
+        if size > 0:
+            block = affinity[np.ix_(rows, rows)]
+            assignment[rows] = first + _spectral_clusters(block, weights[rows], size, random_state)
+        first += size
+    return assignment
+
+
+def _apportion(mass: Array, counts: NDArray[np.intp], m: int) -> NDArray[np.intp]:
+    """m seats by mass (highest quotient first), at least one and at most `counts` to each class that has samples."""
+    seats = (counts > 0).astype(np.intp)
+    while seats.sum() < m:
+        quotient = np.where(seats < counts, mass / (seats + 1.0), -1.0)
+        seats[int(quotient.argmax())] += 1
+    return seats
+
+
+def _spectral_clusters(
+    affinity: NDArray[np.floating],
+    weights: Array,
+    k: int,
+    random_state: np.random.RandomState,
+    agreement: Callable[[slice], Array] | None = None,
+) -> NDArray[np.intp]:
+    """k-means on the leading eigenvectors of the affinity, times the targets' `agreement` if given."""
+    if k >= len(weights):
+        return np.arange(len(weights))
+    if k == 1:
+        return np.zeros(len(weights), dtype=np.intp)
+    return _kmeans(_spectral_embedding(affinity, weights, k, random_state, agreement), k, weights, random_state)
+
+
 def _spectral_embedding(
     affinity: NDArray[np.floating],
     weights: Array,
-    targets: Array | None,
-    target_kernel: Kernel | None,
-    n_prototypes: int,
+    k: int,
     random_state: np.random.RandomState,
+    agreement: Callable[[slice], Array] | None,
 ) -> Array:
     """Leading eigenvectors of the normalised affinity D^-½ W D^-½, rows of length one (Ng, Jordan and Weiss)."""
     n = len(weights)
@@ -89,21 +142,19 @@ def _spectral_embedding(
     for start in range(0, n, BLOCK_ROWS):
         rows = slice(start, min(n, start + BLOCK_ROWS))
         block = affinity[rows] * root[rows, None] * root
-        M[rows] = (
-            block if targets is None or target_kernel is None else block * _agreement(targets, rows, target_kernel)
-        )
+        M[rows] = block if agreement is None else block * agreement(rows)
     degree = np.maximum(M @ root.astype(np.float32), np.finfo(np.float32).tiny) / root
     scale = (1.0 / np.sqrt(degree)).astype(np.float32)
     M *= scale[:, None]
     M *= scale
-    components = min(n_prototypes, SPECTRAL_COMPONENTS, n - 1)
+    components = min(k, SPECTRAL_COMPONENTS, n - 1)
     first = random_state.standard_normal(n).astype(np.float32)
     _, vectors = eigsh(M, components, which="LA", ncv=min(n, 2 * components + 20), tol=1e-3, v0=first)
     # Rows of length one: otherwise outliers, on which eigenvectors peak, would each take a prototype of their own.
     return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1), 1e-30)[:, None], dtype=np.float64)
 
 
-def _agreement(targets: Array, rows: slice, kernel: Kernel) -> Array:
+def _agreement(targets: Array, kernel: Kernel, rows: slice) -> Array:
     """Rows of K_Y; a sample with unknown target agrees with everybody."""
     known = supervised_rows(targets)
     agreement = np.ones((len(targets[rows]), len(targets)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -84,6 +84,10 @@ class CouplingProblem:
         """The gradient's part that does not come from GW: (1−α) L_s(y_i, g_j*(T)) + M_ij."""
         cost = (1 - self.alpha) * self.supervision(T)
         return cost if self.linear is None else cost + self.linear
+
+    def with_targets_held(self, T: Plan) -> CouplingProblem:
+        """The problem with the prototype targets kept at g*(T): an upper bound on J that touches it at T."""
+        return self if self.targets is None else replace(self, targets=None, linear=self.linear_cost(T))
 
     def structure(self, T: Plan, affinity_T: Array) -> float:
         """GW(T) without its constant; `affinity_T` is C·T."""

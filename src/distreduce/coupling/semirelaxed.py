@@ -13,6 +13,7 @@ from scipy import sparse
 from distreduce.coupling.conditional_gradient import conditional_gradient
 from distreduce.coupling.problem import CouplingProblem, CouplingResult
 from distreduce.coupling.products import hard_plan
+from distreduce.coupling.row_moves import move_rows
 from distreduce.parallel import SERIAL, Workers
 
 Array = NDArray[np.float64]
@@ -22,13 +23,14 @@ def solve_semirelaxed(
     problem: CouplingProblem,
     initial: sparse.csr_array,
     *,
-    max_iter: int = 200,
+    max_iter: int = 2000,
     tol: float = 1e-9,
     workers: Workers = SERIAL,
 ) -> CouplingResult:
-    """Minimise J(T) over {T ≥ 0, T1 = h} from the plan `initial`; see :func:`conditional_gradient`."""
+    """Minimise J(T) over {T ≥ 0, T1 = h} from `initial`: conditional gradient, then exact moves of single rows."""
 
     def cheapest(gradient: Array) -> sparse.csr_array:
         return hard_plan(gradient.argmin(axis=1), problem.weights, problem.shape[1])
 
-    return conditional_gradient(problem, initial, cheapest, max_iter=max_iter, tol=tol, workers=workers)
+    found = conditional_gradient(problem, initial, cheapest, max_iter=max_iter, tol=tol, workers=workers)
+    return move_rows(problem, found, workers=workers)

@@ -30,17 +30,21 @@ def _sq_distances_row(k, Zt, d2):  # type: ignore[no-untyped-def]
 
 
 @njit(**KERNEL)
-def _kernel_row(kind, shape, scale, d2, kz):  # type: ignore[no-untyped-def]
-    """Embedding kernel of the row: (1 + d²/(2 a l²))^−a or exp(−d²/(2 l²)), with scale = 1/(2 a l²) or 1/(2 l²)."""
+def _kernel_row(kind, shape, scale, d2, u):  # type: ignore[no-untyped-def]
+    """u = 1 − K of the row, K = (1 + d²/(2 a l²))^−a or exp(−d²/(2 l²)), with scale = 1/(2 a l²) or 1/(2 l²).
+
+    u instead of K: when the prototypes lie close together K is one to all its digits, and centring would leave none.
+    """
     if kind == RATIONAL_QUADRATIC and shape == 1.0:
         for l in range(d2.shape[0]):
-            kz[l] = 1.0 / (1.0 + scale * d2[l])
+            t = scale * d2[l]
+            u[l] = t / (1.0 + t)
     elif kind == RATIONAL_QUADRATIC:
         for l in range(d2.shape[0]):
-            kz[l] = (1.0 + scale * d2[l]) ** (-shape)
+            u[l] = 1.0 - (1.0 + scale * d2[l]) ** (-shape)
     else:
         for l in range(d2.shape[0]):
-            kz[l] = bounded_exp(max(-scale * d2[l], MIN_EXPONENT))
+            u[l] = 1.0 - bounded_exp(max(-scale * d2[l], MIN_EXPONENT))
 
 
 @njit(**KERNEL)
@@ -61,38 +65,34 @@ def _structure_row(kl, d2, q, r, A):  # type: ignore[no-untyped-def]
 
 
 @njit(**KERNEL)
-def _dependence_row(kz, B, omega, omega_k, rho):  # type: ignore[no-untyped-def]
-    """Σ_l B_kl K_kl, Σ_l ω_l u_kl² and Σ_l ω_l u_kl, u = 1 − K; adds ω_k u_kl to the row sums of the others.
-
-    u instead of K keeps the digits of the centred norm when the prototypes lie close together and K is nearly one.
-    """
+def _dependence_row(u, B, omega, omega_k, rho):  # type: ignore[no-untyped-def]
+    """Σ_l B_kl u_kl, Σ_l ω_l u_kl² and Σ_l ω_l u_kl; adds ω_k u_kl to the row sums of the others."""
     aligned = squared = row = 0.0
-    for l in range(kz.shape[0]):
-        u = 1.0 - kz[l]
-        weighted = omega[l] * u
-        aligned += B[l] * kz[l]
-        squared += weighted * u
+    for l in range(u.shape[0]):
+        weighted = omega[l] * u[l]
+        aligned += B[l] * u[l]
+        squared += weighted * u[l]
         row += weighted
-        rho[l] += omega_k * u
+        rho[l] += omega_k * u[l]
     return aligned, squared, row
 
 
 @njit(**KERNEL)
 def value_pass(chunk, n_chunks, Zt, q, r, A, kl, kind, shape, scale, B, omega):  # type: ignore[no-untyped-def]
-    """Sums over pairs k < l of this chunk's rows: carried, S, fit, ⟨K,B⟩, Σωω u², and the row sums of u = 1 − K."""
+    """Sums over pairs k < l of this chunk's rows: carried, S, fit, ⟨u,B⟩, Σωω u², and the row sums of u = 1 − K."""
     m = Zt.shape[1]
-    d2_buffer, kz_buffer = np.empty(m), np.empty(m)
+    d2_buffer, u_buffer = np.empty(m), np.empty(m)
     sums, rho = np.zeros(5), np.zeros(m)
     for k in range(chunk, m, n_chunks):
-        d2, kz = d2_buffer[: m - k - 1], kz_buffer[: m - k - 1]
+        d2, u = d2_buffer[: m - k - 1], u_buffer[: m - k - 1]
         _sq_distances_row(k, Zt, d2)
         carried, normaliser, fit = _structure_row(kl, d2, q[k + 1 :], r[k + 1 :], A[k, k + 1 :])
         sums[0] += q[k] * carried
         sums[1] += r[k] * normaliser
         sums[2] += fit
         if kind != NO_KERNEL:
-            _kernel_row(kind, shape, scale, d2, kz)
-            aligned, squared, row = _dependence_row(kz, B[k, k + 1 :], omega[k + 1 :], omega[k], rho[k + 1 :])
+            _kernel_row(kind, shape, scale, d2, u)
+            aligned, squared, row = _dependence_row(u, B[k, k + 1 :], omega[k + 1 :], omega[k], rho[k + 1 :])
             sums[3] += aligned
             sums[4] += omega[k] * squared
             rho[k] += row
@@ -113,15 +113,15 @@ def _structure_slope_row(kl, d2, q, r, A, q_k, r_k, by_A, g):  # type: ignore[no
 
 
 @njit(**KERNEL)
-def _dependence_slope_row(kind, shape, scale, d2, kz, B, omega, rho, by_B, by_K, centre, g):  # type: ignore[no-untyped-def]
-    """g_l += dD/dK_kl · dK_kl/d|z_k − z_l|²."""
+def _dependence_slope_row(kind, shape, scale, d2, u, B, omega, rho, by_B, by_K, centre, g):  # type: ignore[no-untyped-def]
+    """g_l += dD/dK_kl · dK_kl/d|z_k − z_l|²; the centred kernel is −(u_kl − ρ_k − ρ_l + τ)."""
     if kind == RATIONAL_QUADRATIC:
         for l in range(d2.shape[0]):
-            slope = -shape * scale * kz[l] / (1.0 + scale * d2[l])
-            g[l] += slope * (by_B * B[l] + by_K * omega[l] * (kz[l] + centre - rho[l]))
+            slope = -shape * scale * (1.0 - u[l]) / (1.0 + scale * d2[l])
+            g[l] += slope * (by_B * B[l] - by_K * omega[l] * (u[l] + centre - rho[l]))
     else:
         for l in range(d2.shape[0]):
-            g[l] -= scale * kz[l] * (by_B * B[l] + by_K * omega[l] * (kz[l] + centre - rho[l]))
+            g[l] -= scale * (1.0 - u[l]) * (by_B * B[l] - by_K * omega[l] * (u[l] + centre - rho[l]))
 
 
 @njit(**KERNEL)
@@ -141,16 +141,16 @@ def gradient_pass(  # type: ignore[no-untyped-def]
 ):
     """Σ_l G_kl (z_k − z_l) over the pairs of this chunk's rows, G = dF/d|z_k − z_l|² with the given coefficients."""
     p, m = Zt.shape
-    d2_buffer, kz_buffer, g_buffer = np.empty(m), np.empty(m), np.empty(m)
+    d2_buffer, u_buffer, g_buffer = np.empty(m), np.empty(m), np.empty(m)
     gradient = np.zeros((p, m))
     for k in range(chunk, m, n_chunks):
-        d2, kz, g = d2_buffer[: m - k - 1], kz_buffer[: m - k - 1], g_buffer[: m - k - 1]
+        d2, u, g = d2_buffer[: m - k - 1], u_buffer[: m - k - 1], g_buffer[: m - k - 1]
         _sq_distances_row(k, Zt, d2)
         _structure_slope_row(kl, d2, q[k + 1 :], r[k + 1 :], A[k, k + 1 :], by_q * q[k], by_r * r[k], by_A, g)
         if kind != NO_KERNEL:
-            _kernel_row(kind, shape, scale, d2, kz)
+            _kernel_row(kind, shape, scale, d2, u)
             _dependence_slope_row(
-                kind, shape, scale, d2, kz, B[k, k + 1 :], omega[k + 1 :], rho[k + 1 :],
+                kind, shape, scale, d2, u, B[k, k + 1 :], omega[k + 1 :], rho[k + 1 :],
                 by_B, by_K * omega[k], tau - rho[k], g,
             )  # fmt: skip
         for a in range(p):

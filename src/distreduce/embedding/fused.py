@@ -100,17 +100,19 @@ class FusedObjective:
         if self._kind == NO_KERNEL:
             return 0.0, 0.0, 0.0, zero, 0.0
         omega, mass = self._omega, float(self._omega.sum())
-        numerator = 2 * sums[3] + float(np.trace(self._B))
+        # ⟨K, B⟩ = ΣB − ⟨u, B⟩, and a centred B sums to zero (but for rounding, which can be larger than u).
+        total = float(self._B.sum()) if self.problem.dependence == "cka_uncentered" else 0.0
+        numerator = total - 2 * sums[3]
         if self.problem.dependence == "hsic":
             return numerator, 1.0, 0.0, zero, 0.0
         row = rho / mass
         tau = float(omega @ row) / mass
         if self.problem.dependence == "cka":
             square = 2 * sums[4] + mass * mass * tau * tau - 2 * mass * float(omega @ row**2)
-            rho, tau = 1.0 - row, 1.0 - tau  # from u = 1 − K back to K
+            rho = row
         else:
             square = mass * mass * (1.0 - 2.0 * tau) + 2 * sums[4]
-            rho, tau = zero, 0.0
+            rho, tau = zero, -1.0  # not centred: K itself, −(u − 1)
         norm = math.sqrt(max(square, 0.0))
         if norm <= 1e-14 * mass:
             return 0.0, 0.0, 0.0, zero, 0.0

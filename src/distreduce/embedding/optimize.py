@@ -67,7 +67,7 @@ def minimise_lbfgs(
     best = _Best(objective, problem, scale)
     options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "maxcor": 20, "ftol": tol, "gtol": 1e-12}
     found = minimize(best, (start * scale).ravel(), jac=True, method="L-BFGS-B", options=options)
-    return best.result(converged=found.nit < max_iter)
+    return best.result(converged=found.status != 1)  # 1: out of iterations or of evaluations
 
 
 def minimise_adam(

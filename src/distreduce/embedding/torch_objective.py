@@ -77,6 +77,6 @@ class TorchObjective:
             row = K @ self._omega / mass
             K = K - row[:, None] - row[None, :] + self._omega @ row / mass
         norm = (self._omega @ K**2 @ self._omega).sqrt()
-        if float(norm) <= 1e-14 * float(mass):
+        if float(norm.detach()) <= 1e-14 * float(mass):
             return 0.0 * numerator
         return numerator / norm

@@ -25,7 +25,7 @@ from distreduce.estimators._inputs import (
 )
 from distreduce.estimators._outcome import expand, medoids
 from distreduce.estimators._progress import progress
-from distreduce.estimators._targets import Targets
+from distreduce.estimators._targets import Targets, standardised
 from distreduce.exceptions import DataWarning, InvalidInputError, SolverConvergenceWarning
 from distreduce.kernels import DistanceKernel, Kernel
 from distreduce.losses import BregmanLoss, SquaredLoss
@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 Array = NDArray[np.float64]
+
+
+# What validate_data sets before the rest of a fit can fail.
+_OF_X = ("n_features_in_", "feature_names_in_")
 
 
 class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -70,7 +74,7 @@ class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         "tol": [Interval(Real, 0, None, closed="left")],
         "backend": [StrOptions({"auto", "numba", "numpy", "torch"})],
         "device": [str, None],
-        "n_jobs": [Integral, None],
+        "n_jobs": [Interval(Integral, 1, None, closed="left"), Interval(Integral, None, -1, closed="right"), None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -78,7 +82,8 @@ class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.metric != "precomputed"
-        tags.input_tags.pairwise = tags.input_tags.positive_only = self.metric == "precomputed"
+        tags.input_tags.pairwise = self.metric == "precomputed"
+        tags.input_tags.positive_only = self.metric == "precomputed"
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
@@ -102,6 +107,8 @@ class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         accept_sparse = False if self.metric == "precomputed" else "csr"
         X = validate_data(self, X, reset=False, accept_sparse=accept_sparse, dtype=np.float64)
+        if self.metric == "precomputed" and (X < 0).any():
+            raise InvalidInputError(f"Negative values in data passed to {type(self).__name__}: distances are ≥ 0.")
         return self.map_(X)
 
     def summary(self) -> pd.DataFrame:
@@ -173,16 +180,32 @@ class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _fit(self, X: Any, sample_weight: Any, supervised: bool, y: Any = None) -> None:
         """Validate, merge duplicates, solve, and set the fitted attributes; nothing is set if anything fails."""
+        before = {name: vars(self)[name] for name in _OF_X if name in vars(self)}
+        try:
+            self._validate_and_solve(X, sample_weight, supervised, y)
+        except BaseException as error:
+            if not isinstance(error, Warning):  # raised by a filter, at the end of a fit that went well
+                for name in _OF_X:
+                    self.__dict__.pop(name, None)
+                self.__dict__.update(before)
+            raise
+
+    def _validate_and_solve(self, X: Any, sample_weight: Any, supervised: bool, y: Any) -> None:
         self._validate_params()
         precomputed = self.metric == "precomputed"
-        accept_sparse = False if precomputed else "csr"
-        X = validate_data(self, X, accept_sparse=accept_sparse, dtype=np.float64, ensure_min_samples=2)
+        X = validate_data(
+            self, X, accept_sparse=False if precomputed else "csr", dtype=np.float64, ensure_min_samples=2
+        )
         weights = read_weights(sample_weight, X)
         targets = self._read_targets(y, X.shape[0], weights) if supervised else None
         if precomputed:
             X = check_distances(X)
         merged = merge_duplicates(X, None if targets is None else targets.values, weights, precomputed=precomputed)
-        check_spread(X[merged.rows], len(merged.rows), precomputed=precomputed)
+        check_spread(
+            X[np.ix_(merged.rows, merged.rows)] if precomputed else X[merged.rows],
+            len(merged.rows),
+            precomputed=precomputed,
+        )
         sample, unit = self._sample(X, merged, targets)
         recipe = self._recipe(sample, targets, unit, X.shape[0], merged)
         random_state = np.random.RandomState() if self.random_state is None else check_random_state(self.random_state)
@@ -197,6 +220,8 @@ class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         unit = power_of_two_unit(rows) if isinstance(self.input_kernel, str) and self.input_kernel != "linear" else 1.0
         values = None if targets is None else targets.values[merged.rows]
         scaled = None if targets is None else targets.scaled[merged.rows]
+        if targets is not None and targets.classes is None:  # from what the solver sees: no order of rows matters
+            scaled, _ = standardised(targets.values[merged.rows], merged.weights)
         if targets is not None and isinstance(self._supervision(targets), SquaredLoss):
             values = scaled
         return Sample(rows / unit, merged.weights, precomputed, values, scaled), unit
@@ -261,11 +286,11 @@ class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"n_prototypes={m} is more than the number of samples, {n}; give at most {n}, or None for one each."
             )
         if m >= n_distinct:
-            if m < n:
+            if n_distinct < m < n:
                 warnings.warn(
                     f"n_prototypes={m}, but only {n_distinct} samples are distinct: each became a prototype.",
                     DataWarning,
-                    stacklevel=4,
+                    stacklevel=6,
                 )
             return None
         return int(m)
@@ -314,7 +339,7 @@ class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"{type(self).__name__} stopped after max_iter={self.max_iter} outer iterations; the last lowered the "
                 f"objective by {last[0] - last[-1]:.3g}. Raise max_iter or max_inner_iter, or tol={self.tol}.",
                 SolverConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _map_from_all(self, found: KernelMap, merged: Merged) -> KernelMap:

@@ -17,12 +17,14 @@ DEFAULT_PERPLEXITY = 30.0
 
 def read_weights(sample_weight: Any, X: Any) -> Array:
     """Weights as counts (n,), ones by default; negative and all-zero weights are refused."""
+    if sample_weight is not None and not np.asarray(sample_weight).any():
+        raise InvalidInputError("sample_weight is zero everywhere; at least two samples must count.")
     weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
     if (weights < 0).any():
         row = int(np.flatnonzero(weights < 0)[0])
         raise InvalidInputError(f"sample_weight must not be negative; row {row} has {weights[row]}.")
-    if not (weights > 0).any():
-        raise InvalidInputError("sample_weight is zero everywhere; at least two samples must count.")
+    if (weights > 0).sum() < 2:
+        raise InvalidInputError("sample_weight is zero for all samples but one; at least two samples must count.")
     return weights
 
 
@@ -33,6 +35,11 @@ def effective_perplexity(perplexity: float, weights: Array) -> float:
     becomes a third of the samples where there are fewer than 90.
     """
     total = float(weights.sum())
+    if total <= 1.5:
+        raise InvalidInputError(
+            f"sample_weight sums to {total:g}, but weights count as copies of samples; multiply them by "
+            f"{len(weights) / total:.3g} to give the samples a weight of one on average."
+        )
     if perplexity == DEFAULT_PERPLEXITY:
         return min(perplexity, max(total / 3, min(1.5, 2 * total / 3)))
     if perplexity >= total:
@@ -50,7 +57,7 @@ def check_distances(D: Array) -> Array:
             f"X must be a square matrix of distances for metric='precomputed'; got shape {D.shape}."
         )
     if (D < 0).any():
-        raise InvalidInputError(f"X holds a negative distance ({D.min()}); metric='precomputed' takes distances ≥ 0.")
+        raise InvalidInputError(f"Negative values in data passed to metric='precomputed': X holds {D.min()}.")
     size = float(D.max())
     if np.abs(D.diagonal()).max() > 1e-8 * size:
         raise InvalidInputError(

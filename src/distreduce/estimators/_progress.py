@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import isnan
 
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from distreduce.solve import Record
@@ -18,7 +19,7 @@ def progress(name: str, max_iter: int, verbose: int) -> Iterator[Callable[[Recor
         yield None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TextColumn("{task.fields[state]}")) as bar:
+    with Progress(*columns, TextColumn("{task.fields[state]}"), console=Console(stderr=True)) as bar:
         task = bar.add_task(name, total=max_iter, state="affinity …")
 
         def advance(record: Record) -> None:

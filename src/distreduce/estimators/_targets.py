@@ -133,12 +133,19 @@ def _read_numbers(labels: NDArray[Any], known: NDArray[np.bool_], weights: Array
     if not np.isfinite(values[known]).all():
         raise InvalidInputError("Input y contains infinity; remove those rows, or put NaN where the target is unknown.")
     used = known & (weights > 0)
-    largest = float(np.abs(values[used]).max()) or 1.0
-    w, part = weights[used], values[used] / largest  # the squares of very large targets would overflow
+    scaled, constant = standardised(values, np.where(used, weights, 0.0))
+    if constant.all():
+        raise InvalidInputError(f"y is constant ({values[used][0, 0]}); there is nothing to learn from it. Use DistR.")
+    return Targets("regression", values, scaled, None, names)
+
+
+def standardised(values: Array, weights: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """`values` with weighted mean 0 and standard deviation 1 a column, and which columns are constant (left at 0)."""
+    used = ~np.isnan(values).any(axis=1) & (weights > 0)
+    largest = np.abs(values[used]).max(axis=0)
+    largest[largest == 0] = 1.0  # the squares of very large or very small targets would leave the range
+    w, part = weights[used], values[used] / largest
     mean = w @ part / w.sum()
     spread = np.sqrt(w @ (part - mean) ** 2 / w.sum())
     constant = spread <= 1e-12
-    if constant.all():
-        raise InvalidInputError(f"y is constant ({values[used][0, 0]}); there is nothing to learn from it. Use DistR.")
-    scaled = (values / largest - mean) / np.where(constant, 1.0, spread)
-    return Targets("regression", values, scaled, None, names)
+    return (values / largest - mean) / np.where(constant, 1.0, spread), constant

@@ -13,6 +13,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from distreduce.exceptions import IllConditionedWarning, NumericalError
 from distreduce.kernels import Kernel
+from distreduce.parallel import single_threaded_blas
 
 Array = NDArray[np.float64]
 BATCH_NUMBERS = 8_000_000  # kernel values held at once when mapping new samples
@@ -35,9 +36,10 @@ class KernelMap:
         """Embed the rows of X, in batches of bounded size; a row's result does not depend on its batch."""
         out = np.empty((X.shape[0], self.coefficients.shape[1]))
         step = max(1, BATCH_NUMBERS // max(1, len(self.coefficients)))
-        for start in range(0, X.shape[0], step):
-            rows = slice(start, start + step)
-            out[rows] = weighted_rows(self.similarity(X[rows]), self.coefficients)
+        with single_threaded_blas():  # threads would change the rounding of a matrix product
+            for start in range(0, X.shape[0], step):
+                rows = slice(start, start + step)
+                out[rows] = weighted_rows(self.similarity(X[rows]), self.coefficients)
         return out
 
     def similarity(self, X: Any) -> Array:
@@ -106,6 +108,8 @@ def _cholesky_with_jitter(K: Array) -> tuple[Array, bool]:
                 A[i, :i] = A[:i, i]
             A[np.diag_indices(len(A))] = diagonal * (1.0 + jitter)
         else:
+            if not np.isfinite(factor[0].diagonal()).all():  # a NaN anywhere in K reaches a later pivot
+                raise NumericalError("The input kernel is not finite; scale X or give a length_scale that fits it.")
             if jitter > 0:
                 message = (
                     f"The input kernel is not positive definite: its diagonal was raised by a factor 1 + {jitter:.0e}. "
