@@ -47,7 +47,7 @@ class Settings:
     beta: float = 0.5
     learning_rate: float = 1e-3
     max_iter: int = 50
-    max_inner_iter: int = 300
+    max_inner_iter: int = 100
     tol: float = 1e-6
     backend: str = "auto"
     device: str | None = None

@@ -135,7 +135,7 @@ def _spectral_embedding(
     random_state: np.random.RandomState,
     agreement: Callable[[slice], Array] | None,
 ) -> Array:
-    """Leading eigenvectors of the normalised affinity D^-½ W D^-½, rows of length one (Ng, Jordan and Weiss)."""
+    """Leading eigenvectors of the normalised affinity D^-½ W D^-½."""
     n = len(weights)
     root = np.sqrt(weights)
     M = np.empty((n, n), dtype=np.float32)
@@ -150,8 +150,7 @@ def _spectral_embedding(
     components = min(k, SPECTRAL_COMPONENTS, n - 1)
     first = random_state.standard_normal(n).astype(np.float32)
     _, vectors = eigsh(M, components, which="LA", ncv=min(n, 2 * components + 20), tol=1e-3, v0=first)
-    # Rows of length one: otherwise outliers, on which eigenvectors peak, would each take a prototype of their own.
-    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1), 1e-30)[:, None], dtype=np.float64)
+    return np.asarray(vectors, dtype=np.float64)
 
 
 def _agreement(targets: Array, kernel: Kernel, rows: slice) -> Array:

@@ -28,7 +28,7 @@ from distreduce.parallel import SERIAL, Workers
 Array = NDArray[np.float64]
 
 # Below this many prototypes one chunk is faster than handing work to threads.
-SMALL = 160
+SMALL = 700
 CHUNKS = 8
 
 

@@ -74,7 +74,7 @@ class SDR(BaseReduction):
         Optimiser of the embedding step.
     beta, learning_rate : float, default=0.5 and 1e-3
         The alternating solver's relaxation towards the map, and Adam's step.
-    max_iter, max_inner_iter : int, default=50 and 300
+    max_iter, max_inner_iter : int, default=50 and 100
         Largest number of outer iterations, and of optimiser steps in each.
     tol : float, default=1e-6
         Relative decrease of the objective that ends the fit.
@@ -160,7 +160,7 @@ class SDR(BaseReduction):
         beta: float = 0.5,
         learning_rate: float = 1e-3,
         max_iter: int = 50,
-        max_inner_iter: int = 300,
+        max_inner_iter: int = 100,
         tol: float = 1e-6,
         backend: str = "auto",
         device: str | None = None,
