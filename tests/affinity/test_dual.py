@@ -7,9 +7,9 @@ import pytest
 
 from distreduce.affinity import reference
 from distreduce.affinity._dual import Dual
-from distreduce.compiled import bounded_exp
 from distreduce.affinity._linear import NewtonSystem, conjugate_gradient
 from distreduce.affinity._newton import gradient
+from distreduce.compiled import bounded_exp
 from distreduce.parallel import SERIAL, Workers
 
 XI = 7.0
