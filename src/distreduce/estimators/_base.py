@@ -105,9 +105,10 @@ class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             The place of a sample does not depend on the other samples it is given with.
         """
         check_is_fitted(self)
-        accept_sparse = False if self.metric == "precomputed" else "csr"
+        precomputed = self.map_.inputs is None
+        accept_sparse = False if precomputed else "csr"
         X = validate_data(self, X, reset=False, accept_sparse=accept_sparse, dtype=np.float64)
-        if self.metric == "precomputed" and (X < 0).any():
+        if precomputed and (X < 0).any():
             raise InvalidInputError(f"Negative values in data passed to {type(self).__name__}: distances are ≥ 0.")
         return self.map_(X)
 
@@ -300,7 +301,7 @@ class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if isinstance(self.init, str):
             if self.init == "identity" and self.n_prototypes not in (None, n):
                 raise InvalidInputError("init='identity' needs n_prototypes=None (one prototype a sample).")
-            return self.init
+            return self._named_init()
         plan = self.init.toarray() if sparse.issparse(self.init) else np.asarray(self.init)
         m = n if self.n_prototypes is None else self.n_prototypes
         good = (
@@ -317,6 +318,9 @@ class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if self.n_prototypes is None and not merged.trivial:
             raise InvalidInputError("init as an array needs distinct samples when n_prototypes is None.")
         return plan[merged.rows]
+
+    def _named_init(self) -> str:
+        return str(self.init)
 
     def _set_attributes(
         self, X: Any, weights: Array, merged: Merged, targets: Targets | None, recipe: Recipe, fitted: Fitted

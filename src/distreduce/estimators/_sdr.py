@@ -67,7 +67,7 @@ class SDR(BaseReduction):
         "precomputed": X is a symmetric matrix of distances.
     init : str or array-like, default="auto"
         Initial plan: "identity", "random", "kmeans", "spectral", "supervised_spectral", prototype numbers (n,) or
-        shares (n, m). "auto" is identity for m = n, else supervised_spectral.
+        shares (n, m). "auto" is identity for m = n, else supervised_spectral, or spectral if `eta` is 0.
     solver : {"joint", "alternating"}, default="joint"
         "joint" eliminates the map in closed form; "alternating" with ``optimizer="adam"`` is the paper's algorithm.
     optimizer : {"lbfgs", "adam"}, default="lbfgs"
@@ -253,6 +253,10 @@ class SDR(BaseReduction):
     def _target_kernel(self, targets: Targets) -> Kernel:
         default = "delta" if targets.task == "classification" else "rbf"
         return get_kernel(default if self.target_kernel == "auto" else self.target_kernel)
+
+    def _named_init(self) -> str:
+        """With eta = 0 targets act through the coupling alone (the paper's variant): the start must not see them."""
+        return "spectral" if self.init == "auto" and self.eta == 0 and self.n_prototypes else str(self.init)
 
     def _supervised_settings(self, total_weight: float) -> dict[str, Any]:
         return {
