@@ -52,7 +52,7 @@ def prototype_table(folder: Path) -> pd.DataFrame:
 
 
 def neighbour_table() -> pd.DataFrame:
-    """R² of ten nearest neighbours in the plane on held-out samples (80/20 splits), with the paper's perplexity of 20."""
+    """R² of ten nearest neighbours in the plane (80/20 splits), with the perplexity of the paper, 20."""
     rows = []
     for name in ("s_curve", "swiss_roll", "friedman"):
         scores = []
