@@ -136,8 +136,15 @@ class _Loop:
         self.problem, self.settings, self.workers = problem, settings, workers
         self.constant = structure_constant(problem.affinity, problem.weights, settings.loss)
         self.joint = settings.solver == "joint"
+        self._latest: tuple[sparse.csr_array, EmbeddingProblem] | None = None
 
     def embedding_problem(self, plan: sparse.csr_array, affinity_plan: Array) -> EmbeddingProblem:
+        """What the Z-step needs of a plan; kept for as long as the plan stays, since R costs n³ when m = n."""
+        if self._latest is None or not _same_plan(plan, self._latest[0]):
+            self._latest = plan, self._build_embedding_problem(plan, affinity_plan)
+        return self._latest[1]
+
+    def _build_embedding_problem(self, plan: sparse.csr_array, affinity_plan: Array) -> EmbeddingProblem:
         problem, settings = self.problem, self.settings
         q = column_mass(plan)
         target, omega = None, None
@@ -246,6 +253,14 @@ class _Loop:
         return Record(
             iteration, total, supervision, structure, dependence, terms.projection, aligned, n_evaluations, seconds
         )
+
+
+def _same_plan(one: sparse.csr_array, other: sparse.csr_array) -> bool:
+    return one is other or (
+        np.array_equal(one.indptr, other.indptr)
+        and np.array_equal(one.indices, other.indices)
+        and np.array_equal(one.data, other.data)
+    )
 
 
 def solve(
