@@ -24,7 +24,11 @@ from distreduce.targets import dependence_target
 Array = NDArray[np.float64]
 
 # The paper's constants; no out-of-sample map (projection=None), which its distributional reduction does not have.
-PAPER = Settings(alpha=0.2, eta=1000.0, target_form="transport")
+# Without the map J has many minima, and which one is met depends on how often the plan follows Z. With inner loops of
+# 10 steps it was no worse than the yardstick's from both starts tried (COIL-20, principal coordinates: −307 against
+# −256; N(0, 1): −104 against 34); with the default 100 it was −200 and −167.
+PAPER = Settings(alpha=0.2, eta=1000.0, target_form="transport", max_inner_iter=10, max_iter=400)
+DEFAULT_SCHEDULE = {"max_inner_iter": 100, "max_iter": 50}
 PERPLEXITY = 20.0
 COIL_SIZE, COIL_CLASSES = 1440, 20
 
