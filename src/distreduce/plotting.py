@@ -1,19 +1,21 @@
-"""Pictures of a fitted reduction: matplotlib axes in, matplotlib axes out.
+"""Pictures of a fitted reduction and of the calibration of predictions: matplotlib axes in, matplotlib axes out.
 
 matplotlib is imported when a picture is drawn, not with the package, and none of its global settings is changed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from distreduce.colours import OKABE_ITO, UNKNOWN, Colours, target_colours, target_rows
+from distreduce.colours import OKABE_ITO, UNKNOWN, Colours, class_palette, target_colours, target_rows
 from distreduce.estimators._base import BaseReduction
 from distreduce.exceptions import InvalidInputError, InvalidTypeError
+from distreduce.metrics.calibration import calibration_curve, mean_absolute_calibration_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -201,6 +203,49 @@ def plot_coupling(
     ax.set_xlabel("prototype, ordered by target")
     ax.set_ylabel(title)
     ax.figure.colorbar(image, ax=ax, label="share of the prototype's samples")
+    return ax
+
+
+def plot_calibration(
+    predictions: Mapping[str, tuple[ArrayLike, ArrayLike, ArrayLike]], ax: Axes | None = None, *, n_levels: int = 99
+) -> Axes:
+    """Observed against expected coverage of central intervals, a curve a model, and its area off the ideal diagonal.
+
+    Parameters
+    ----------
+    predictions : mapping of str to (y, mean, std)
+        Name of each model and its Gaussian predictions, as for :func:`distreduce.metrics.calibration_curve`.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure by default.
+    n_levels : int, default=99
+        Number of levels, of the curve and of the error (MACE) in the legend.
+
+    Returns
+    -------
+    matplotlib axes
+        With the diagonal as first line and the curves after it, in the order of the mapping.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> ax = plot_calibration({"GP": ([0.1, 0.9], [0.0, 1.0], [0.2, 0.3])}, Figure().subplots())
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['ideal', 'GP (MACE 0.244)']
+    """
+    if not isinstance(predictions, Mapping) or not predictions:
+        raise InvalidInputError("predictions must map the name of at least one model to its (y, mean, std).")
+    curves = {name: calibration_curve(*given, n_levels=n_levels) for name, given in predictions.items()}
+    ax = _axes(ax)
+    ax.plot([0, 1], [0, 1], ":", color="#444444", linewidth=1.2, label="ideal")
+    for (name, (expected, observed)), colour in zip(curves.items(), class_palette(len(curves)), strict=True):
+        error = mean_absolute_calibration_error(*predictions[name], n_levels=n_levels)
+        ax.fill_between(expected, expected, observed, color=tuple(colour), alpha=0.12, linewidth=0)
+        ax.plot(expected, observed, color=tuple(colour), linewidth=1.6, label=f"{name} (MACE {error:.3f})")
+    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="expected share in the interval", ylabel="observed share in the interval")
+    ax.set_aspect("equal")
+    ax.text(0.03, 0.97, "under-confident", ha="left", va="top", color="#666666", fontsize="small")
+    ax.text(0.97, 0.03, "over-confident", ha="right", va="bottom", color="#666666", fontsize="small")
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     return ax
 
 

@@ -278,7 +278,8 @@ def solve(
     loop = _Loop(problem, settings, workers)
     start = affinity_times_plan(problem.affinity, problem.plan, workers)
     state = loop.embed(problem.plan, start, problem.embedding, 0)
-    history, frozen, converged = [state.record], False, False
+    # Without outer iterations the plan stays as given and the embedding's own tolerance decides.
+    history, frozen, converged = [state.record], False, settings.max_iter == 0 and state.settled
     for iteration in range(1, settings.max_iter + 1):
         if callback is not None:
             callback(state.record)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from distreduce.adam import Adam
 from distreduce.embedding.problem import EmbeddingProblem, Terms
 from distreduce.exceptions import NumericalError
 
@@ -79,17 +80,14 @@ def minimise_adam(
     tol: float = 1e-7,
     learning_rate: float = 1e-3,
 ) -> EmbeddingResult:
-    """Adam with its usual constants (0.9, 0.999), the paper's optimiser; stops on a relative decrease below `tol`."""
+    """Adam, the paper's optimiser; stops on a relative decrease below `tol`."""
     best = _Best(objective, problem, np.ones((len(start), 1)))
-    flat = start.ravel().copy()
-    first, second, previous = np.zeros_like(flat), np.zeros_like(flat), np.inf
-    for step in range(1, max_iter + 1):
+    flat, adam, previous = start.ravel().copy(), Adam(learning_rate), np.inf
+    for _ in range(max_iter):
         value, gradient = best(flat)
         if abs(previous - value) <= tol * max(1.0, abs(value)):
             return best.result(converged=True)
         previous = value
-        first = 0.9 * first + 0.1 * gradient
-        second = 0.999 * second + 0.001 * gradient**2
-        flat = flat - learning_rate * (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.999**step)) + 1e-8)
+        flat = adam.step(flat, gradient)
     best(flat)
     return best.result(converged=False)

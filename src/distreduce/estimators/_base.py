@@ -69,7 +69,7 @@ class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         "optimizer": [StrOptions({"lbfgs", "adam"})],
         "beta": [Interval(Real, 0, 1, closed="both")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
         "max_inner_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "backend": [StrOptions({"auto", "numba", "numpy", "torch"})],

@@ -75,7 +75,8 @@ class SDR(BaseReduction):
     beta, learning_rate : float, default=0.5 and 1e-3
         The alternating solver's relaxation towards the map, and Adam's step.
     max_iter, max_inner_iter : int, default=50 and 100
-        Largest number of outer iterations, and of optimiser steps in each.
+        Largest number of outer iterations, and of optimiser steps in each. ``max_iter=0`` keeps the initial plan (with
+        ``n_prototypes=None`` the identity) and solves for the embedding alone.
     tol : float, default=1e-6
         Relative decrease of the objective that ends the fit.
     backend : {"auto", "numba", "numpy", "torch"}, default="auto"

@@ -1,0 +1,131 @@
+"""What Cluster-then-DR and DR-then-Cluster share: parameters, and the fitted names of :class:`distreduce.DistR`."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from distreduce.coupling import initial_plan
+from distreduce.estimators import DistR
+from distreduce.estimators._inputs import check_spread
+from distreduce.estimators._outcome import medoids
+from distreduce.exceptions import InvalidInputError
+from distreduce.parallel import single_threaded_blas
+
+Array = NDArray[np.float64]
+
+
+class TwoStepReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Clusters and an embedding found one after the other."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_prototypes": [Interval(Integral, 2, None, closed="left")],
+        "clustering": [StrOptions({"spectral", "kmeans"})],
+        "perplexity": [Interval(Real, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        n_prototypes: int = 10,
+        clustering: str = "spectral",
+        perplexity: float = 30.0,
+        max_iter: int = 50,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_prototypes = n_prototypes
+        self.clustering = clustering
+        self.perplexity = perplexity
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.prototypes_.shape[1])
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Fit, and return the place of every sample: equal to ``fit(X).transform(X)``; y is ignored."""
+        return self.fit(X).embedding_
+
+    def transform(self, X: Any) -> Array:
+        """Embed samples, seen or unseen, by the map of the embedding step: (n_samples, n_components)."""
+        check_is_fitted(self)
+        return self.map_(validate_data(self, X, reset=False, dtype=np.float64))
+
+    def _read(self, X: Any) -> Array:
+        self._validate_params()
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        check_spread(X, len(X), precomputed=False)
+        if self.n_prototypes > len(X):
+            raise InvalidInputError(
+                f"n_prototypes={self.n_prototypes} is more than the number of samples, {len(X)}; give at most that."
+            )
+        return X
+
+    def _generator(self) -> np.random.RandomState:
+        """Its own generator where no seed is given: NumPy's global one stays as it is."""
+        return np.random.RandomState() if self.random_state is None else check_random_state(self.random_state)
+
+    def _clusters(self, points: Array, affinity: Array, random_state: np.random.RandomState) -> sparse.csr_array:
+        """The hard assignment T (n, m) from which DistR would start; every cluster has a sample."""
+        with single_threaded_blas():
+            return initial_plan(
+                self.clustering,
+                self.n_prototypes,
+                weights=np.ones(len(points)),
+                affinity=affinity,
+                features=points,
+                random_state=random_state,
+            )
+
+    def _embedding(self, X: Array, perplexity: float, random_state: np.random.RandomState) -> DistR:
+        """The Gromov-Wasserstein embedding with one prototype a row, and its out-of-sample map."""
+        model = DistR(
+            self.n_components,
+            perplexity=perplexity,
+            max_iter=self.max_iter,
+            n_jobs=self.n_jobs,
+            random_state=random_state,
+        )
+        return model.fit(X)
+
+    def _set_attributes(self, X: Array, T: sparse.csr_array, prototypes: Array, model: DistR) -> None:
+        self.map_ = model.map_
+        self.embedding_ = self.map_(X)
+        self.n_iter_ = model.n_iter_
+        self.prototypes_ = prototypes
+        self.coupling_ = T
+        self.labels_ = np.asarray(T.argmax(axis=1)).ravel()
+        self.prototype_weights_ = cluster_sizes(T) / len(X)
+        self.prototype_medoids_ = medoids(T, prototypes, self.embedding_)
+
+
+def cluster_sizes(T: sparse.csr_array) -> Array:
+    """Number of samples of each cluster."""
+    return np.asarray(T.sum(axis=0)).ravel()
+
+
+def cluster_means(T: sparse.csr_array, points: Array) -> Array:
+    """Mean point (m, d) of each cluster of a hard assignment T (n, m)."""
+    return np.asarray(T.T @ points) / cluster_sizes(T)[:, None]

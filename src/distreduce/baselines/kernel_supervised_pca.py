@@ -1,0 +1,160 @@
+"""Kernel supervised PCA: directions of a feature space that depend most on the targets."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from distreduce.baselines._supervised import SupervisedTransformer
+from distreduce.dependence import center
+from distreduce.estimators._inputs import check_spread, power_of_two_unit
+from distreduce.kernels import Delta, Kernel, Linear, get_kernel
+from distreduce.parallel import single_threaded_blas
+from distreduce.pipeline import Sample, input_kernel
+from distreduce.projection import KernelMap
+
+Array = NDArray[np.float64]
+# Eigenvalues below this part of the largest are rounding: their directions say nothing.
+RANK_TOLERANCE = 1e-10
+
+
+class KernelSupervisedPCA(SupervisedTransformer):
+    r"""Kernel supervised PCA (Barshan et al., 2011).
+
+    The embedding z(x) = K(x, X) V maximises the HSIC with the targets, tr(VᵀKHLHKV) subject to VᵀKV = I, where K is
+    the kernel of the inputs, L that of the targets and H = I − 11ᵀ/n: V holds the leading solutions of
+
+    .. math:: K H L H K v = \lambda K v .
+
+    L has a limited rank (that of c classes is c − 1 once centred). Further components are the leading principal
+    components of K orthogonal to the first ones: the limit of L + γI for γ → 0.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimension p of the embedding.
+    task : {"auto", "regression", "classification"}, default="auto"
+        How to read y, as in :class:`distreduce.SDR`.
+    input_kernel : {"rbf", "rq", "linear"} or callable, default="rbf"
+        K.
+    target_kernel : {"auto", "rbf", "rq", "delta", "linear"} or callable, default="auto"
+        L, of one-hot rows or of standardised numbers; "auto" is rbf for numbers, delta for classes.
+    length_scale : "median" or float, default="median"
+        Of `input_kernel`; "median" sets exp(−|x − x'|²/median squared distance). That is too wide where the data curl
+        up (the standardised Swiss roll, 100 points: R² of 10 nearest neighbours 0.24, and 0.83 with 0.5) and right
+        where features are many (Friedman #1: 0.71, against −0.18).
+
+    Attributes
+    ----------
+    map_ : KernelMap
+        V with what it needs to map new samples.
+    eigenvalues_ : (p,) array
+        λ; zero for components beyond the rank of L.
+    task_ : str
+        What y was read as.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> KernelSupervisedPCA().fit_transform(X, y).shape
+    (150, 2)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **SupervisedTransformer._parameter_constraints,
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "input_kernel": [StrOptions({"rbf", "rq", "linear"}), callable],
+        "target_kernel": [StrOptions({"auto", "rbf", "rq", "delta", "linear"}), callable],
+        "length_scale": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        task: str = "auto",
+        input_kernel: str | Kernel = "rbf",
+        target_kernel: str | Kernel = "auto",
+        length_scale: str | float = "median",
+    ) -> None:
+        self.n_components = n_components
+        self.task = task
+        self.input_kernel = input_kernel
+        self.target_kernel = target_kernel
+        self.length_scale = length_scale
+
+    def fit(self, X: Any, y: Any) -> KernelSupervisedPCA:
+        """Learn V from samples and their targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples; standardise features unless their scales mean something.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Labels or numbers; None or NaN where unknown.
+
+        Returns
+        -------
+        KernelSupervisedPCA
+            The fitted estimator.
+        """
+        X, targets, Y = self._read(X, y)
+        self._check_components(len(X), "samples with a target")
+        check_spread(X, len(X), precomputed=False)
+        unit = power_of_two_unit(X) if self.input_kernel in ("rbf", "rq") else 1.0
+        kernel = input_kernel(self.input_kernel, self.length_scale, Sample(X / unit, np.ones(len(X))), unit)
+        default = "delta" if targets.task == "classification" else "rbf"
+        target_kernel = get_kernel(default if self.target_kernel == "auto" else self.target_kernel)
+        with single_threaded_blas():
+            V, self.eigenvalues_ = _directions(kernel(X / unit), _root(Y, target_kernel), self.n_components)
+        self.map_ = KernelMap(kernel, X / unit, V, unit)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """z(x) = K(x, X) V for the rows of X, seen or unseen: (n_samples, n_components)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        return self.map_(X)
+
+
+def _root(Y: Array, kernel: Kernel) -> Array:
+    """Δ (n, r) with ΔΔᵀ = HLH, of as few columns as L has rank."""
+    if isinstance(kernel, Delta | Linear):
+        return Y - Y.mean(axis=0)
+    L = center(kernel(Y))
+    values, vectors = _leading(L, len(L), float(np.trace(L)))
+    return np.asarray(vectors * np.sqrt(values))
+
+
+def _directions(K: Array, root: Array, p: int) -> tuple[Array, Array]:
+    r"""V (n, p) and λ (p,).
+
+    :math:`\Delta^\top K \Delta u = \lambda u` gives :math:`v = \Delta u / \sqrt\lambda`, for then KHLHKv = λKv and
+    vᵀKv = 1: K is never inverted, and the problem has the size of L's rank.
+    """
+    M = root.T @ K @ root
+    values, u = _leading(M, p, float(np.trace(M)))
+    V = root @ (u / np.sqrt(values))
+    missing = p - len(values)
+    if missing == 0:
+        return V, values
+    rest, w = _leading(center(K - (K @ V) @ (V.T @ K)), missing, float(np.trace(K)))
+    w = w - w.mean(axis=0)
+    W = (w - V @ (V.T @ (K @ w))) / np.sqrt(rest)
+    empty = np.zeros((len(K), missing - len(rest)))  # the data have no further direction
+    return np.hstack([V, W, empty]), np.concatenate([values, np.zeros(missing)])
+
+
+def _leading(M: Array, p: int, scale: float) -> tuple[Array, Array]:
+    """At most p leading eigenvalues, largest first, that are more than rounding, and their eigenvectors."""
+    n = len(M)
+    values, vectors = eigh(M, subset_by_index=(max(0, n - p), n - 1))
+    kept = values > RANK_TOLERANCE * scale
+    return values[kept][::-1], vectors[:, kept][:, ::-1]

@@ -1,0 +1,55 @@
+"""DR-then-Cluster: embed all samples, then cluster the embedding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from distreduce.affinity import student_affinity
+from distreduce.baselines._two_steps import TwoStepReduction, cluster_means
+
+
+class ReduceThenCluster(TwoStepReduction):
+    """DR-then-Cluster, as DistR's paper (Van Assel et al., 2025) compares with: targets are ignored.
+
+    All samples are embedded by :class:`distreduce.DistR` with one prototype each, and the embedding is clustered, by
+    the spectrum of its Student-t affinity or by k-means.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimension p of the embedding.
+    n_prototypes : int, default=10
+        Number m of clusters.
+    clustering : {"spectral", "kmeans"}, default="spectral"
+        The clustering of the embedding.
+    perplexity : float, default=30.0
+        Of the samples' affinity.
+    max_iter : int, default=50
+        Largest number of outer iterations of the embedding.
+    n_jobs : int or None, default=None
+        Threads; None uses every core.
+    random_state : int, RandomState or None
+        Seed of the embedding's start and of the clustering.
+
+    Attributes
+    ----------
+    prototypes_, prototype_weights_, prototype_medoids_, coupling_, labels_, embedding_, map_, n_iter_
+        As of :class:`distreduce.DistR`. Prototypes are the clusters' means in the embedding, their weights the
+        clusters' shares of the samples.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, _ = load_iris(return_X_y=True)
+    >>> ReduceThenCluster(n_prototypes=12, random_state=0).fit(X).prototypes_.shape
+    (12, 2)
+    """
+
+    def fit(self, X: Any, y: Any = None) -> ReduceThenCluster:
+        """Embed the samples and cluster the embedding; y is ignored and there for scikit-learn's pipelines."""
+        X = self._read(X)
+        random_state = self._generator()
+        model = self._embedding(X, self.perplexity, random_state)
+        T = self._clusters(model.prototypes_, student_affinity(model.prototypes_), random_state)
+        self._set_attributes(X, T, cluster_means(T, model.prototypes_), model)
+        return self

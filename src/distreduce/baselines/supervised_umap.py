@@ -1,0 +1,158 @@
+"""Supervised UMAP, by umap-learn."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from distreduce.baselines._supervised import SupervisedTransformer
+from distreduce.exceptions import InvalidInputError, MissingDependencyError
+
+Array = NDArray[np.float64]
+KNOWN_WARNINGS = ("Graph is not fully connected", "Spectral initialisation failed")
+
+
+class SupervisedUMAP(SupervisedTransformer):
+    """UMAP with targets (McInnes et al., 2018), by umap-learn: the graph of X intersected with that of y.
+
+    umap-learn places new samples by a stochastic descent in which the samples of one call share their random numbers,
+    so that a sample's place depends on its company, and returns the fitted places if it is handed exactly the data of
+    the fit. Here rows are placed one by one, and rows of the fit keep their fitted place in any company: the same
+    algorithm, and a map. That costs about 5 ms a new row.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimension p of the embedding.
+    task : {"auto", "regression", "classification"}, default="auto"
+        How to read y, as in :class:`distreduce.SDR`; numbers are compared by the Euclidean distance ("l2").
+    n_neighbors : int, default=50
+        Neighbours in the graph; lowered to n − 1 on fewer samples.
+    min_dist : float, default=0.1
+        Smallest distance between embedded samples.
+    random_state : int, RandomState or None
+        Seed of the descent.
+
+    Attributes
+    ----------
+    umap_ : umap.UMAP
+        The fitted model of umap-learn.
+    task_ : str
+        What y was read as.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> SupervisedUMAP(random_state=0).fit_transform(X, y).shape  # doctest: +SKIP
+    (150, 2)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **SupervisedTransformer._parameter_constraints,
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_neighbors": [Interval(Integral, 2, None, closed="left")],
+        "min_dist": [Interval(Real, 0, 1, closed="both")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        task: str = "auto",
+        n_neighbors: int = 50,
+        min_dist: float = 0.1,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.task = task
+        self.n_neighbors = n_neighbors
+        self.min_dist = min_dist
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> SupervisedUMAP:
+        """Embed samples with their targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples; standardise features unless their scales mean something.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Labels or numbers; None or NaN where unknown.
+
+        Returns
+        -------
+        SupervisedUMAP
+            The fitted estimator.
+        """
+        X, targets, Y = self._read(X, y)
+        if len(X) < 4:
+            raise InvalidInputError(f"X has {len(X)} samples with a target; UMAP needs four or more (n_samples >= 4).")
+        classes = targets.task == "classification"
+        generator = np.random.RandomState() if self.random_state is None else check_random_state(self.random_state)
+        model = _umap().UMAP(
+            n_components=self.n_components,
+            n_neighbors=min(self.n_neighbors, len(X) - 1),
+            min_dist=self.min_dist,
+            # The spectral start needs more samples than eigenvectors, and has nothing to say on so few.
+            init="spectral" if len(X) > 2 * self.n_components + 10 else "random",
+            target_metric="categorical" if classes else "l2",
+            random_state=generator.randint(2**31 - 1),
+            n_jobs=1,  # what umap-learn falls back to, with a warning, as soon as it is given a seed
+        )
+        with _quiet():
+            self.umap_ = model.fit(X, Y.argmax(axis=1) if classes else Y)
+        self._places = dict(zip(_keys(X), self.umap_.embedding_, strict=True))
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Place samples, seen or unseen: (n_samples, n_components). A row's place does not depend on the others."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        with _quiet():
+            rows = [
+                self._places[key] if key in self._places else self.umap_.transform(row[None])[0]
+                for key, row in zip(_keys(X), X, strict=True)
+            ]
+        return np.asarray(rows, dtype=np.float64)
+
+
+def _keys(X: Array) -> list[bytes]:
+    return [row.tobytes() for row in X + 0.0]  # −0 and 0 are one number
+
+
+def _umap() -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Tensorflow not installed", category=ImportWarning)
+            import umap
+    except ImportError as error:
+        raise MissingDependencyError(
+            "SupervisedUMAP needs umap-learn, which is not installed: pip install 'distreduce[umap]'."
+        ) from error
+    return umap
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """One Numba thread, since several wait for one another longer than a row takes; and no remarks of umap-learn's."""
+    threads = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        with warnings.catch_warnings():
+            for message in KNOWN_WARNINGS:
+                warnings.filterwarnings("ignore", message=message, category=UserWarning)
+            yield
+    finally:
+        numba.set_num_threads(threads)

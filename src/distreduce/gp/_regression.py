@@ -1,0 +1,118 @@
+"""What the GP regressors share: reading y, predictions in its units, their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from distreduce.estimators import SDR
+from distreduce.exceptions import InvalidInputError
+from distreduce.gp.hyperparameters import Training
+from distreduce.gp.stack import Stack
+from distreduce.gp.target_scale import TargetScale
+from distreduce.parallel import single_threaded_blas
+
+Array = NDArray[np.float64]
+MAX_EXACT = 10_000  # an exact GP holds n² numbers (0.8 GB here) and takes n³ operations
+
+
+class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
+    """A regressor whose fitted state is one :class:`Stack` a target; subclasses say which views of X these see."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "gp_optimizer": [StrOptions({"lbfgs", "adam"})],
+        "gp_steps": [Interval(Integral, 1, None, closed="left"), None],
+        "gp_lr": [Interval(Real, 0, None, closed="neither")],
+        "n_jobs": SDR._parameter_constraints["n_jobs"],
+        "random_state": ["random_state"],
+    }
+
+    gp_optimizer: str
+    gp_steps: int | None
+    gp_lr: float
+    stacks_: tuple[Stack, ...]
+    target_scale_: TargetScale
+
+    def _training(self) -> Training:
+        default = 200 if self.gp_optimizer == "lbfgs" else 20
+        return Training(self.gp_optimizer, self.gp_steps or default, self.gp_lr)
+
+    def _read(self, X: Any, y: Any) -> tuple[Array, Array]:
+        """X, and the standardised targets (n, c); sets ``target_scale_``."""
+        self._validate_params()
+        if y is None:
+            raise InvalidInputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
+        self.target_scale_ = TargetScale.of(y.astype(np.float64))
+        return X, self.target_scale_.standardise(y).reshape(len(y), -1)
+
+    def _views(self, X: Array) -> dict[str, Array]:
+        """What the processes see of validated samples."""
+        raise NotImplementedError
+
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Predict the targets, in their units and in the shape that y had.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples; any number of them, in bounded memory unless `return_cov`.
+        return_std : bool, default=False
+            Also return the standard deviation of each prediction, observation noise included.
+        return_cov : bool, default=False
+            Also return the joint covariance (n_samples, n_samples), or (n_samples, n_samples, n_targets).
+
+        Returns
+        -------
+        array, or pair of arrays
+            Means, or means and standard deviations or covariances.
+        """
+        if return_std and return_cov:
+            raise InvalidInputError("At most one of return_std and return_cov can be asked for.")
+        views = self._checked_views(X)
+        with single_threaded_blas():
+            moments = [stack.moments(views) for stack in self.stacks_]
+        mean = np.stack([mean for mean, _ in moments], axis=1)
+        std = np.sqrt(np.stack([variance for _, variance in moments], axis=1))
+        mean, std = self.target_scale_.in_units(mean, std)
+        if not return_cov:
+            return (mean, std) if return_std else mean
+        covariances = [stack.covariance(views) for stack in self.stacks_]
+        scaled = np.stack(covariances, axis=-1) * self.target_scale_.std**2
+        return mean, scaled if self.target_scale_.is_table else scaled[..., 0]
+
+    def predict_quantiles(self, X: Any, quantiles: Sequence[float] = (0.05, 0.5, 0.95)) -> Array:
+        """Quantiles of the predictive distribution: (n_samples, n_quantiles), or (n_samples, n_targets, n_quantiles).
+
+        The default is the median with the bounds of the central 90 % interval.
+        """
+        levels = np.asarray(quantiles, dtype=np.float64)
+        if levels.ndim != 1 or len(levels) == 0 or not ((levels > 0) & (levels < 1)).all():
+            raise InvalidInputError(f"quantiles={quantiles!r} must be numbers between 0 and 1, such as (0.05, 0.95).")
+        mean, std = self.predict(X, return_std=True)
+        return np.asarray(mean[..., None] + std[..., None] * norm.ppf(levels))
+
+    def _checked_views(self, X: Any) -> dict[str, Array]:
+        check_is_fitted(self)
+        return self._views(validate_data(self, X, reset=False, dtype=np.float64))
+
+
+def refuse_large(n: int, advice: str) -> None:
+    """An exact GP of too many samples would fill the memory and never end."""
+    if n > MAX_EXACT:
+        raise InvalidInputError(f"An exact GP of {n} samples is too large (at most {MAX_EXACT}); {advice}.")
+
+
+def feature_spread(X: Array) -> Array:
+    """Standard deviation of each feature, 1 where it is constant: length scales start there."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = X.std(axis=0)
+    return np.where((spread > 0) & np.isfinite(spread), spread, 1.0)

@@ -1,0 +1,259 @@
+"""SDRGPRegressor: reduce, then predict with Gaussian processes."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from distreduce.estimators import SDR
+from distreduce.gp._reduce import drawn, fit_reduction, left_out, relevance_metric
+from distreduce.gp._regression import BaseGPRegressor, feature_spread, refuse_large
+from distreduce.gp.exact import ExactGP, train
+from distreduce.gp.hyperparameters import Hyperparameters
+from distreduce.gp.inducing import train_sparse
+from distreduce.gp.stack import Process, Stack, Views
+from distreduce.parallel import Workers, workers
+
+Array = NDArray[np.float64]
+METRIC_SAMPLES = 1000  # with prototypes, the plain GP that teaches the metric sees at most this many samples
+
+
+class SDRGPRegressor(BaseGPRegressor):
+    """Gaussian-process regression on a supervised distributional reduction.
+
+    A plain GP learns which features matter (ARD). SDR reduces the samples in that metric. A second GP predicts the
+    targets from the embedding, trained on leave-one-out embeddings so that it knows how good the map is on new samples.
+    With ``residual=True`` the prediction mixes both GPs, with weights by their leave-one-out densities: what the
+    picture lost comes back. Several targets share the reduction; each has its own GPs on it.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimension of the embedding.
+    n_prototypes : int or None, default=None
+        None: exact GPs on all samples, for up to 10,000. A number m: the reduction has m prototypes, which become the
+        inducing points of sparse GPs at a cost of n·m²; this is the way to many samples.
+    eta : float or "auto", default=3000.0
+        Weight of the targets in the reduction. Three times SDR's own default: here the embedding is for prediction.
+    perplexity : float, default=20.0
+        Neighbours in the reduction's affinity.
+    length_scale : {"ard", "median"}, default="ard"
+        "ard": metric and map take the length scales of the plain GP; "median": standardised features and one scale.
+    map_reg : float or "auto", default="auto"
+        Ridge of the out-of-sample map; "auto": the plain GP's ratio of noise to signal.
+    training_inputs : {"left_out", "fitted"}, default="left_out"
+        What the GP is trained on: leave-one-out embeddings, or the embedding as fitted, which has seen y: a GP trained
+        on that to convergence believes that there is no noise.
+    residual : bool, default=True
+        Whether the plain GP on X takes part in the prediction.
+    max_reduction_samples : int, default=4000
+        The reduction is fitted to at most this many samples, drawn at random; GPs see all.
+    gp_optimizer : {"lbfgs", "adam"}, default="lbfgs"
+        "lbfgs" trains to convergence; "adam" takes `gp_steps` steps of `gp_lr`, the paper's training.
+    gp_steps : int or None, default=None
+        Iterations; None is at most 200 for L-BFGS, 20 for Adam.
+    gp_lr : float, default=0.1
+        Adam's learning rate.
+    n_jobs : int or None, default=None
+        Threads of the reduction.
+    random_state : int, RandomState or None
+        Seed of the reduction's start and of the samples drawn.
+    verbose : int, default=0
+        1 shows the progress of the reduction.
+
+    Attributes
+    ----------
+    reduction_ : SDR
+        The reduction, fitted to ``X / input_scale_``.
+    input_scale_ : (d,) array
+        Scale of each feature: the larger, the less it matters.
+    stacks_ : tuple
+        One predictor a target: GPs on "inputs" and "embedding", and their weights.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from distreduce import SDRGPRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = SDRGPRegressor(random_state=0).fit(X[:100], y[:100])
+    >>> mean, std = model.predict(X[100:103], return_std=True)
+    >>> mean.shape, model.transform(X[100:103]).shape
+    ((3,), (3, 2))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseGPRegressor._parameter_constraints,
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_prototypes": [Interval(Integral, 2, None, closed="left"), None],
+        "eta": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "perplexity": [Interval(Real, 1, None, closed="left")],
+        "length_scale": [StrOptions({"ard", "median"})],
+        "map_reg": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "training_inputs": [StrOptions({"left_out", "fitted"})],
+        "residual": ["boolean"],
+        "max_reduction_samples": [Interval(Integral, 2, None, closed="left")],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        n_prototypes: int | None = None,
+        eta: float | str = 3000.0,
+        perplexity: float = 20.0,
+        length_scale: str = "ard",
+        map_reg: float | str = "auto",
+        training_inputs: str = "left_out",
+        residual: bool = True,
+        max_reduction_samples: int = 4000,
+        gp_optimizer: str = "lbfgs",
+        gp_steps: int | None = None,
+        gp_lr: float = 0.1,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.n_prototypes = n_prototypes
+        self.eta = eta
+        self.perplexity = perplexity
+        self.length_scale = length_scale
+        self.map_reg = map_reg
+        self.training_inputs = training_inputs
+        self.residual = residual
+        self.max_reduction_samples = max_reduction_samples
+        self.gp_optimizer = gp_optimizer
+        self.gp_steps = gp_steps
+        self.gp_lr = gp_lr
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @classmethod
+    def paper(cls, n_components: int = 2, **parameters: Any) -> SDRGPRegressor:
+        """The paper's SDR-GP: fixed length scales, lambda 0.01, eta 1000, a GP of 20 Adam steps on the embedding."""
+        recipe = {"eta": 1000.0, "perplexity": 20.0, "length_scale": "median", "map_reg": 0.01, "residual": False,
+                  "training_inputs": "fitted", "gp_optimizer": "adam", "gp_steps": 20, "gp_lr": 0.1}  # fmt: skip
+        return cls(n_components, **{**recipe, **parameters})
+
+    def fit(self, X: Any, y: Any) -> SDRGPRegressor:
+        """Fit to samples and targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples, in any units: features are scaled inside.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Numbers, in any units.
+
+        Returns
+        -------
+        SDRGPRegressor
+            The fitted estimator.
+        """
+        X, Y = self._read(X, y)
+        if self.n_prototypes is None:
+            refuse_large(len(X), "give n_prototypes, such as 200: the prototypes become inducing points")
+        random_state = check_random_state(self.random_state)
+        self.feature_spread_ = feature_spread(X)
+        rows = drawn(len(X), self._reduced_samples(len(X)), random_state)
+        with workers(self.n_jobs) as pool:  # a thread a target
+            plain = self._plain(X, Y, rows, pool)
+            self._reduce(X[rows], Y[rows], plain, random_state)
+            views = self._training_views(X, rows)
+            inducing = self._inducing(X[rows])
+            self.stacks_ = tuple(pool.run(lambda t, _: self._stack(views, inducing, Y[:, t], plain[t]), Y.shape[1]))
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Place of each sample in the embedding: (n_samples, n_components)."""
+        check_is_fitted(self)
+        return self._embed(validate_data(self, X, reset=False, dtype=np.float64))
+
+    def _reduced_samples(self, n: int) -> int:
+        return n if self.n_prototypes is None else min(n, self.max_reduction_samples)
+
+    def _plain(self, X: Array, Y: Array, rows: NDArray[np.intp], pool: Workers) -> list[Hyperparameters | None]:
+        """Hyperparameters of the plain GP of each target, where anything needs them."""
+        if self.length_scale != "ard" and self.map_reg != "auto" and not self.residual:
+            return [None] * Y.shape[1]
+        if self.n_prototypes is not None:
+            rows = rows[:METRIC_SAMPLES]
+        inputs, scales = X[rows] / self.feature_spread_, np.ones(X.shape[1])
+        return pool.run(lambda t, _: train(inputs, Y[rows, t], self._training(), scales), Y.shape[1])
+
+    def _reduce(self, X: Array, Y: Array, plain: list[Hyperparameters | None], random_state: Any) -> None:
+        """Set ``input_scale_`` and ``reduction_``."""
+        known = [gp for gp in plain if gp is not None]
+        relevance, ratio = relevance_metric(known) if known else (np.ones(X.shape[1]), np.nan)
+        ard = self.length_scale == "ard"
+        self.input_scale_ = self.feature_spread_ * (relevance if ard else 1.0)
+        reduction = SDR(
+            self.n_components,
+            n_prototypes=self.n_prototypes,
+            eta=self.eta,
+            perplexity=self.perplexity,
+            length_scale=1.0 if ard else "median",
+            map_reg=ratio if isinstance(self.map_reg, str) else self.map_reg,
+            task="regression",
+            # The identity plan of pure dimensionality reduction is a stationary point already (decision 12).
+            max_iter=0 if self.n_prototypes is None else 50,
+            max_inner_iter=300 if self.n_prototypes is None else 100,
+            n_jobs=self.n_jobs,
+            random_state=random_state,
+            verbose=self.verbose,
+        )
+        self.reduction_ = fit_reduction(reduction, X / self.input_scale_, Y)
+
+    def _training_views(self, X: Array, rows: NDArray[np.intp]) -> dict[str, Array]:
+        """What the GPs are trained on; samples that the reduction has not seen need no leaving out."""
+        if self.training_inputs == "fitted":
+            embedded = self._embed(X)
+        else:
+            unseen = np.setdiff1d(np.arange(len(X)), rows)
+            embedded = np.empty((len(X), self.n_components))
+            embedded[rows] = left_out(self.reduction_, X[rows] / self.input_scale_)
+            embedded[unseen] = self._embed(X[unseen])
+        # Adam starts at fixed length scales, as the paper's does, and takes the embedding on the scale it has.
+        self.embedding_scale_ = feature_spread(embedded) if self.gp_optimizer == "lbfgs" else np.ones(self.n_components)
+        views = {"embedding": embedded / self.embedding_scale_}
+        return {**views, "inputs": X / self.feature_spread_} if self.residual else views
+
+    def _inducing(self, X: Array) -> dict[str, Array] | None:
+        """Inducing points of each view: prototypes in the embedding, their medoids among the samples."""
+        if self.n_prototypes is None:
+            return None
+        used = self.reduction_.prototype_weights_ > 0
+        medoids = np.unique(self.reduction_.prototype_medoids_[used])
+        return {
+            "embedding": self.reduction_.prototypes_[used] / self.embedding_scale_,
+            "inputs": X[medoids] / self.feature_spread_,
+        }
+
+    def _stack(self, views: Views, inducing: Views | None, target: Array, plain: Hyperparameters | None) -> Stack:
+        """The GPs of one target."""
+        processes: dict[str, Process] = {}
+        for view, inputs in views.items():
+            known = plain if view == "inputs" else None
+            scales = np.ones(inputs.shape[1]) if known is None else known.length_scales
+            if inducing is not None:
+                processes[view] = train_sparse(inputs, target, inducing[view], self._training(), scales)
+            else:
+                processes[view] = ExactGP(inputs, target, known or train(inputs, target, self._training(), scales))
+        return Stack.of(processes)
+
+    def _embed(self, X: Array) -> Array:
+        return (
+            np.asarray(self.reduction_.transform(X / self.input_scale_)) if len(X) else np.empty((0, self.n_components))
+        )
+
+    def _views(self, X: Array) -> dict[str, Array]:
+        views = {"embedding": self._embed(X) / self.embedding_scale_}
+        return {**views, "inputs": X / self.feature_spread_} if self.residual else views

@@ -1,0 +1,116 @@
+r"""Length scales, signal and noise of a GP, and the two ways to learn them from the marginal likelihood.
+
+The covariance of all our GPs is :math:`s\exp(-\tfrac12\sum_f (x_f-x'_f)^2/l_f^2) + \sigma^2\,1[x \text{ is } x']`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from distreduce.adam import Adam
+from distreduce.exceptions import NumericalError
+
+Array = NDArray[np.float64]
+Objective = Callable[[Array], tuple[float, Array]]
+# Targets are standardised: noise below a thousandth of their spread cannot be told from rounding in the factorisation.
+NOISE_FLOOR = 1e-6
+SCALE_RANGE = 8.0  # length scales stay within e⁸ of where they start: beyond, a feature is off
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """Of the RBF-ARD covariance: length scales l (d,), signal variance s, noise variance σ²."""
+
+    length_scales: Array
+    signal: float
+    noise: float
+
+    @classmethod
+    def from_logarithms(cls, parameters: Array) -> Hyperparameters:
+        """From (log l_1 … log l_d, log s, log σ²)."""
+        values = np.exp(parameters)
+        return cls(values[:-2], float(values[-2]), float(values[-1]))
+
+    def logarithms(self) -> Array:
+        """(log l_1 … log l_d, log s, log σ²)."""
+        return np.log(np.r_[self.length_scales, self.signal, self.noise])
+
+    @property
+    def at_noise_floor(self) -> bool:
+        """Whether the data would have liked less noise than we allow."""
+        return self.noise <= 1.01 * NOISE_FLOOR
+
+
+@dataclass(frozen=True)
+class Training:
+    """How hyperparameters are learned: "lbfgs" to convergence, or the paper's "adam" with few steps.
+
+    Attributes
+    ----------
+    optimizer : {"lbfgs", "adam"}
+        See :func:`by_lbfgs` and :func:`by_adam`.
+    steps : int
+        Largest number of iterations (L-BFGS), or their number (Adam).
+    learning_rate : float
+        Adam's.
+    """
+
+    optimizer: str = "lbfgs"
+    steps: int = 200
+    learning_rate: float = 0.1
+
+    def __call__(self, objective: Objective, scales: Array) -> Hyperparameters:
+        """Minimise −log p(y), a function of the logarithms of the hyperparameters, from length scales near `scales`."""
+        if self.optimizer == "adam":
+            return by_adam(objective, len(scales), self.steps, self.learning_rate)
+        return by_lbfgs(objective, scales, self.steps)
+
+
+class _Best:
+    """Remembers the best point, so that training can fall back to it whatever comes after."""
+
+    def __init__(self, objective: Objective) -> None:
+        self.objective, self.value = objective, np.inf
+        self.point: Array | None = None
+
+    def __call__(self, point: Array) -> tuple[float, Array]:
+        value, gradient = self.objective(point)
+        if value < self.value and np.isfinite(gradient).all():
+            self.value, self.point = value, point.copy()
+        return value, gradient
+
+    def result(self) -> Hyperparameters:
+        if self.point is None:
+            raise NumericalError(
+                "The marginal likelihood is not a number even at the start of training; scale X and y, and look for "
+                "columns of constant or enormous values."
+            )
+        return Hyperparameters.from_logarithms(self.point)
+
+
+def by_lbfgs(objective: Objective, scales: Array, max_iter: int) -> Hyperparameters:
+    """L-BFGS in the logarithms, from length scales `scales`, signal 1 and noise 0.1."""
+    start = Hyperparameters(scales, 1.0, 0.1).logarithms()
+    bounds = [(at - SCALE_RANGE, at + SCALE_RANGE) for at in start[:-2]] + [(-12, 8), (np.log(NOISE_FLOOR), 3)]
+    best = _Best(objective)
+    minimize(best, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_iter, "ftol": 1e-9})
+    return best.result()
+
+
+def by_adam(objective: Objective, n_scales: int, steps: int, learning_rate: float) -> Hyperparameters:
+    """Adam as GPyTorch users run it: on r with l = log(1 + eʳ) (noise: + 10⁻⁴), from r = 0, the last point returned."""
+    raw, adam = np.zeros(n_scales + 2), Adam(learning_rate)
+    floor = np.r_[np.zeros(n_scales + 1), 1e-4]
+    for _ in range(steps):
+        values = np.logaddexp(0.0, raw) + floor
+        _, gradient = objective(np.log(values))
+        if not np.isfinite(gradient).all():
+            break
+        raw = adam.step(raw, gradient / values * expit(raw))
+    return Hyperparameters.from_logarithms(np.log(np.logaddexp(0.0, raw) + floor))

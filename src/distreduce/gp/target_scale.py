@@ -1,0 +1,37 @@
+"""Targets of the regressors: standardised for training, returned in their own units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TargetScale:
+    """Mean and standard deviation of each target, and whether y came as one column or as a table."""
+
+    mean: Array
+    std: Array
+    is_table: bool
+
+    @classmethod
+    def of(cls, y: Array) -> TargetScale:
+        """The scale of targets (n,) or (n, t); a constant target keeps its unit."""
+        table = y.reshape(len(y), -1)
+        std = table.std(axis=0)
+        return cls(table.mean(axis=0), np.where(std > 0, std, 1.0), y.ndim == 2)
+
+    def standardise(self, y: Array) -> Array:
+        """Targets of mean 0 and standard deviation 1: (n,) for one target, (n, t) for several."""
+        table = (y.reshape(len(y), -1) - self.mean) / self.std
+        return table[:, 0] if table.shape[1] == 1 else table
+
+    def in_units(self, mean: Array, std: Array) -> tuple[Array, Array]:
+        """Predictions in the units of y and in its shape."""
+        centre = mean.reshape(len(mean), -1) * self.std + self.mean
+        spread = std.reshape(len(std), -1) * self.std
+        return (centre, spread) if self.is_table else (centre[:, 0], spread[:, 0])

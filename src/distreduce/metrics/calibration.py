@@ -1,0 +1,246 @@
+"""Do predictions mean what they say: coverage of intervals and its error (regression), confidence (classification).
+
+Every score checks its predictions here. Gaussian ones are y, mean and std of one shape, (n,) or (n, c) for several
+targets, and all numbers count alike; std is that of an observation, noise included, and above zero: a prediction
+without spread has no density, so that a zero is refused. Class probabilities are (n, C), with one column a class.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+from distreduce.exceptions import InvalidInputError
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+# The mean of float32 posterior samples still sums to one this well.
+SUM_TOLERANCE = 1e-4
+
+
+def interval_coverage(y: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = 0.9) -> float:
+    """Share of the observations inside their central interval mean ± Φ⁻¹((1 + level) / 2) · std.
+
+    Parameters
+    ----------
+    y, mean, std : array-like of shape (n,) or (n, c)
+        Observations, predictive means and predictive standard deviations.
+    level : float, default=0.9
+        Probability of the intervals, between 0 and 1.
+
+    Returns
+    -------
+    float
+        Near ``level`` if the predictions are calibrated, below it if they are over-confident.
+
+    Examples
+    --------
+    >>> interval_coverage([0.0, 1.0, 2.0, 3.0], [0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0])
+    0.5
+    """
+    if not 0 < level < 1:
+        raise InvalidInputError(f"level={level} must lie between 0 and 1: 0.9 asks for central 90 % intervals.")
+    return float(_observed(read_gaussian(y, mean, std), np.array([level]), "interval")[0])
+
+
+def calibration_curve(
+    y: ArrayLike,
+    mean: ArrayLike,
+    std: ArrayLike,
+    *,
+    n_levels: int = 99,
+    kind: Literal["interval", "quantile"] = "interval",
+) -> tuple[Array, Array]:
+    """Expected and observed shares of observations in central intervals, or below quantiles, of the predictions.
+
+    The levels are a_k = k / (n_levels − 1), k = 0 … n_levels − 1, both ends included. This is what uncertainty-toolbox
+    does with ``num_bins=n_levels``; the paper's n_bins = 99 thus means steps of 1/98, not of 1/100. The
+    toolbox's own default is 100.
+
+    Parameters
+    ----------
+    y, mean, std : array-like of shape (n,) or (n, c)
+        Observations, predictive means and predictive standard deviations.
+    n_levels : int, default=99
+        Number of levels, at least 2.
+    kind : {"interval", "quantile"}, default="interval"
+        "interval" counts mean − z_k std ≤ y ≤ mean + z_k std, z_k = Φ⁻¹((1 + a_k) / 2), the paper's mode;
+        "quantile" counts y ≤ mean + Φ⁻¹(a_k) std, which sees a bias of the mean as well. (The toolbox counts y ≥ mean −
+        Φ⁻¹(a_k) std there: the same curve turned by 180° about its middle, with the same calibration error.)
+
+    Returns
+    -------
+    expected, observed : arrays of shape (n_levels,)
+        The levels and the shares. In interval mode, observed above expected is under-confident, below over-confident.
+
+    Examples
+    --------
+    >>> expected, observed = calibration_curve([-1.0, 0.5, 2.0], [0, 0, 0], [1, 1, 1], n_levels=3)
+    >>> expected.tolist(), observed.round(2).tolist()
+    ([0.0, 0.5, 1.0], [0.0, 0.33, 1.0])
+    """
+    if isinstance(n_levels, bool) or not isinstance(n_levels, (int, np.integer)) or n_levels < 2:
+        raise InvalidInputError(
+            f"n_levels={n_levels!r} must be an integer of at least 2: the levels 0 and 1 are among them."
+        )
+    if kind not in ("interval", "quantile"):
+        raise InvalidInputError(f"kind={kind!r} must be 'interval' or 'quantile'.")
+    expected = np.linspace(0, 1, n_levels)
+    return expected, _observed(read_gaussian(y, mean, std), expected, kind)
+
+
+def mean_absolute_calibration_error(
+    y: ArrayLike,
+    mean: ArrayLike,
+    std: ArrayLike,
+    *,
+    n_levels: int = 99,
+    kind: Literal["interval", "quantile"] = "interval",
+) -> float:
+    """MACE = (1/K) Σ_k |a_k − observed_k| over the K = ``n_levels`` levels of :func:`calibration_curve`.
+
+    Equal to ``uncertainty_toolbox.mean_absolute_calibration_error(mean, std, y, num_bins=n_levels)``. The ends a = 0
+    and a = 1 count in the mean, though their own error is zero (at 0 unless a mean is hit exactly).
+
+    Parameters
+    ----------
+    y, mean, std, n_levels, kind
+        As for :func:`calibration_curve`.
+
+    Returns
+    -------
+    float
+        Between 0 (calibrated) and about 0.5.
+
+    Examples
+    --------
+    >>> round(mean_absolute_calibration_error([5.0, -5.0], [0.0, 0.0], [1.0, 1.0]), 3)  # far too confident
+    0.49
+    """
+    expected, observed = calibration_curve(y, mean, std, n_levels=n_levels, kind=kind)
+    return float(np.abs(expected - observed).mean())
+
+
+def expected_calibration_error(
+    y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike, *, n_bins: int = 15
+) -> float:
+    """ECE = Σ_b |B_b|/n · |accuracy(B_b) − confidence(B_b)| of the most probable class.
+
+    B_b holds the samples with a confidence, the largest probability of their row, in (b/n_bins, (b + 1)/n_bins]. Among
+    equal probabilities the first class counts as the predicted one.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        True classes.
+    probabilities : array-like of shape (n, C)
+        Predicted probabilities; rows sum to 1.
+    classes : array-like of shape (C,)
+        The class of each column, such as ``classes_`` of a classifier.
+    n_bins : int, default=15
+        Number of bins, of equal width.
+
+    Returns
+    -------
+    float
+        Between 0 (calibrated) and 1.
+
+    Examples
+    --------
+    >>> round(expected_calibration_error(["a", "a"], [[0.9, 0.1], [0.2, 0.8]], ["a", "b"]), 3)
+    0.45
+    """
+    if isinstance(n_bins, bool) or not isinstance(n_bins, (int, np.integer)) or n_bins < 1:
+        raise InvalidInputError(f"n_bins={n_bins!r} must be an integer of at least 1.")
+    codes, rows = read_probabilities(y, probabilities, classes)
+    confidence, correct = rows.max(axis=1), rows.argmax(axis=1) == codes
+    bins = np.searchsorted(np.linspace(0, 1, n_bins + 1)[1:-1], confidence, side="left")
+    # |B_b|/n · |mean(correct) − mean(confidence)| needs only the sum of the differences; empty bins count zero.
+    return float(np.abs(np.bincount(bins, weights=correct - confidence)).sum() / len(codes))
+
+
+def read_residuals(y: ArrayLike, mean: ArrayLike) -> Array:
+    """Residuals y − mean, flat; InvalidInputError if the two cannot be compared."""
+    observed, predicted = _numbers("y", y), _numbers("mean", mean)
+    if observed.shape != predicted.shape or observed.ndim not in (1, 2) or observed.size == 0:
+        raise InvalidInputError(
+            f"y and mean must have one shape, (n,) or (n, c) with n ≥ 1; got {observed.shape} and {predicted.shape}."
+        )
+    with np.errstate(over="ignore"):  # an infinite score says as much as an error would
+        return (observed - predicted).ravel()
+
+
+def read_gaussian(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Array, Array]:
+    """Residuals y − mean and standard deviations, both flat; InvalidInputError if they are of no use."""
+    residuals, spread = read_residuals(y, mean), _numbers("std", std)
+    if spread.shape != np.shape(mean):
+        raise InvalidInputError(
+            f"std must have the shape of y and mean, {np.shape(mean)}; got {spread.shape}. Give each its own."
+        )
+    if not (spread > 0).all():
+        raise InvalidInputError(
+            f"std must be above 0; its smallest value is {spread.min():g}. A prediction without spread has no density: "
+            "add the standard deviation of the noise."
+        )
+    return residuals, spread.ravel()
+
+
+def read_probabilities(y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike) -> tuple[Index, Array]:
+    """Column (n,) of every true class and the probabilities (n, C); InvalidInputError if they are of no use."""
+    rows, labels, names = _numbers("probabilities", probabilities), np.asarray(y), np.asarray(classes)
+    if labels.ndim != 1 or names.ndim != 1 or rows.shape != (len(labels), len(names)) or rows.size == 0:
+        raise InvalidInputError(
+            "y (n,), probabilities (n, C) and classes (C,) must agree in n ≥ 1 and C ≥ 1; "
+            f"got shapes {labels.shape}, {rows.shape} and {names.shape}."
+        )
+    if rows.min() < 0 or np.abs(rows.sum(axis=1) - 1).max() > SUM_TOLERANCE:
+        off = np.argmax(np.maximum(-rows.min(axis=1), np.abs(rows.sum(axis=1) - 1)))
+        raise InvalidInputError(
+            f"probabilities must be at least 0 and sum to 1 in each row; row {off} is {rows[off]}. "
+            "Scores or logits need a softmax first."
+        )
+    return _columns(labels, names), rows
+
+
+def _columns(labels: NDArray[Any], names: NDArray[Any]) -> Index:
+    index = pd.Index(names)
+    if not index.is_unique:
+        raise InvalidInputError(
+            f"classes holds {names[index.duplicated()].tolist()[0]!r} twice; give each column a class."
+        )
+    columns = index.get_indexer(pd.Index(labels))
+    if (columns < 0).any():
+        stranger = labels[columns < 0].tolist()[0]
+        raise InvalidInputError(f"y holds the label {stranger!r}, which is not among the classes {names}.")
+    return np.asarray(columns, dtype=np.intp)
+
+
+def _numbers(name: str, given: ArrayLike) -> Array:
+    try:
+        values = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name} must be an array of numbers ({error}).") from error
+    if not np.isfinite(values).all():
+        raise InvalidInputError(f"{name} holds NaN or infinity; leave these predictions out or mend them.")
+    return values
+
+
+def _observed(gaussian: tuple[Array, Array], levels: Array, kind: str) -> Array:
+    """Share of observations in the interval, or below the quantile, of every level, by bisection of sorted residuals.
+
+    Sorting takes O(n) memory where a comparison of all with all levels takes O(n · levels).
+    """
+    residuals, std = gaussian
+    with np.errstate(over="ignore"):
+        # mean − y, and both bounds from their own tail: on a boundary the same rounding as uncertainty-toolbox.
+        ordered = np.sort(-residuals / std)
+    if kind == "interval":
+        upto = np.searchsorted(ordered, ndtri(0.5 + levels / 2), side="right")
+        below = np.searchsorted(ordered, ndtri(0.5 - levels / 2), side="left")
+        return np.asarray((upto - below) / len(ordered))
+    return np.asarray(1 - np.searchsorted(ordered, -ndtri(levels), side="left") / len(ordered))

@@ -1,0 +1,163 @@
+"""Scores of predictions: Gaussian ones of numbers, and probabilities of classes.
+
+What the arrays must be, and what is refused, stands in :mod:`distreduce.metrics.calibration`. A score too large for a
+float is infinite (a residual of 1e200 standard deviations has a log density of −inf), never NaN.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import erf
+
+from distreduce.metrics.calibration import (
+    expected_calibration_error,
+    interval_coverage,
+    mean_absolute_calibration_error,
+    read_gaussian,
+    read_probabilities,
+    read_residuals,
+)
+
+Array = NDArray[np.float64]
+
+# As in scikit-learn's log_loss: one impossible event costs 36 nats, not an infinity that hides all other samples.
+PROBABILITY_FLOOR = float(np.finfo(np.float64).eps)
+
+
+def regression_scores(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> dict[str, float]:
+    """All scores of Gaussian predictions in one call.
+
+    Parameters
+    ----------
+    y, mean, std : array-like of shape (n,) or (n, c)
+        Observations, predictive means and predictive standard deviations with the noise included.
+
+    Returns
+    -------
+    dict
+        ``mll``, ``nll``, ``mse``, ``crps``, ``mace`` (interval mode, 99 levels) and ``coverage_90``, the share of
+        observations in their central 90 % interval.
+
+    Examples
+    --------
+    >>> scores = regression_scores([0.0, 1.0], [0.1, 0.8], [0.2, 0.2])
+    >>> {name: round(score, 3) for name, score in scores.items()}
+    {'mll': 0.378, 'nll': -0.378, 'mse': 0.025, 'crps': 0.093, 'mace': 0.146, 'coverage_90': 1.0}
+    """
+    return {
+        "mll": mean_log_likelihood(y, mean, std),
+        "nll": negative_log_likelihood(y, mean, std),
+        "mse": mean_squared_error(y, mean),
+        "crps": crps(y, mean, std),
+        "mace": mean_absolute_calibration_error(y, mean, std),
+        "coverage_90": interval_coverage(y, mean, std, 0.9),
+    }
+
+
+def classification_scores(y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike) -> dict[str, float]:
+    """All scores of class probabilities in one call.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        True classes.
+    probabilities : array-like of shape (n, C)
+        Predicted probabilities; rows sum to 1.
+    classes : array-like of shape (C,)
+        The class of each column, such as ``classes_`` of a classifier.
+
+    Returns
+    -------
+    dict
+        ``mlp``, ``accuracy``, ``ece`` (top label, 15 bins) and ``brier``.
+
+    Examples
+    --------
+    >>> scores = classification_scores(["a", "a"], [[0.9, 0.1], [0.2, 0.8]], ["a", "b"])
+    >>> {name: round(score, 3) for name, score in scores.items()}
+    {'mlp': -0.857, 'accuracy': 0.5, 'ece': 0.45, 'brier': 0.65}
+    """
+    return {
+        "mlp": mean_log_probability(y, probabilities, classes),
+        "accuracy": accuracy(y, probabilities, classes),
+        "ece": expected_calibration_error(y, probabilities, classes),
+        "brier": brier_score(y, probabilities, classes),
+    }
+
+
+def mean_log_likelihood(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
+    """MLL = (1/N) Σ_i log N(y_i | mean_i, std_i²) over all N numbers: the higher the better.
+
+    Parameters are those of :func:`regression_scores`; std is that of an observation, not of the latent function.
+
+    Examples
+    --------
+    >>> round(mean_log_likelihood([0.0], [0.0], [1.0]), 4)
+    -0.9189
+    """
+    residuals, spread = read_gaussian(y, mean, std)
+    with np.errstate(over="ignore"):
+        return float(np.mean(-0.5 * (residuals / spread) ** 2 - np.log(spread)) - 0.5 * np.log(2 * np.pi))
+
+
+def negative_log_likelihood(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
+    """NLL = −MLL of :func:`mean_log_likelihood`: the lower the better."""
+    return -mean_log_likelihood(y, mean, std)
+
+
+def mean_squared_error(y: ArrayLike, mean: ArrayLike) -> float:
+    """MSE = (1/N) Σ_i (y_i − mean_i)² over all N numbers."""
+    with np.errstate(over="ignore"):
+        return float(np.mean(read_residuals(y, mean) ** 2))
+
+
+def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
+    """Continuous ranked probability score, ∫ (F(t) − 1[t ≥ y])² dt, mean over all numbers: the lower the better.
+
+    For a Gaussian with u = (y − mean)/std: (y − mean)(2Φ(u) − 1) + std (2φ(u) − 1/√π), in the units of y. Parameters
+    are those of :func:`regression_scores`.
+
+    Examples
+    --------
+    >>> round(crps([0.0], [0.0], [1.0]), 4)
+    0.2337
+    """
+    residuals, spread = read_gaussian(y, mean, std)
+    with np.errstate(over="ignore"):
+        u = residuals / spread
+        density = np.exp(-0.5 * u**2) / np.sqrt(2 * np.pi)
+        return float(np.mean(residuals * erf(u / np.sqrt(2)) + spread * (2 * density - 1 / np.sqrt(np.pi))))
+
+
+def mean_log_probability(y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike) -> float:
+    """MLP = (1/n) Σ_i log max(p_i(y_i), ε), the paper's score of the true class: the higher the better.
+
+    The floor ε = 2.2e-16, the precision of a float, keeps the mean finite: no sample counts less than −36.04.
+    Parameters are those of :func:`classification_scores`.
+
+    Examples
+    --------
+    >>> round(mean_log_probability([0, 1], [[0.5, 0.5], [1.0, 0.0]], [0, 1]), 2)
+    -18.37
+    """
+    codes, rows = read_probabilities(y, probabilities, classes)
+    return float(np.log(np.maximum(rows[np.arange(len(codes)), codes], PROBABILITY_FLOOR)).mean())
+
+
+def accuracy(y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike) -> float:
+    """Share of samples whose most probable class, the first among equals, is the true one."""
+    codes, rows = read_probabilities(y, probabilities, classes)
+    return float(np.mean(rows.argmax(axis=1) == codes))
+
+
+def brier_score(y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike) -> float:
+    """Brier's score (1/n) Σ_i Σ_k (p_ik − 1[y_i = k])², between 0 and 2: the lower the better.
+
+    The sum runs over both classes of two as well: twice what scikit-learn's ``brier_score_loss`` returns there by
+    default. Parameters are those of :func:`classification_scores`.
+    """
+    codes, rows = read_probabilities(y, probabilities, classes)
+    true = np.zeros_like(rows)
+    true[np.arange(len(codes)), codes] = 1.0
+    return float(((rows - true) ** 2).sum(axis=1).mean())
