@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from distreduce.baselines import NCA, EmbeddingGP, KernelSupervisedPCA
 from distreduce.exceptions import InvalidInputError
-from distreduce.gp import GPRegressor
+from distreduce.gp import GPClassifier, GPRegressor
 
 X, y = load_iris(return_X_y=True)
 NUMBERS = X[:, 0] * X[:, 2]
@@ -84,3 +84,7 @@ def test_numbers_are_scored_by_r2() -> None:
 def test_gp_of_numbers_is_ours_by_default() -> None:
     model, given = (EmbeddingGP(NCA(), process, task="regression").fit(X, NUMBERS) for process in (None, GPRegressor()))
     np.testing.assert_array_equal(model.predict(X, return_std=True), given.predict(X, return_std=True))
+
+
+def test_gp_of_classes_is_ours_by_default() -> None:
+    assert isinstance(EmbeddingGP(PCA(2)).fit(X[::3], y[::3]).gp_, GPClassifier)

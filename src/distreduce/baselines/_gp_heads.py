@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import gpytorch
+import numpy as np
 import torch
 from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal
 from gpytorch.kernels import MultitaskKernel, RBFKernel, ScaleKernel
 from gpytorch.likelihoods import GaussianLikelihood, MultitaskGaussianLikelihood
 from gpytorch.means import ConstantMean, MultitaskMean
+from numpy.typing import NDArray
 from torch import Tensor
 
-from distreduce.baselines._dirichlet import (
-    DirichletTargets,
-    condition,
-    expected_probabilities,
-    log_marginal_likelihood,
-)
+from distreduce.baselines._dirichlet import log_marginal_likelihood
 from distreduce.baselines._torch_training import exact_algebra
+from distreduce.gp.dirichlet import DirichletTargets, condition, expected_probabilities
+
+Array = NDArray[np.float64]
 
 
 def gaussian_likelihood(n_targets: int | None) -> gpytorch.likelihoods.Likelihood:
@@ -104,17 +104,17 @@ class ClassificationHead(gpytorch.Module):
         """Take the features of the trained network as training inputs, for good."""
         self.eval().requires_grad_(False)
         self.train_features = features
-        self.posterior = condition(self._covariance(features), self._residuals(), self.targets)
+        self.posterior = condition(self._covariance(features).numpy(), self._residuals().numpy(), self.targets)
 
-    def probabilities(self, features: Tensor, draws: Tensor) -> Tensor:
+    def probabilities(self, features: Tensor, draws: Array) -> Tensor:
         """Class probabilities at new features, from standard normal draws (S, C)."""
-        cross = self.covar_module(features, self.train_features).to_dense()
-        diagonal = self.covar_module(features, diag=True)
-        deviation, variance = self.posterior.deviation_and_variance(cross, diagonal)
-        return expected_probabilities(self.mean_module.constant + deviation, variance, draws)
+        cross = self.covar_module(features, self.train_features).to_dense().numpy()
+        deviation, variance = self.posterior.moments(cross, self.covar_module.outputscale.item())
+        means = self.mean_module.constant.numpy()
+        return torch.from_numpy(expected_probabilities(means + deviation, variance, draws))
 
     def _residuals(self) -> Tensor:
-        return self.targets.values - self.mean_module.constant
+        return torch.from_numpy(self.targets.values) - self.mean_module.constant
 
     def _covariance(self, features: Tensor) -> Tensor:
         covariance: Tensor = self.covar_module(features).to_dense()

@@ -15,7 +15,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch.nn.functional import cross_entropy, mse_loss
 
-from distreduce.baselines._dirichlet import dirichlet_targets
 from distreduce.baselines._dkl_base import BaseDKL, in_chunks
 from distreduce.baselines._gp_heads import ClassificationHead, RegressionHead
 from distreduce.baselines._networks import (
@@ -25,6 +24,7 @@ from distreduce.baselines._networks import (
     read_image_shape,
 )
 from distreduce.baselines._torch_training import as_tensor, own_random_numbers
+from distreduce.gp.dirichlet import DirichletTargets
 from distreduce.gp.target_scale import TargetScale
 
 Array = NDArray[np.float64]
@@ -195,7 +195,7 @@ class DKLClassifier(ClassifierMixin, BaseDKL):
         The pretraining; an epoch is one step of Adam over all samples here too.
     alpha_epsilon : float, default=0.01
         Concentration of the Dirichlet likelihood for the classes a sample is not of.
-    n_posterior_samples : int, default=256
+    n_draws : int, default=256
         Draws from the posterior that class probabilities average over.
     random_state : int, RandomState or None
         Seed of the initial weights and of the draws.
@@ -208,6 +208,8 @@ class DKLClassifier(ClassifierMixin, BaseDKL):
         The trained network.
     gp_ : ClassificationHead
         The trained GP.
+    draws_ : (n_draws, n_classes) array
+        Standard normal draws that class probabilities average over.
     loss_curve_ : list of float
         Minus the log marginal likelihood a sample, summed over classes, at each epoch of the joint training.
     n_features_in_ : int
@@ -226,7 +228,7 @@ class DKLClassifier(ClassifierMixin, BaseDKL):
         **BaseDKL._parameter_constraints,
         "image_shape": [StrOptions({"auto"}), tuple, None],
         "alpha_epsilon": [Interval(Real, 0, None, closed="neither")],
-        "n_posterior_samples": [Interval(Integral, 1, None, closed="left")],
+        "n_draws": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
@@ -242,7 +244,7 @@ class DKLClassifier(ClassifierMixin, BaseDKL):
         pretraining_epochs: int = 75,
         pretraining_learning_rate: float = 1e-3,
         alpha_epsilon: float = 0.01,
-        n_posterior_samples: int = 256,
+        n_draws: int = 256,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -255,7 +257,7 @@ class DKLClassifier(ClassifierMixin, BaseDKL):
         self.pretraining_epochs = pretraining_epochs
         self.pretraining_learning_rate = pretraining_learning_rate
         self.alpha_epsilon = alpha_epsilon
-        self.n_posterior_samples = n_posterior_samples
+        self.n_draws = n_draws
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> DKLClassifier:
@@ -278,15 +280,15 @@ class DKLClassifier(ClassifierMixin, BaseDKL):
         check_classification_targets(y)
         encoder = LabelEncoder().fit(y)
         self.classes_ = encoder.classes_
-        inputs, labels = as_tensor(X), as_tensor(encoder.transform(y))
+        inputs, labels = as_tensor(X), encoder.transform(y)
         n_classes = len(self.classes_)
         with own_random_numbers(self.random_state):
             features = FeatureNetwork(self._network(X.shape[1]))
             if self.pretrained:
-                self._pretrain(inputs, labels, features, n_classes, cross_entropy)
-            head = ClassificationHead(self.n_components, dirichlet_targets(labels, n_classes, self.alpha_epsilon))
+                self._pretrain(inputs, as_tensor(labels), features, n_classes, cross_entropy)
+            head = ClassificationHead(self.n_components, DirichletTargets.of(labels, n_classes, self.alpha_epsilon))
             self._train(inputs, features, head)
-            self._draws = torch.randn(self.n_posterior_samples, n_classes, dtype=torch.float64)
+            self.draws_ = torch.randn(self.n_draws, n_classes, dtype=torch.float64).numpy()
         self.network_, self.gp_ = features, head
         return self
 
@@ -311,7 +313,7 @@ class DKLClassifier(ClassifierMixin, BaseDKL):
         """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        (result,) = in_chunks(lambda rows: (self.gp_.probabilities(self.network_.features(rows), self._draws),), X)
+        (result,) = in_chunks(lambda rows: (self.gp_.probabilities(self.network_.features(rows), self.draws_),), X)
         return result
 
     def predict(self, X: Any) -> NDArray[Any]:

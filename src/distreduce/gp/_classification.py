@@ -19,6 +19,7 @@ from distreduce.gp.dirichlet import DirichletTargets, NegativeLogLikelihood, exp
 from distreduce.gp.hyperparameters import Hyperparameters, Training
 from distreduce.kernels import RBF
 from distreduce.parallel import single_threaded_blas
+from distreduce.persistence._mixin import SavingMixin
 
 Array = NDArray[np.float64]
 TRAINING_SAMPLES = 1000  # hyperparameters are shared by all classes: more samples hardly move them, at n³ an evaluation
@@ -51,6 +52,7 @@ class DirichletGP:
         hyperparameters: Hyperparameters,
     ) -> None:
         self.inputs, self.labels, self.hyperparameters = inputs, labels, hyperparameters
+        self.alpha_epsilon = alpha_epsilon
         targets = DirichletTargets.of(labels, n_classes, alpha_epsilon)
         with single_threaded_blas():  # a loaded model must find the same bits whatever the machine's threads
             self._posterior, self.means = fit_means(self._covariance(inputs), hyperparameters.noise, targets)
@@ -87,7 +89,7 @@ def train_classifier(
     return training(objective, np.full(inputs.shape[1], np.sqrt(inputs.shape[1])))
 
 
-class BaseGPClassifier(ClassifierMixin, BaseEstimator):
+class BaseGPClassifier(SavingMixin, ClassifierMixin, BaseEstimator):
     """A classifier whose fitted state is one :class:`DirichletGP`; subclasses say what of X it sees."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

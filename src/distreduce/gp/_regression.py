@@ -19,12 +19,13 @@ from distreduce.gp.hyperparameters import Training
 from distreduce.gp.stack import Stack
 from distreduce.gp.target_scale import TargetScale
 from distreduce.parallel import single_threaded_blas
+from distreduce.persistence._mixin import SavingMixin
 
 Array = NDArray[np.float64]
 MAX_EXACT = 10_000  # an exact GP holds n² numbers (0.8 GB here) and takes n³ operations
 
 
-class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
+class BaseGPRegressor(SavingMixin, RegressorMixin, MultiOutputMixin, BaseEstimator):
     """A regressor whose fitted state is one :class:`Stack` a target; subclasses say which views of X these see."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

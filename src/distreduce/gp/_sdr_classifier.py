@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -21,7 +22,7 @@ from distreduce.pipeline import median_length_scale
 Array = NDArray[np.float64]
 
 
-class SDRGPClassifier(BaseGPClassifier):
+class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPClassifier):
     """Gaussian-process classification on a supervised distributional reduction.
 
     SDR reduces the samples; an exact GP with the Dirichlet likelihood (Milios et al., 2018) predicts the classes from
@@ -165,6 +166,11 @@ class SDRGPClassifier(BaseGPClassifier):
         """Place of each sample in the embedding: (n_samples, n_components)."""
         check_is_fitted(self)
         return np.asarray(self.reduction_.transform(validate_data(self, X, reset=False, dtype=np.float64)))
+
+    @property
+    def _n_features_out(self) -> int:
+        """For scikit-learn's ``get_feature_names_out``."""
+        return int(self.reduction_.prototypes_.shape[1])
 
     def _reduce(self, X: Array, labels: NDArray[np.intp], random_state: np.random.RandomState) -> None:
         """Set ``reduction_``."""

@@ -15,11 +15,12 @@ M_c is well conditioned: its eigenvalues lie between s_own / s_other and 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve, lapack, solve_triangular
+from scipy.linalg import blas, cho_solve, lapack
 
 from distreduce.gp.exact import factorise
 from distreduce.gp.hyperparameters import Hyperparameters
@@ -52,6 +53,11 @@ class DirichletTargets:
         """δ = s_other − s_own."""
         return self.other_noise - self.own_noise
 
+    @property
+    def represented(self) -> Iterator[tuple[int, NDArray[np.intp]]]:
+        """Number and rows of each class that has members: a part of the samples may lack some."""
+        return ((c, rows) for c, rows in enumerate(self.members) if len(rows))
+
 
 @dataclass(frozen=True)
 class DirichletPosterior:
@@ -63,52 +69,57 @@ class DirichletPosterior:
     weights: Array
     log_determinant: float
 
-    def solve(self, values: Array, c: int) -> Array:
-        """Σ_c⁻¹ v = b + δ A⁻¹ E_c M_c⁻¹ E_cᵀ b with b = A⁻¹ v."""
-        rows, base = self.targets.members[c], self.inverse @ values
-        return np.asarray(
-            base + self.targets.gap * self.inverse[:, rows] @ cho_solve((self.blocks[c], True), base[rows])
-        )
-
     def moments(self, cross: Array, prior: float) -> tuple[Array, Array]:
         """Posterior mean less prior mean, and variance, of each latent function at new inputs: two (t, C) arrays.
 
         k*ᵀ Σ_c⁻¹ r_c,    k** − k*ᵀ A⁻¹ k* − δ |M_c^{-1/2} E_cᵀ A⁻¹ k*|²
         """
-        solved = self.inverse @ cross.T
-        shared = prior - np.einsum("ij,ji->i", cross, solved)
-        gains = [
-            np.square(solve_triangular(block, solved[rows], lower=True, check_finite=False)).sum(axis=0)
-            for rows, block in zip(self.targets.members, self.blocks, strict=True)
-        ]
-        variance = shared[:, None] - self.targets.gap * np.stack(gains, axis=1)
+        solved = cross @ self.inverse
+        variance = np.repeat((prior - np.einsum("ij,ij->i", cross, solved))[:, None], len(self.blocks), axis=1)
+        for c, rows in self.targets.represented:
+            gain = _whiten(self.blocks[c], solved[:, rows])
+            variance[:, c] -= self.targets.gap * np.einsum("ij,ij->i", gain, gain)
         return cross @ self.weights, np.maximum(variance, 0.0)
 
 
-def condition(covariance: Array, residuals: Array, targets: DirichletTargets) -> DirichletPosterior:
-    """Factorise Σ_1 … Σ_C at the cost of one n × n matrix, and solve for the residuals r = ỹ − m (n, C)."""
-    factor = factorise(covariance, targets.other_noise)
-    inverse, _ = lapack.dpotri(factor, lower=1)
-    inverse = np.tril(inverse) + np.tril(inverse, -1).T
-    base = inverse @ residuals
-    blocks, correction = [], np.zeros_like(base)
-    for c, rows in enumerate(targets.members):
-        inner = -targets.gap * inverse[np.ix_(rows, rows)]
-        blocks.append(factorise(inner, 1.0) if len(rows) else np.empty((0, 0)))
-        correction[rows, c] = cho_solve((blocks[-1], True), base[rows, c]) if len(rows) else 0.0
-    log_determinant = len(blocks) * _log_determinant(factor) + sum(map(_log_determinant, blocks))
-    weights = base + targets.gap * inverse @ correction
-    return DirichletPosterior(targets, inverse, tuple(blocks), weights, log_determinant)
+def condition(
+    covariance: Array, residuals: Array, targets: DirichletTargets, extra_noise: float = 0.0
+) -> DirichletPosterior:
+    """Factorise Σ_1 … Σ_C at the cost of one n × n matrix, and solve for the residuals r = ỹ − m (n, C).
+
+    The noise σ² may be on the diagonal of `covariance` already, or be given apart.
+    """
+    factor = factorise(covariance, targets.other_noise + extra_noise)
+    log_determinants = [len(targets.members) * _log_determinant(factor)]
+    inverse = _inverse(factor)
+    blocks = [np.empty((0, 0))] * len(targets.members)
+    for c, rows in targets.represented:
+        blocks[c] = factorise(-targets.gap * inverse[np.ix_(rows, rows)], 1.0)
+        log_determinants.append(_log_determinant(blocks[c]))
+    bare = DirichletPosterior(targets, inverse, tuple(blocks), np.zeros_like(residuals), sum(log_determinants))
+    return replace(bare, weights=_solve(bare, residuals))
+
+
+def _solve(posterior: DirichletPosterior, values: Array) -> Array:
+    """Σ_c⁻¹ v_c of every column of (n, C) values: b_c + δ A⁻¹ E_c M_c⁻¹ E_cᵀ b_c with b_c = A⁻¹ v_c."""
+    base = posterior.inverse @ values
+    correction = np.zeros_like(base)
+    for c, rows in posterior.targets.represented:
+        correction[rows, c] = cho_solve((posterior.blocks[c], True), base[rows, c], check_finite=False)
+    return np.asarray(base + posterior.inverse @ (posterior.targets.gap * correction))
 
 
 def covariance_gradient(posterior: DirichletPosterior) -> Array:
     """Gradient of −Σ_c log N(r_c; 0, Σ_c) in K: ½ [ C A⁻¹ + δ A⁻¹ (Σ_c E_c M_c⁻¹ E_cᵀ) A⁻¹ − Σ_c a_c a_cᵀ ]."""
-    inverse, weights = posterior.inverse, posterior.weights
-    half = np.empty_like(inverse)  # the rows of all classes, each whitened by its own block
-    for rows, block in zip(posterior.targets.members, posterior.blocks, strict=True):
-        half[rows] = solve_triangular(block, inverse[rows], lower=True, check_finite=False)
-    slope = len(posterior.blocks) * inverse - weights @ weights.T
-    return np.asarray(0.5 * (slope + posterior.targets.gap * half.T @ half))
+    inverse, weights, targets = posterior.inverse, posterior.weights, posterior.targets
+    # Every sample has one class: the whitened columns of all classes make one matrix, its Gram matrix the whole sum.
+    half = np.concatenate([_whiten(posterior.blocks[c], inverse[rows].T).T for c, rows in targets.represented])
+    gradient = half.T @ half
+    gradient *= targets.gap
+    gradient -= weights @ weights.T
+    gradient += len(posterior.blocks) * inverse
+    gradient *= 0.5
+    return np.asarray(gradient)
 
 
 class NegativeLogLikelihood:
@@ -136,13 +147,10 @@ class NegativeLogLikelihood:
 
 def fit_means(K: Array, noise: float, targets: DirichletTargets) -> tuple[DirichletPosterior, Array]:
     """Posterior with the prior means (C,) that fit best."""
-    covariance = K + noise * np.eye(len(K))
-    first = condition(covariance, targets.values, targets)
-    ones = np.ones(len(K))
-    scales = np.stack([first.solve(ones, c) for c in range(len(first.blocks))], axis=1)
+    first = condition(K, targets.values, targets, noise)
+    scales = _solve(first, np.ones_like(targets.values))
     means = first.weights.sum(axis=0) / scales.sum(axis=0)
-    weights = first.weights - scales * means
-    return DirichletPosterior(targets, first.inverse, first.blocks, weights, first.log_determinant), means
+    return replace(first, weights=first.weights - scales * means), means
 
 
 def expected_probabilities(mean: Array, variance: Array, draws: Array) -> Array:
@@ -159,3 +167,16 @@ def expected_probabilities(mean: Array, variance: Array, draws: Array) -> Array:
 
 def _log_determinant(factor: Array) -> float:
     return 2.0 * float(np.log(factor.diagonal()).sum())
+
+
+def _inverse(factor: Array) -> Array:
+    """(F Fᵀ)⁻¹ from the lower factor F, which is zero above its diagonal."""
+    lower, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+    inverse = lower + lower.T
+    inverse[np.diag_indices(len(inverse))] *= 0.5
+    return np.asarray(inverse)
+
+
+def _whiten(block: Array, rows: Array) -> Array:
+    """Rows v (t, m) as v F⁻ᵀ, F the lower factor of an (m, m) matrix M: their Gram matrix becomes that of M⁻¹."""
+    return np.asarray(blas.dtrsm(1.0, block, rows, side=1, lower=1, trans_a=1))

@@ -44,6 +44,10 @@ class Entry:
 REGISTRY: dict[str, Entry] = {
     "SDR": Entry("distreduce.estimators", "distreduce.persistence._reduction"),
     "DistR": Entry("distreduce.estimators", "distreduce.persistence._reduction"),
+    "SDRGPRegressor": Entry("distreduce.gp", "distreduce.persistence._gp"),
+    "SDRGPClassifier": Entry("distreduce.gp", "distreduce.persistence._gp"),
+    "GPRegressor": Entry("distreduce.gp", "distreduce.persistence._gp"),
+    "GPClassifier": Entry("distreduce.gp", "distreduce.persistence._gp"),
 }
 
 

@@ -10,6 +10,15 @@ from scipy import sparse
 
 from distreduce.estimators import SDR
 from distreduce.kernels import RBF, DistanceKernel
+from distreduce.persistence._checks import (
+    check_floats,
+    check_indices,
+    check_shape,
+    checked_parts,
+    read_names,
+    read_params,
+    write_params,
+)
 from distreduce.persistence._reader import Reader, require
 from distreduce.persistence._writer import Node, Writer
 from distreduce.projection import KernelMap
@@ -29,7 +38,7 @@ def to_state(model: Any, write: Writer) -> Node:
     """Parameters and fitted attributes; the training inputs are among them because the map needs them."""
     params, fitted = write.within("params"), write.within("fitted")
     return {
-        "params": {name: params.value(name, value) for name, value in model.get_params(deep=False).items()},
+        "params": write_params(model, params),
         "fitted": {
             name: _write_attribute(name, getattr(model, name), fitted) for name in ATTRIBUTES if hasattr(model, name)
         },
@@ -64,17 +73,10 @@ def _write_map(value: KernelMap, write: Writer) -> Node:
 
 def from_state(cls: Any, state: Node, read: Reader) -> Any:
     """The model, if the state is one that a fit could have left."""
-    params, fitted = read.part(state, "params"), read.part(state, "fitted")
-    require(isinstance(params, dict) and isinstance(fitted, dict), "its state is not in order")
-    unknown = sorted({*params} - {*cls().get_params(deep=False)} | {*fitted} - {*ATTRIBUTES})
-    require(not unknown, f"it holds what this version of distreduce does not know: {unknown[:3]}")
     needed = {*ATTRIBUTES} - OPTIONAL - (set() if issubclass(cls, SDR) else OF_TARGETS)
-    missing = sorted(needed - {*fitted})
-    require(not missing, f"it lacks {missing[:3]}")
+    params, fitted = checked_parts(cls, state, read, known={*ATTRIBUTES}, needed=needed)
     require(issubclass(cls, SDR) or not {*fitted} & {*OF_TARGETS, "classes_"}, f"a {cls.__name__} has no targets")
-    reader = read.within("params")
-    model = cls(**{name: reader.value(name, node) for name, node in params.items()})
-    model._validate_params()
+    model = read_params(cls, params, read.within("params"))
     reader = read.within("fitted")
     attributes = {name: _read_attribute(name, node, reader) for name, node in fitted.items()}
     _check_samples(attributes)
@@ -88,8 +90,8 @@ def from_state(cls: Any, state: Node, read: Reader) -> Any:
 
 def _read_attribute(name: str, node: Node, read: Reader) -> Any:
     if name in NAMES:
-        require(isinstance(node, list) and all(isinstance(text, str) for text in node), f"{name} is no list of names")
-        return np.array(node, dtype=object) if name == "feature_names_in_" else list(node)
+        names = read_names(name, node)
+        return np.array(names, dtype=object) if name == "feature_names_in_" else names
     if name in SCALARS:
         return _read_scalar(name, read.value(name, node))
     if name == "map_":
@@ -101,9 +103,7 @@ def _read_attribute(name: str, node: Node, read: Reader) -> Any:
         return pd.DataFrame(columns)
     value = read.sparse(name, node) if name == "coupling_" else read.array(name, node)
     if name in FLOATS:
-        _check_floats(name, value, missing=name == "prototype_targets_")
-    if name in INDICES:
-        require(value.dtype.kind == "i", f"{name} are no whole numbers")
+        check_floats(name, value, missing=name == "prototype_targets_")
     return value
 
 
@@ -118,25 +118,13 @@ def _read_map(node: Node, read: Reader) -> KernelMap:
     if inputs is not None:
         dense = isinstance(inputs, dict) and inputs.get("kind") == "array"
         inputs = read.array("inputs", inputs) if dense else read.sparse("inputs", inputs)
-        _check_floats("map_.inputs", inputs)
+        check_floats("map_.inputs", inputs)
     coefficients = read.array("coefficients", read.part(node, "coefficients"))
-    _check_floats("map_.coefficients", coefficients)
+    check_floats("map_.coefficients", coefficients)
     kernel, unit = (read.value(part, read.part(node, part)) for part in ("kernel", "unit"))
     require(isinstance(unit, int | float) and unit > 0, "map_.unit is no positive number")
     require(callable(kernel), "map_.kernel is no kernel")
     return KernelMap(kernel, inputs, coefficients, unit)
-
-
-def _check_floats(name: str, value: Any, *, missing: bool = False) -> None:
-    numbers = value.data if sparse.issparse(value) else value
-    require(value.dtype == np.float64, f"{name} is not of type float64")
-    require(
-        bool((np.isfinite(numbers) | (np.isnan(numbers) & missing)).all()), f"{name} has numbers that are not finite"
-    )
-
-
-def _check_shape(name: str, value: Any, *shape: int) -> None:
-    require(value.shape == shape, f"{name} has the shape {value.shape}, not {shape}")
 
 
 def _check_samples(found: dict[str, Any]) -> None:
@@ -145,13 +133,12 @@ def _check_samples(found: dict[str, Any]) -> None:
     require(prototypes.ndim == 2 and min(prototypes.shape) > 0, "prototypes_ is no table")
     require(embedding.ndim == 2 and len(embedding) > 0, "embedding_ is no table")
     (m, p), n = prototypes.shape, len(embedding)
-    _check_shape("embedding_", embedding, n, p)
-    _check_shape("prototype_weights_", found["prototype_weights_"], m)
-    _check_shape("coupling_", found["coupling_"], n, m)
+    check_shape("embedding_", embedding, n, p)
+    check_shape("prototype_weights_", found["prototype_weights_"], m)
+    check_shape("coupling_", found["coupling_"], n, m)
     for name, size, below in (("prototype_medoids_", m, n), ("labels_", n, m)):
-        _check_shape(name, found[name], size)
-        require(found[name].min() >= 0 and found[name].max() < below, f"{name} is out of range")
-    _check_floats("coupling_", found["coupling_"])
+        check_indices(name, found[name], size, below)
+    check_floats("coupling_", found["coupling_"])
     require(found["coupling_"].min() >= 0 and found["prototype_weights_"].min() >= 0, "a weight is negative")
     require(len(found["history_"]) == found["n_iter_"], "history_ has not a row an iteration")
 
@@ -161,13 +148,13 @@ def _check_map(found: dict[str, Any]) -> None:
     kernel, inputs, coefficients = found["map_"].kernel, found["map_"].inputs, found["map_"].coefficients
     d = found["n_features_in_"]
     require(coefficients.ndim == 2 and len(coefficients) > 0 and d > 0, "map_.coefficients is no table")
-    _check_shape("map_.coefficients", coefficients, len(coefficients), found["prototypes_"].shape[1])
+    check_shape("map_.coefficients", coefficients, len(coefficients), found["prototypes_"].shape[1])
     by_feature = isinstance(kernel, RBF) and isinstance(kernel.length_scale, tuple)
     if inputs is None:  # rows given are distances to the samples
-        _check_shape("map_.coefficients", coefficients, d, coefficients.shape[1])
+        check_shape("map_.coefficients", coefficients, d, coefficients.shape[1])
         require(isinstance(kernel, DistanceKernel) and not by_feature, "map_.kernel is no function of a distance")
     else:
-        _check_shape("map_.inputs", inputs, len(coefficients), d)
+        check_shape("map_.inputs", inputs, len(coefficients), d)
         require(not by_feature or len(kernel.length_scale) == d, "map_.kernel has not a length scale a feature")
     require(len(found.get("feature_names_in_", range(d))) == d, "feature_names_in_ has not a name a feature")
 
@@ -175,10 +162,10 @@ def _check_map(found: dict[str, Any]) -> None:
 def _check_targets(found: dict[str, Any]) -> None:
     targets, classes = found["prototype_targets_"], found.get("classes_")
     require(targets.ndim == 2, "prototype_targets_ is no table")
-    _check_shape("prototype_targets_", targets, len(found["prototypes_"]), targets.shape[1])
+    check_shape("prototype_targets_", targets, len(found["prototypes_"]), targets.shape[1])
     require(len(found["target_names_"]) == targets.shape[1], "target_names_ has not a name a target")
     require(found["task_"] in ("regression", "classification"), "task_ is not known")
     require((classes is not None) == (found["task_"] == "classification"), "classes_ and task_ do not fit")
     if classes is not None:
-        _check_shape("classes_", classes, targets.shape[1])
+        check_shape("classes_", classes, targets.shape[1])
         require(classes.dtype.kind != "f" or bool(np.isfinite(classes).all()), "classes_ are not finite")

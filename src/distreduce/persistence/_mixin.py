@@ -1,0 +1,61 @@
+"""``save`` and ``load`` as methods of an estimator."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class SavingMixin:
+    """For estimators whose class is in :data:`distreduce.persistence.REGISTRY`."""
+
+    def save(self, path: str | PathLike[str], *, dtype: str = "float64") -> None:
+        """Save the fitted model to one file (safetensors and JSON, no pickle), written whole or not at all.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file; an existing one is replaced once the new one is complete.
+        dtype : {"float64", "float32"}, default="float64"
+            Precision of training inputs and targets in the file; parameters, hyperparameters and sparse GPs stay exact.
+
+        Raises
+        ------
+        UnsavableModelError
+            A parameter is a RandomState or labels are of an odd type; the message says what to do.
+        ModelSaveError
+            The file could not be written; one that was there before is untouched.
+        """
+        from distreduce.persistence import save
+
+        save(self, path, dtype=dtype)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], *, max_bytes: int | None = None) -> Self:
+        """Load a model of this class from a file that :meth:`save` wrote; no code is taken from the file.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        max_bytes : int, optional
+            Refuse files that are larger (8 GiB by default).
+
+        Returns
+        -------
+        estimator
+            The fitted model; of a float64 file, predictions are the same to the last bit. Exact GPs are factorised
+            again, which takes n³ operations.
+
+        Raises
+        ------
+        ModelFileError
+            The file is missing, damaged, too large, of a newer format, or holds another class.
+        """
+        from distreduce.persistence import load
+
+        model: Self = load(path, expected=cls, max_bytes=max_bytes)
+        return model
