@@ -39,10 +39,16 @@ class Problem:
     classes: bool = False
 
     def split(self, seed: int, folder: Path | None, images: bool = False) -> Split:
-        """80/20. Numbers are standardised by the training part; images are reduced to 50 principal components of it,
-        except for methods that read images."""
+        """80/20. Numbers are standardised by the training part; images are reduced to 50 principal components of it.
+
+        Methods that read images get them, COIL-20 averaged from 128 × 128 to 32 × 32 for their sake.
+        """
         X, y = self.make(seed, folder)
         X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=seed)
+        if images and X.shape[1] == 128 * 128:
+            X_train, X_test = (
+                part.reshape(-1, 32, 4, 32, 4).mean(axis=(2, 4)).reshape(-1, 1024) for part in (X_train, X_test)
+            )
         if self.classes and not images:
             pca = PCA(50, random_state=0).fit(X_train)
             scale = pca.transform(X_train).std()

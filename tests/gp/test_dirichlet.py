@@ -118,6 +118,12 @@ def test_gradient_equals_finite_differences(inputs: Array, targets: DirichletTar
     np.testing.assert_allclose(objective(point)[1], (forward + backward) / 2, rtol=1e-6, atol=1e-6)
 
 
+def test_gradient_far_from_the_origin(inputs: Array, targets: DirichletTargets) -> None:
+    """Inputs such as dates: the kernel knows differences only, and so must the gradient."""
+    near, far = (NegativeLogLikelihood(inputs + offset, targets)(FOUND.logarithms())[1] for offset in (0.0, 2.0**24))
+    np.testing.assert_allclose(far, near, rtol=1e-5, atol=1e-5)
+
+
 def test_gradient_with_a_class_that_has_no_members(inputs: Array, labels: NDArray[np.intp]) -> None:
     objective = NegativeLogLikelihood(inputs, DirichletTargets.of(labels, N_CLASSES + 1, 0.01))
     point = FOUND.logarithms()

@@ -9,7 +9,8 @@ import pandas as pd
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from distreduce import SDR, DistR
+from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor
+from distreduce.gp import GPClassifier, GPRegressor
 from distreduce.kernels import RBF, Delta, Linear, RationalQuadratic
 from distreduce.losses import LOSSES
 
@@ -78,13 +79,43 @@ CASES: dict[str, tuple[Any, Any, Any, Any]] = {
     "sparse start": (SDR(n_prototypes=5, init=sparse.csc_matrix(SHARES), random_state=0), X, NUMBERS, NEW),
     "numbered start": (SDR(n_prototypes=5, init=(np.arange(N) % 5).tolist(), random_state=0), X, NUMBERS, NEW),
 }
+TABLE = np.c_[NUMBERS, X[:, 1] ** 2]
+# The classes built on Gaussian processes, in the same form.
+GP_CASES: dict[str, tuple[Any, Any, Any, Any]] = {
+    "GPRegressor": (GPRegressor(), X, NUMBERS, NEW),
+    "GPRegressor, one column": (GPRegressor(), X, NUMBERS[:, None], NEW),
+    "GPRegressor, several targets": (GPRegressor(), FRAME, TABLE, FRAME[:3]),
+    "GPRegressor, no noise": (GPRegressor(), X, X[:, 0], NEW),
+    "GPRegressor, columns in memory": (GPRegressor(gp_optimizer="adam"), np.asfortranarray(X), NUMBERS, NEW),
+    "SDRGPRegressor": (SDRGPRegressor(random_state=0), X, NUMBERS, NEW),
+    "SDRGPRegressor, several targets": (SDRGPRegressor(random_state=0, gp_steps=10), FRAME, TABLE, FRAME[:3]),
+    "SDRGPRegressor, embedding alone": (SDRGPRegressor(3, residual=False, random_state=0), X, NUMBERS, NEW),
+    "SDRGPRegressor, paper": (SDRGPRegressor.paper(random_state=0), X, NUMBERS, NEW),
+    "SDRGPRegressor, inducing points": (
+        SDRGPRegressor(n_prototypes=6, max_reduction_samples=20, perplexity=5.0, gp_steps=5, random_state=0),
+        X,
+        TABLE,
+        NEW,
+    ),
+    "GPClassifier": (GPClassifier(random_state=0), X, WORDS, NEW),
+    "GPClassifier, numbers": (GPClassifier(n_draws=9, random_state=0), FRAME, GROUPS - 7, FRAME[:3]),
+    "SDRGPClassifier": (SDRGPClassifier(2, random_state=0), X, WORDS, NEW),
+    "SDRGPClassifier, texts of Python": (SDRGPClassifier(2, random_state=0), FRAME, WORDS.astype(object), FRAME[:3]),
+    "SDRGPClassifier, paper": (SDRGPClassifier.paper(2, n_draws=32, random_state=0), X, GROUPS > 0, NEW),
+    "SDRGPClassifier, prototypes": (
+        SDRGPClassifier(2, n_prototypes=5, max_reduction_samples=20, perplexity=5.0, random_state=0),
+        X,
+        2.0 * GROUPS,
+        NEW,
+    ),
+}
 _FITTED: dict[str, Any] = {}
 
 
 def fitted_model(name: str) -> Any:
     """The model of that case, fitted once a session."""
     if name not in _FITTED:
-        model, inputs, targets, _ = CASES[name]
+        model, inputs, targets, _ = (CASES | GP_CASES)[name]
         _FITTED[name] = model.fit(inputs) if targets is None else model.fit(inputs, targets)
     return _FITTED[name]
 
@@ -94,3 +125,17 @@ def full_model() -> Any:
     if "full" not in _FITTED:
         _FITTED["full"] = SDR(n_prototypes=5, init=sparse.csr_array(SHARES), random_state=0).fit(FRAME, WORDS)
     return _FITTED["full"]
+
+
+def predictions(model: Any, new: Any) -> np.ndarray:
+    """What a model says about new samples, as one array: probabilities, or means and standard deviations."""
+    if hasattr(model, "predict_proba"):
+        return np.asarray(model.predict_proba(new))
+    return np.array(model.predict(new, return_std=True))
+
+
+def predictions_with_covariance(model: Any, new: Any) -> np.ndarray:
+    """The same, and how the predictions of the samples vary together where a model says so."""
+    if hasattr(model, "predict_proba"):
+        return predictions(model, new)
+    return np.r_[predictions(model, new).ravel(), model.predict(new, return_cov=True)[1].ravel()]

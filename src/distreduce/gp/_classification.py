@@ -72,6 +72,17 @@ class DirichletGP:
         return out
 
 
+def drawn_from_every_class(
+    labels: NDArray[np.intp], size: int, random_state: np.random.RandomState
+) -> NDArray[np.intp]:
+    """All rows, or `size` of them drawn at random, one of each class first so that none goes missing."""
+    if len(labels) <= size:
+        return np.arange(len(labels))
+    order = random_state.permutation(len(labels))
+    _, first = np.unique(labels[order], return_index=True)
+    return np.sort(np.r_[order[first], np.delete(order, first)][:size])
+
+
 def train_classifier(
     inputs: Array,
     labels: NDArray[np.intp],
@@ -81,9 +92,7 @@ def train_classifier(
     random_state: np.random.RandomState,
 ) -> Hyperparameters:
     """Hyperparameters by the marginal likelihood of at most `TRAINING_SAMPLES` samples, drawn at random."""
-    rows = np.arange(len(inputs))
-    if len(rows) > TRAINING_SAMPLES:
-        rows = np.sort(random_state.permutation(len(rows))[:TRAINING_SAMPLES])
+    rows = drawn_from_every_class(labels, TRAINING_SAMPLES, random_state)
     objective = NegativeLogLikelihood(inputs[rows], DirichletTargets.of(labels[rows], n_classes, alpha_epsilon))
     # A length scale per dimension that is typical for distances in all of them.
     return training(objective, np.full(inputs.shape[1], np.sqrt(inputs.shape[1])))
@@ -121,9 +130,13 @@ class BaseGPClassifier(SavingMixin, ClassifierMixin, BaseEstimator):
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise InvalidInputError(
-                f"y has a single class ({self.classes_[0]!r}); give samples of two or more classes."
+                f"y has a single class ({self.classes_.tolist()[0]!r}); give samples of two or more classes."
             )
         return X, labels
+
+    def _generator(self) -> np.random.RandomState:
+        """The generator of one fit; without a seed a new one, as in SDR, so that NumPy's global one stays as it is."""
+        return np.random.RandomState() if self.random_state is None else check_random_state(self.random_state)
 
     def _fit_gp(self, inputs: Array, labels: NDArray[np.intp], random_state: np.random.RandomState) -> None:
         """Set ``gp_`` and ``draws_``."""
@@ -131,7 +144,7 @@ class BaseGPClassifier(SavingMixin, ClassifierMixin, BaseEstimator):
         n_classes = len(self.classes_)
         found = train_classifier(inputs, labels, n_classes, self.alpha_epsilon, training, random_state)
         self.gp_ = DirichletGP(inputs, labels, n_classes, self.alpha_epsilon, found)
-        self.draws_ = check_random_state(random_state).standard_normal((self.n_draws, n_classes))
+        self.draws_ = random_state.standard_normal((self.n_draws, n_classes))
 
     def _view(self, X: Array) -> Array:
         """What the GP sees of validated samples."""

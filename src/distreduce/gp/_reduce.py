@@ -28,6 +28,11 @@ def relevance_metric(found: Sequence[Hyperparameters]) -> tuple[Array, float]:
     return 1.0 / np.sqrt(precision), float(np.clip(ratio, LEAST_MAP_REG, 1.0))
 
 
+def most_neighbours(n: int) -> float:
+    """Largest perplexity that still tells near from far among n samples (decision 8)."""
+    return max(n / 3, min(1.5, 2 * n / 3))
+
+
 def fit_reduction(reduction: SDR, X: Array, y: Any) -> SDR:
     """Fit quietly: that the embedding step stopped at its limit is no news to somebody who asked for a GP."""
     with warnings.catch_warnings():

@@ -22,6 +22,7 @@ from distreduce.parallel import single_threaded_blas
 from distreduce.persistence._mixin import SavingMixin
 
 Array = NDArray[np.float64]
+CHUNK = 100_000  # samples whose views are held at once in a prediction
 MAX_EXACT = 10_000  # an exact GP holds n² numbers (0.8 GB here) and takes n³ operations
 
 
@@ -51,7 +52,10 @@ class BaseGPRegressor(SavingMixin, RegressorMixin, MultiOutputMixin, BaseEstimat
         self._validate_params()
         if y is None:
             raise InvalidInputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
+        # One memory order, whatever came: sums of a frame's columns would otherwise round differently.
+        X, y = validate_data(
+            self, X, y, dtype=np.float64, order="C", multi_output=True, y_numeric=True, ensure_min_samples=2
+        )
         self.target_scale_ = TargetScale.of(y.astype(np.float64))
         return X, self.target_scale_.standardise(y).reshape(len(y), -1)
 
@@ -78,17 +82,14 @@ class BaseGPRegressor(SavingMixin, RegressorMixin, MultiOutputMixin, BaseEstimat
         """
         if return_std and return_cov:
             raise InvalidInputError("At most one of return_std and return_cov can be asked for.")
-        views = self._checked_views(X)
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
         with single_threaded_blas():
-            moments = [stack.moments(views) for stack in self.stacks_]
-        mean = np.stack([mean for mean, _ in moments], axis=1)
-        std = np.sqrt(np.stack([variance for _, variance in moments], axis=1))
-        mean, std = self.target_scale_.in_units(mean, std)
-        if not return_cov:
-            return (mean, std) if return_std else mean
-        covariances = [stack.covariance(views) for stack in self.stacks_]
-        scaled = np.stack(covariances, axis=-1) * self.target_scale_.std**2
-        return mean, scaled if self.target_scale_.is_table else scaled[..., 0]
+            parts = [self._moments(X[start : start + CHUNK]) for start in range(0, len(X), CHUNK)]
+            mean, std = self.target_scale_.in_units(*map(np.concatenate, zip(*parts, strict=True)))
+            if not return_cov:
+                return (mean, std) if return_std else mean
+            return mean, self._covariance(X)
 
     def predict_quantiles(self, X: Any, quantiles: Sequence[float] = (0.05, 0.5, 0.95)) -> Array:
         """Quantiles of the predictive distribution: (n_samples, n_quantiles), or (n_samples, n_targets, n_quantiles).
@@ -101,19 +102,21 @@ class BaseGPRegressor(SavingMixin, RegressorMixin, MultiOutputMixin, BaseEstimat
         mean, std = self.predict(X, return_std=True)
         return np.asarray(mean[..., None] + std[..., None] * norm.ppf(levels))
 
-    def _checked_views(self, X: Any) -> dict[str, Array]:
-        check_is_fitted(self)
-        return self._views(validate_data(self, X, reset=False, dtype=np.float64))
+    def _moments(self, X: Array) -> tuple[Array, Array]:
+        """Mean and standard deviation of the standardised targets: (n, t) each."""
+        views = self._views(X)
+        mean, variance = zip(*(stack.moments(views) for stack in self.stacks_), strict=True)
+        return np.stack(mean, axis=1), np.sqrt(np.stack(variance, axis=1))
+
+    def _covariance(self, X: Array) -> Array:
+        """Joint covariance of the samples in the units of y."""
+        views = self._views(X)
+        covariances = np.stack([stack.covariance(views) for stack in self.stacks_], axis=-1)
+        scaled = covariances * self.target_scale_.std**2
+        return scaled if self.target_scale_.is_table else scaled[..., 0]
 
 
 def refuse_large(n: int, advice: str) -> None:
     """An exact GP of too many samples would fill the memory and never end."""
     if n > MAX_EXACT:
         raise InvalidInputError(f"An exact GP of {n} samples is too large (at most {MAX_EXACT}); {advice}.")
-
-
-def feature_spread(X: Array) -> Array:
-    """Standard deviation of each feature, 1 where it is constant: length scales start there."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        spread = X.std(axis=0)
-    return np.where((spread > 0) & np.isfinite(spread), spread, 1.0)

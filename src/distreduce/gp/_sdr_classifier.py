@@ -8,16 +8,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce.estimators import SDR
-from distreduce.gp._classification import BaseGPClassifier
-from distreduce.gp._reduce import drawn, fit_reduction, left_out
+from distreduce.estimators._inputs import check_spread, power_of_two_unit
+from distreduce.gp._classification import BaseGPClassifier, drawn_from_every_class
+from distreduce.gp._reduce import fit_reduction, left_out, most_neighbours
 from distreduce.gp._regression import refuse_large
 from distreduce.parallel import single_threaded_blas
 from distreduce.pipeline import median_length_scale
+from distreduce.sample import merge_duplicates
 
 Array = NDArray[np.float64]
 
@@ -38,7 +39,7 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
     eta : float or "auto", default=10000.0
         Weight of the classes in the reduction. Ten times SDR's own default: here the embedding is for prediction.
     perplexity : float, default=20.0
-        Neighbours in the reduction's affinity.
+        Neighbours in the reduction's affinity; a third of the samples where there are few.
     length_scale : float, default=0.5
         Length scale of the map's kernel in units of the median heuristic's; 1 is the paper's. Features are used on the
         scale they have, as in SDR: standardise them unless their scales mean something (pixels do).
@@ -47,7 +48,7 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
     training_inputs : {"left_out", "fitted"}, default="left_out"
         What the GP is trained on: leave-one-out embeddings, or the embedding as fitted, which has seen y.
     max_reduction_samples : int, default=4000
-        With `n_prototypes`, at most this many samples are used, drawn at random.
+        With `n_prototypes`, at most this many samples are used, drawn at random from all classes.
     alpha_epsilon : float, default=0.01
         Concentration of the Dirichlet likelihood.
     n_draws : int, default=256
@@ -144,11 +145,11 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
     def fit(self, X: Any, y: Any) -> SDRGPClassifier:
         """Fit to samples X (n_samples, n_features) and their labels y (n_samples,)."""
         X, labels = self._read(X, y)
-        random_state = check_random_state(self.random_state)
+        random_state = self._generator()
         if self.n_prototypes is None:
             refuse_large(len(X), "give n_prototypes, such as 200")
         else:
-            rows = drawn(len(X), self.max_reduction_samples, random_state)
+            rows = drawn_from_every_class(labels, self.max_reduction_samples, random_state)
             X, labels = X[rows], labels[rows]
         self._reduce(X, labels, random_state)
         with single_threaded_blas():
@@ -178,13 +179,12 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
             self.n_components,
             n_prototypes=self.n_prototypes,
             eta=self.eta,
-            perplexity=self.perplexity,
-            length_scale=self.length_scale * median_length_scale(X, np.ones(len(X))),
+            perplexity=min(self.perplexity, most_neighbours(len(X))),
+            length_scale=self.length_scale * _median_length_scale(X),
             map_reg=self.map_reg,
             task="classification",
             # The identity plan of pure dimensionality reduction is a stationary point already (decision 12).
             max_iter=0 if self.n_prototypes is None else 50,
-            max_inner_iter=300 if self.n_prototypes is None else 100,
             n_jobs=self.n_jobs,
             random_state=random_state,
             verbose=self.verbose,
@@ -193,3 +193,11 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
 
     def _view(self, X: Array) -> Array:
         return np.asarray(self.reduction_.transform(X) / self.embedding_scale_)
+
+
+def _median_length_scale(X: Array) -> float:
+    """The median heuristic, whatever the unit of X and the order of its rows."""
+    distinct = merge_duplicates(X, None, np.ones(len(X)))
+    check_spread(X, len(distinct.rows), precomputed=False)
+    unit = power_of_two_unit(X)
+    return unit * median_length_scale(X[distinct.rows] / unit, distinct.weights)

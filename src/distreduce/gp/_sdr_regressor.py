@@ -7,24 +7,27 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce.estimators import SDR
-from distreduce.gp._reduce import drawn, fit_reduction, left_out, relevance_metric
-from distreduce.gp._regression import BaseGPRegressor, feature_spread, refuse_large
+from distreduce.exceptions import InvalidInputError
+from distreduce.gp._reduce import drawn, fit_reduction, left_out, most_neighbours, relevance_metric
+from distreduce.gp._regression import BaseGPRegressor, refuse_large
 from distreduce.gp.exact import ExactGP, train
 from distreduce.gp.hyperparameters import Hyperparameters
-from distreduce.gp.inducing import train_sparse
+from distreduce.gp.inducing import evenly_spaced, train_sparse
 from distreduce.gp.stack import Process, Stack, Views
+from distreduce.gp.target_scale import spread
 from distreduce.parallel import Workers, workers
 
 Array = NDArray[np.float64]
 METRIC_SAMPLES = 1000  # with prototypes, the plain GP that teaches the metric sees at most this many samples
 
 
-class SDRGPRegressor(BaseGPRegressor):
+class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRegressor):
     """Gaussian-process regression on a supervised distributional reduction.
 
     A plain GP learns which features matter (ARD). SDR reduces the samples in that metric. A second GP predicts the
@@ -42,7 +45,7 @@ class SDRGPRegressor(BaseGPRegressor):
     eta : float or "auto", default=3000.0
         Weight of the targets in the reduction. Three times SDR's own default: here the embedding is for prediction.
     perplexity : float, default=20.0
-        Neighbours in the reduction's affinity.
+        Neighbours in the reduction's affinity; a third of the samples where there are few.
     length_scale : {"ard", "median"}, default="ard"
         "ard": metric and map take the length scales of the plain GP; "median": standardised features and one scale.
     map_reg : float or "auto", default="auto"
@@ -159,23 +162,39 @@ class SDRGPRegressor(BaseGPRegressor):
             The fitted estimator.
         """
         X, Y = self._read(X, y)
-        if self.n_prototypes is None:
-            refuse_large(len(X), "give n_prototypes, such as 200: the prototypes become inducing points")
+        self._check_size(X, Y)
         random_state = check_random_state(self.random_state)
-        self.feature_spread_ = feature_spread(X)
+        self.feature_spread_ = spread(X)
         rows = drawn(len(X), self._reduced_samples(len(X)), random_state)
         with workers(self.n_jobs) as pool:  # a thread a target
             plain = self._plain(X, Y, rows, pool)
             self._reduce(X[rows], Y[rows], plain, random_state)
             views = self._training_views(X, rows)
-            inducing = self._inducing(X[rows])
-            self.stacks_ = tuple(pool.run(lambda t, _: self._stack(views, inducing, Y[:, t], plain[t]), Y.shape[1]))
+            self.stacks_ = self._stacks(views, self._inducing(X[rows]), Y, plain, pool)
         return self
 
     def transform(self, X: Any) -> Array:
         """Place of each sample in the embedding: (n_samples, n_components)."""
         check_is_fitted(self)
-        return self._embed(validate_data(self, X, reset=False, dtype=np.float64))
+        return self._embed(validate_data(self, X, reset=False, dtype=np.float64, order="C"))
+
+    @property
+    def _n_features_out(self) -> int:
+        """For scikit-learn's ``get_feature_names_out``."""
+        return int(self.reduction_.prototypes_.shape[1])
+
+    def _check_size(self, X: Array, Y: Array) -> None:
+        """Refuse what the reduction would refuse, in words of this class, and what would never end."""
+        if (np.ptp(Y, axis=0) == 0).all():
+            constant = self.target_scale_.mean[0]
+            raise InvalidInputError(f"y is constant ({constant:g}): no reduction can follow it; use GPRegressor.")
+        if self.n_prototypes is None:
+            refuse_large(len(X), "give n_prototypes, such as 200: the prototypes become inducing points")
+        elif self.n_prototypes > min(len(X), self.max_reduction_samples):
+            raise InvalidInputError(
+                f"n_prototypes={self.n_prototypes} is more than the {len(X)} samples or than max_reduction_samples="
+                f"{self.max_reduction_samples}; give fewer prototypes, or raise max_reduction_samples."
+            )
 
     def _reduced_samples(self, n: int) -> int:
         return n if self.n_prototypes is None else min(n, self.max_reduction_samples)
@@ -185,7 +204,7 @@ class SDRGPRegressor(BaseGPRegressor):
         if self.length_scale != "ard" and self.map_reg != "auto" and not self.residual:
             return [None] * Y.shape[1]
         if self.n_prototypes is not None:
-            rows = rows[:METRIC_SAMPLES]
+            rows = rows[evenly_spaced(len(rows), METRIC_SAMPLES)]
         inputs, scales = X[rows] / self.feature_spread_, np.ones(X.shape[1])
         return pool.run(lambda t, _: train(inputs, Y[rows, t], self._training(), scales), Y.shape[1])
 
@@ -199,13 +218,12 @@ class SDRGPRegressor(BaseGPRegressor):
             self.n_components,
             n_prototypes=self.n_prototypes,
             eta=self.eta,
-            perplexity=self.perplexity,
+            perplexity=min(self.perplexity, most_neighbours(len(X))),
             length_scale=1.0 if ard else "median",
             map_reg=ratio if isinstance(self.map_reg, str) else self.map_reg,
             task="regression",
             # The identity plan of pure dimensionality reduction is a stationary point already (decision 12).
             max_iter=0 if self.n_prototypes is None else 50,
-            max_inner_iter=300 if self.n_prototypes is None else 100,
             n_jobs=self.n_jobs,
             random_state=random_state,
             verbose=self.verbose,
@@ -222,7 +240,7 @@ class SDRGPRegressor(BaseGPRegressor):
             embedded[rows] = left_out(self.reduction_, X[rows] / self.input_scale_)
             embedded[unseen] = self._embed(X[unseen])
         # Adam starts at fixed length scales, as the paper's does, and takes the embedding on the scale it has.
-        self.embedding_scale_ = feature_spread(embedded) if self.gp_optimizer == "lbfgs" else np.ones(self.n_components)
+        self.embedding_scale_ = spread(embedded) if self.gp_optimizer == "lbfgs" else np.ones(self.n_components)
         views = {"embedding": embedded / self.embedding_scale_}
         return {**views, "inputs": X / self.feature_spread_} if self.residual else views
 
@@ -237,17 +255,28 @@ class SDRGPRegressor(BaseGPRegressor):
             "inputs": X[medoids] / self.feature_spread_,
         }
 
-    def _stack(self, views: Views, inducing: Views | None, target: Array, plain: Hyperparameters | None) -> Stack:
-        """The GPs of one target."""
-        processes: dict[str, Process] = {}
-        for view, inputs in views.items():
-            known = plain if view == "inputs" else None
-            scales = np.ones(inputs.shape[1]) if known is None else known.length_scales
-            if inducing is not None:
-                processes[view] = train_sparse(inputs, target, inducing[view], self._training(), scales)
-            else:
-                processes[view] = ExactGP(inputs, target, known or train(inputs, target, self._training(), scales))
-        return Stack.of(processes)
+    def _stacks(
+        self, views: Views, inducing: Views | None, Y: Array, plain: list[Hyperparameters | None], pool: Workers
+    ) -> tuple[Stack, ...]:
+        """The GPs of each target, a thread for each of its views."""
+        tasks = [(t, view) for t in range(Y.shape[1]) for view in views]
+
+        def process(task: int, _: int) -> Process:
+            t, view = tasks[task]
+            points = None if inducing is None else inducing[view]
+            return self._process(views[view], Y[:, t], points, plain[t] if view == "inputs" else None)
+
+        processes = pool.run(process, len(tasks))
+        by_target = [dict(zip(views, processes[start:], strict=False)) for start in range(0, len(tasks), len(views))]
+        rescaled = self.gp_optimizer == "lbfgs" and self.training_inputs == "left_out"
+        return tuple(Stack.of(processes, rescaled=rescaled) for processes in by_target)
+
+    def _process(self, inputs: Array, target: Array, inducing: Array | None, known: Hyperparameters | None) -> Process:
+        """One GP; `known` are hyperparameters found on the same inputs, of fewer samples where there are prototypes."""
+        scales = np.ones(inputs.shape[1]) if known is None else known.length_scales
+        if inducing is not None:
+            return train_sparse(inputs, target, inducing, self._training(), scales)
+        return ExactGP(inputs, target, known or train(inputs, target, self._training(), scales))
 
     def _embed(self, X: Array) -> Array:
         return (

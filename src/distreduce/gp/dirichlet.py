@@ -130,7 +130,8 @@ class NegativeLogLikelihood:
     """
 
     def __init__(self, inputs: Array, targets: DirichletTargets) -> None:
-        self.inputs, self.targets = inputs, targets
+        # Centred: far from the origin the gradient in the length scales would be a small difference of huge numbers.
+        self.inputs, self.targets = inputs - inputs.mean(axis=0), targets
 
     def __call__(self, parameters: Array) -> tuple[float, Array]:
         found = Hyperparameters.from_logarithms(parameters)

@@ -20,7 +20,9 @@ BATCH_NUMBERS = 8_000_000  # covariances held at once in a prediction: 64 MB
 
 def train(inputs: Array, target: Array, training: Training, scales: Array) -> Hyperparameters:
     """Hyperparameters that maximise the marginal likelihood of one target (n,), standardised."""
-    objective = partial(negative_log_likelihood, X=inputs, Y=target[:, None], weights=np.ones(len(inputs)))
+    # The likelihood's gradient squares the inputs: an offset, such as that of dates, would drown their differences.
+    centred = inputs - inputs.mean(axis=0)
+    objective = partial(negative_log_likelihood, X=centred, Y=target[:, None], weights=np.ones(len(inputs)))
     return training(objective, scales)
 
 

@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 Objective = Callable[[Array], tuple[float, Array]]
 # Targets are standardised: noise below a thousandth of their spread cannot be told from rounding in the factorisation.
 NOISE_FLOOR = 1e-6
+WORST = 1e25  # what an objective says where a factorisation fails
 SCALE_RANGE = 8.0  # length scales stay within e⁸ of where they start: beyond, a feature is off
 
 
@@ -40,11 +41,6 @@ class Hyperparameters:
     def logarithms(self) -> Array:
         """(log l_1 … log l_d, log s, log σ²)."""
         return np.log(np.r_[self.length_scales, self.signal, self.noise])
-
-    @property
-    def at_noise_floor(self) -> bool:
-        """Whether the data would have liked less noise than we allow."""
-        return self.noise <= 1.01 * NOISE_FLOOR
 
 
 @dataclass(frozen=True)
@@ -80,18 +76,32 @@ class _Best:
         self.point: Array | None = None
 
     def __call__(self, point: Array) -> tuple[float, Array]:
-        value, gradient = self.objective(point)
-        if value < self.value and np.isfinite(gradient).all():
+        """Value and gradient; where they are no numbers a higher value, from which a line search steps back.
+
+        Not a huge one: its interpolation would lead to a step of no length.
+        """
+        value, gradient = _evaluate(self.objective, point)
+        if gradient is None:
+            return (1.0 + self.value + abs(self.value) if self.point is not None else WORST), np.zeros_like(point)
+        if value < self.value:
             self.value, self.point = value, point.copy()
         return value, gradient
 
-    def result(self) -> Hyperparameters:
-        if self.point is None:
-            raise NumericalError(
-                "The marginal likelihood is not a number even at the start of training; scale X and y, and look for "
-                "columns of constant or enormous values."
-            )
-        return Hyperparameters.from_logarithms(self.point)
+
+def _evaluate(objective: Objective, point: Array) -> tuple[float, Array | None]:
+    """Value and gradient; no gradient where the likelihood failed, which the caller handles: no need to warn."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        value, gradient = objective(point)
+    return value, gradient if value < WORST and np.isfinite(gradient).all() else None
+
+
+def _found(logarithms: Array | None) -> Hyperparameters:
+    if logarithms is None:
+        raise NumericalError(
+            "The marginal likelihood is not a number even at the start of training; scale X and y, and look for "
+            "columns of constant or enormous values."
+        )
+    return Hyperparameters.from_logarithms(logarithms)
 
 
 def by_lbfgs(objective: Objective, scales: Array, max_iter: int) -> Hyperparameters:
@@ -100,17 +110,23 @@ def by_lbfgs(objective: Objective, scales: Array, max_iter: int) -> Hyperparamet
     bounds = [(at - SCALE_RANGE, at + SCALE_RANGE) for at in start[:-2]] + [(-12, 8), (np.log(NOISE_FLOOR), 3)]
     best = _Best(objective)
     minimize(best, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_iter, "ftol": 1e-9})
-    return best.result()
+    return _found(best.point)
 
 
 def by_adam(objective: Objective, n_scales: int, steps: int, learning_rate: float) -> Hyperparameters:
-    """Adam as GPyTorch users run it: on r with l = log(1 + eʳ) (noise: + 10⁻⁴), from r = 0, the last point returned."""
+    """Adam as GPyTorch users run it: on r with l = log(1 + eʳ) (noise: + 10⁻⁴), from r = 0, the last point returned.
+
+    Where the likelihood stops being a number, training ends at the last point where it was one.
+    """
     raw, adam = np.zeros(n_scales + 2), Adam(learning_rate)
-    floor = np.r_[np.zeros(n_scales + 1), 1e-4]
+    # Beside the noise's floor, what keeps logarithms finite after steps that are far too long.
+    floor = np.r_[np.full(n_scales + 1, 1e-100), 1e-4]
+    safe = None
     for _ in range(steps):
-        values = np.logaddexp(0.0, raw) + floor
-        _, gradient = objective(np.log(values))
-        if not np.isfinite(gradient).all():
-            break
-        raw = adam.step(raw, gradient / values * expit(raw))
+        logarithms = np.log(np.logaddexp(0.0, raw) + floor)
+        _, gradient = _evaluate(objective, logarithms)
+        if gradient is None:
+            return _found(safe)
+        safe = logarithms
+        raw = adam.step(raw, gradient * np.exp(-logarithms) * expit(raw))
     return Hyperparameters.from_logarithms(np.log(np.logaddexp(0.0, raw) + floor))

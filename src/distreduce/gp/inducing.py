@@ -11,19 +11,28 @@ from scipy.linalg import solve_triangular
 
 from distreduce.exceptions import MissingDependencyError
 from distreduce.gp.exact import BATCH_NUMBERS, factorise
-from distreduce.gp.hyperparameters import Hyperparameters, Training
+from distreduce.gp.hyperparameters import WORST, Hyperparameters, Training
 from distreduce.kernels import RBF
 from distreduce.parallel import single_threaded_blas
 
 Array = NDArray[np.float64]
 JITTER = 1e-8  # of the inducing points' covariance, relative to the signal
-_WORST = 1e25
+TRAINING_SAMPLES = 10_000  # more hardly move a few hyperparameters, and each evaluation costs n·m²
 
 
 def train_sparse(inputs: Array, target: Array, inducing: Array, training: Training, scales: Array) -> SparseGP:
-    """Train on the variational bound and condition on all samples; the inducing points stay where they are."""
-    objective = NegativeBound(inputs, target, inducing)
+    """Train on the variational bound and condition on all samples; the inducing points stay where they are.
+
+    Of very many samples, at most `TRAINING_SAMPLES` evenly spaced ones enter the bound.
+    """
+    rows = evenly_spaced(len(inputs), TRAINING_SAMPLES)
+    objective = NegativeBound(inputs[rows], target[rows], inducing)
     return SparseGP.of(inputs, target, inducing, training(objective, scales))
+
+
+def evenly_spaced(n: int, size: int) -> NDArray[np.intp]:
+    """At most `size` rows from all parts of n: data often come sorted."""
+    return np.unique(np.linspace(0, n - 1, size).astype(np.intp))
 
 
 class NegativeBound:
@@ -42,7 +51,8 @@ class NegativeBound:
                 "n_prototypes trains sparse GPs with torch, which is not installed: pip install 'distreduce[gp]'."
             ) from error
         self.torch: Any = torch
-        self.inputs, self.target, self.inducing = map(torch.from_numpy, (inputs, target, inducing))
+        origin = inputs.mean(axis=0)  # distances are computed from squares, which an offset would drown
+        self.inputs, self.target, self.inducing = map(torch.tensor, (inputs - origin, target, inducing - origin))
 
     def __call__(self, parameters: Array) -> tuple[float, Array]:
         """Value and gradient; a huge value where the factorisation fails, from which a line search steps back."""
@@ -50,9 +60,9 @@ class NegativeBound:
         try:
             value = self._value(point)
         except self.torch.linalg.LinAlgError:
-            return _WORST, np.zeros_like(parameters)
+            return WORST, np.zeros_like(parameters)
         (gradient,) = self.torch.autograd.grad(value, point)
-        return float(value), gradient.numpy()
+        return value.item(), gradient.numpy()
 
     def _covariance(self, one: Any, other: Any) -> Any:
         squares = one.square().sum(1)[:, None] + other.square().sum(1) - 2 * one @ other.T
@@ -118,6 +128,7 @@ class SparseGP:
             a = whitened(inducing, inputs[rows], found)
             half = solve_triangular(LB, a, lower=True)
             precision = (1.0 - np.einsum("ij,ij->j", half, half) / noise) / noise
+            precision = np.maximum(precision, 1.0 / (found.signal + noise))  # what rounding may break
             error = (target[rows] - half.T @ solution) / noise
             mean[rows] = target[rows] - error / precision
             variance[rows] = 1.0 / precision + np.maximum(found.signal - np.einsum("ij,ij->j", a, a), 0.0)

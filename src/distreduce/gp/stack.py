@@ -14,6 +14,7 @@ from distreduce.gp.stacking import log_density, mixed_moments, stacking_weights
 
 Array = NDArray[np.float64]
 Views = Mapping[str, Array]
+LEAST_WEIGHT = 1e-3
 
 
 class Process(Protocol):
@@ -51,38 +52,42 @@ class Stack:
     variance_scale: float = 1.0
 
     @classmethod
-    def of(cls, processes: Mapping[str, Process]) -> Stack:
-        """Weigh the processes by their leave-one-out densities.
+    def of(cls, processes: Mapping[str, Process], *, rescaled: bool) -> Stack:
+        """Weigh the processes by their leave-one-out densities, and the variance by their leave-one-out errors.
 
-        Where a noise-free target pressed the noise to its floor, that floor is our doing and not the data's: the
-        variance is then scaled down to what the leave-one-out errors show.
+        A mixture is as wide as its parts and their disagreement, which the data may not confirm; and where a noise-free
+        target pressed the noise to its floor, that floor is our doing and not the data's. The mean squared error in
+        units of the variance says by how much. Not so with ``rescaled=False``, for inputs that have seen the targets
+        (their leave-one-out errors are too small) and for the paper's GP, which has no such step.
         """
         left_out = {view: process.leave_one_out() for view, process in processes.items()}
         target = next(iter(processes.values())).target
         weights = stacking_weights(np.array([log_density(target, *moments) for moments in left_out.values()]))
         shares = dict(zip(processes, map(float, weights), strict=True))
-        scale = 1.0
-        if any(process.hyperparameters.at_noise_floor for process in processes.values()):
-            means, variances = (np.array(part) for part in zip(*left_out.values(), strict=True))
-            mean, variance = mixed_moments(weights, means, variances)
-            scale = float(np.clip(np.mean((target - mean) ** 2 / variance), 1e-6, 1.0))
-        return cls(dict(processes), shares, scale)
+        if not rescaled:
+            return cls(dict(processes), shares)
+        means, variances = (np.array(part) for part in zip(*left_out.values(), strict=True))
+        mean, variance = mixed_moments(weights, means, variances)
+        return cls(dict(processes), shares, max(1e-6, float(np.mean((target - mean) ** 2 / variance))))
 
     def moments(self, views: Views) -> tuple[Array, Array]:
-        """Mean and variance at each row; processes of no weight are not asked."""
-        used = [view for view, weight in self.weights.items() if weight > 1e-3] or list(self.weights)
-        weights = np.array([self.weights[view] for view in used])
+        """Mean and variance at each row."""
+        used = self._used()
         parts = [self.processes[view].moments(views[view]) for view in used]
         means, variances = (np.array(part) for part in zip(*parts, strict=True))
-        mean, variance = mixed_moments(weights / weights.sum(), means, variances)
+        mean, variance = mixed_moments(np.array(list(used.values())), means, variances)
         return mean, self.variance_scale * variance
 
     def covariance(self, views: Views) -> Array:
         """Joint covariance (t, t): that of the mixture, :math:`\\sum_k w_k (C_k + (m_k - m)(m_k - m)^T)`."""
-        means = {view: process.moments(views[view])[0] for view, process in self.processes.items()}
-        mean = sum(self.weights[view] * means[view] for view in means)
-        total = np.zeros((len(mean), len(mean)))  # type: ignore[arg-type]
-        for view, process in self.processes.items():
-            away = means[view] - mean
-            total += self.weights[view] * (process.covariance(views[view]) + np.outer(away, away))
+        mean, _ = self.moments(views)
+        total = np.zeros((len(mean), len(mean)))
+        for view, weight in self._used().items():
+            away = self.processes[view].moments(views[view])[0] - mean
+            total += weight * (self.processes[view].covariance(views[view]) + np.outer(away, away))
         return self.variance_scale * total
+
+    def _used(self) -> dict[str, float]:
+        """Views and their weights; processes of next to no weight are not asked."""
+        used = {view: weight for view, weight in self.weights.items() if weight > LEAST_WEIGHT}
+        return {view: weight / sum(used.values()) for view, weight in used.items()}

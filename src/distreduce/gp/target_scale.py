@@ -10,6 +10,19 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 
+def spread(table: Array) -> Array:
+    """Standard deviation of each column, 1 where it is constant.
+
+    Columns are first brought to about unit size, by a power of two so that no digit changes: squares of numbers such
+    as 1e200 or 1e-200 are none.
+    """
+    unit = np.ldexp(1.0, np.frexp(np.abs(table).max(axis=0))[1] - 1)
+    std = (table / unit).std(axis=0) * unit
+    # The mean of equal numbers may differ from them in the last digit, so that their deviation is not quite 0.
+    constant = table.max(axis=0) == table.min(axis=0)
+    return np.where(constant, 1.0, std)
+
+
 @dataclass(frozen=True)
 class TargetScale:
     """Mean and standard deviation of each target, and whether y came as one column or as a table."""
@@ -22,8 +35,7 @@ class TargetScale:
     def of(cls, y: Array) -> TargetScale:
         """The scale of targets (n,) or (n, t); a constant target keeps its unit."""
         table = y.reshape(len(y), -1)
-        std = table.std(axis=0)
-        return cls(table.mean(axis=0), np.where(std > 0, std, 1.0), y.ndim == 2)
+        return cls(table.mean(axis=0), spread(table), y.ndim == 2)
 
     def standardise(self, y: Array) -> Array:
         """Targets of mean 0 and standard deviation 1: (n,) for one target, (n, t) for several."""

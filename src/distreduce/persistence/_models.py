@@ -62,7 +62,7 @@ def save(model: Any, path: Path, *, dtype: str = "float64") -> None:
         The file; an existing one is replaced once the new one is complete. Any name will do, ``.safetensors`` is usual.
     dtype : {"float64", "float32"}, default="float64"
         Precision of the fitted arrays in the file. float32 halves it and changes the embedding in about the seventh
-        digit; parameters stay exact.
+        digit; parameters stay exact, and so do hyperparameters and inducing points of GPs.
 
     Raises
     ------
@@ -99,12 +99,13 @@ def load(path: Path, *, expected: type | None = None, max_bytes: int | None = No
     expected : type, optional
         Refuse models that are not of this class.
     max_bytes : int, optional
-        Refuse files that are larger (8 GiB by default). Loading takes a small multiple of the file's length in memory.
+        Refuse files that are larger (8 GiB by default). Loading takes a small multiple of the file's length in memory,
+        and with exact GPs n² numbers each, 8 GiB in all at most.
 
     Returns
     -------
     estimator
-        The fitted model; of a float64 file, ``transform`` gives the same numbers to the last bit.
+        The fitted model; of a float64 file, it transforms and predicts the same numbers to the last bit.
 
     Raises
     ------

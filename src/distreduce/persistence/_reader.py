@@ -97,7 +97,8 @@ class Reader:
         stored = tensor.dtype.name
         fits = stored == dtype or (stored, dtype) == ("float32", "float64")
         require(fits, f"tensor {full!r} has the type {stored}, not {dtype!r}")
-        tensor = tensor.astype(str(dtype), copy=False)
+        with np.errstate(invalid="ignore"):  # a NaN that signals is found when the numbers are checked, like any other
+            tensor = tensor.astype(str(dtype), copy=False)
         return tensor.T if order == "F" else tensor
 
     def sparse(self, name: str, node: Node) -> Any:

@@ -1,0 +1,58 @@
+"""Write small models of this version, and what they predict, to golden/<version>: once a version, never again.
+
+    PYTHONPATH=src:tests python tests/persistence/make_golden.py
+
+Files of older versions stay as they are: that they can still be read is what they are for.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from persistence.cases import predictions
+
+from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor, __version__
+from distreduce.gp import GPClassifier, GPRegressor
+
+FOLDER = Path(__file__).parent / "golden"
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((16, 2))
+NEW = RNG.standard_normal((5, 2))
+NUMBERS = X[:, 0] + 0.1 * RNG.standard_normal(16)
+TABLE = np.c_[NUMBERS, X[:, 1] ** 2]
+WORDS = np.array(["ash", "bïrch"])[(NUMBERS > 0).astype(int)]
+SMALL = {"perplexity": 4.0, "random_state": 0}
+
+MODELS: dict[str, tuple[Any, Any]] = {
+    "sdr": (SDR(n_prototypes=4, **SMALL), NUMBERS),
+    "sdr-classes": (SDR(n_prototypes=4, **SMALL), WORDS),
+    "distr": (DistR(n_prototypes=4, **SMALL), None),
+    "gp-regressor": (GPRegressor(gp_steps=20), TABLE),
+    "gp-classifier": (GPClassifier(n_draws=8, gp_steps=10, random_state=0), WORDS),
+    "sdr-gp-regressor": (SDRGPRegressor(gp_steps=20, **SMALL), NUMBERS),
+    "sdr-gp-regressor-sparse": (SDRGPRegressor(n_prototypes=4, gp_steps=20, **SMALL), TABLE),
+    "sdr-gp-classifier": (SDRGPClassifier(2, n_draws=8, gp_steps=10, **SMALL), WORDS),
+}
+
+
+def said(model: Any, new: np.ndarray) -> np.ndarray:
+    """Predictions, or places where the model only reduces."""
+    return predictions(model, new) if hasattr(model, "predict") else model.transform(new)
+
+
+def main() -> None:
+    """Fit, save, and keep what each model says of new samples."""
+    folder = FOLDER / __version__
+    folder.mkdir(parents=True)
+    expected = {"new": NEW}
+    for name, (model, y) in MODELS.items():
+        model.fit(X, y)
+        model.save(folder / f"{name}.safetensors")
+        expected[name] = said(model, NEW)
+    np.savez_compressed(folder / "expected.npz", **expected)
+
+
+if __name__ == "__main__":
+    main()

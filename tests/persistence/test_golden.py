@@ -1,0 +1,49 @@
+"""Models saved by earlier versions load and predict as they did.
+
+``golden/<version>`` holds a file a class and ``expected.npz`` with what each said of the samples ``new``, made by
+``PYTHONPATH=src:tests python tests/persistence/make_golden.py`` when that version was current. A file here is never
+made again: if one cannot be read any more, the reader is wrong.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from persistence.make_golden import FOLDER, MODELS, said
+from safetensors.numpy import load_file
+
+from distreduce import __version__, persistence
+
+
+def arrays(path: Path) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in load_file(path).items()}
+
+
+FILES = sorted(FOLDER.glob("*/*.safetensors"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_predictions_of_an_earlier_version(path: Path) -> None:
+    """To rounding, for another machine's BLAS may add in another order."""
+    with np.load(path.parent / "expected.npz", allow_pickle=False) as expected:
+        found = said(persistence.load(path), expected["new"])
+        assert_allclose(found, expected[path.stem], rtol=1e-12, atol=1e-12 * np.abs(expected[path.stem]).max())
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_golden_file_saves_to_the_same_arrays(path: Path, tmp_path: Path) -> None:
+    """Everything in the file is understood, or it would be lost on the way."""
+    persistence.load(path).save(tmp_path / "again")
+    assert arrays(tmp_path / "again") == arrays(path)
+
+
+def test_every_class_has_a_golden_file() -> None:
+    of_this_version = {type(persistence.load(path)).__name__ for path in FILES if path.parent.name == __version__}
+    assert of_this_version == {*persistence.REGISTRY}
+
+
+def test_every_golden_model_is_there() -> None:
+    assert {path.stem for path in FILES if path.parent.name == __version__} == {*MODELS}
