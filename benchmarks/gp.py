@@ -30,7 +30,6 @@ from distreduce.metrics import classification_scores, regression_scores
 
 ROOT = Path(__file__).resolve().parents[1]
 CELLS = ROOT / "results" / "benchmarks" / "gp.jsonl"
-SEEDS = range(5)
 Maker = Callable[[int], Any]
 
 
@@ -98,10 +97,10 @@ def cell(problem: Problem, method: str, seed: int, folder: Path | None) -> dict[
     return {**{name: float(value) for name, value in scores.items()}, "seconds": seconds}
 
 
-def run(part: str, cases: Iterable[tuple[str, str]], folder: Path | None) -> None:
+def run(part: str, cases: Iterable[tuple[str, str]], n_seeds: int, folder: Path | None) -> None:
     """Compute the cells that are not there yet; a method that fails is recorded and does not stop the rest."""
     done = {(c["part"], c["data"], c["method"], c["seed"]) for c in read_cells()}
-    todo = [(*case, seed) for case in cases for seed in SEEDS if (part, *case, seed) not in done]
+    todo = [(*case, seed) for case in cases for seed in range(n_seeds) if (part, *case, seed) not in done]
     for data, method, seed in track(todo, description=part, console=Console(stderr=True)):
         try:
             result: dict[str, Any] = cell(PROBLEMS[data], method, seed, folder)
@@ -133,6 +132,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("DISTREDUCE_DATA"))
     parser.add_argument("--datasets", nargs="*")
     parser.add_argument("--methods", nargs="*")
+    parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
     if options.part == "report":
         write_report(read_cells(), CELLS.with_suffix(".md"))
@@ -140,7 +140,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if options.part == "seconds":  # compiled loops and imports are not what is measured
         cell(PROBLEMS["friedman 300, noise 1"], "SDR-GP", 0, None)
-    run(options.part, cases_of(options.part, options.datasets, options.methods), options.data)
+    run(options.part, cases_of(options.part, options.datasets, options.methods), options.seeds, options.data)
 
 
 if __name__ == "__main__":

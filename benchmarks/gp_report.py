@@ -53,7 +53,7 @@ def _scores(frame: pd.DataFrame, paper: dict[str, Any], data: str, *, classes: b
     table = "gp_classification" if classes else "gp_regression"
     rows = []
     for method, group in part.groupby("method", sort=False):
-        row: dict[str, Any] = {"method": method}
+        row: dict[str, Any] = {"method": method if len(group) == 5 else f"{method} ({len(group)} seeds)"}
         for score, digits in SCORES[classes].items():
             value = f"{group[score].mean():.{digits}f} ± {group[score].std(ddof=0):.{digits}f}"
             row[score] = value + ("" if method == "SDR-GP" else _published(paper, table, str(method), data, score))

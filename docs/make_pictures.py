@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_diabetes, load_digits
 from sklearn.decomposition import PCA
+from sklearn.model_selection import train_test_split
 
-from distreduce import SDR, DistR
+from distreduce import SDR, DistR, SDRGPRegressor
 from distreduce.colours import class_palette
-from distreduce.plotting import plot_coupling, plot_embedding, plot_history
+from distreduce.plotting import plot_calibration, plot_coupling, plot_embedding, plot_history
 
 FOLDER = Path(__file__).parent / "img"
 
@@ -47,6 +48,26 @@ def inspect(y: np.ndarray, sdr: SDR) -> Figure:
     return figure
 
 
+def uncertainty() -> Figure:
+    """Predictions for the diabetes data in the plane behind them, and how calibrated they are on held-out samples."""
+    X_train, X_test, y_train, y_test = train_test_split(*load_diabetes(return_X_y=True), random_state=0)
+    default = SDRGPRegressor(random_state=0).fit(X_train, y_train)
+    paper = SDRGPRegressor.paper(random_state=0).fit(X_train, y_train)
+    mean, std = default.predict(X_test, return_std=True)
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    order = np.argsort(mean)
+    places = np.arange(len(order))
+    left.fill_between(places, *default.predict_quantiles(X_test, (0.05, 0.95))[order].T, color="#0072B2", alpha=0.15)
+    left.plot(places, mean[order], color="#0072B2", label="mean and 90 % interval")
+    left.scatter(places, y_test[order], s=12, color="#333333", label="held-out target", zorder=3)
+    left.set(xlabel="held-out samples, by prediction", ylabel="disease progression", title="SDR-GP, diabetes data")
+    left.legend(frameon=False, loc="upper left")
+    models = {"SDR-GP": (y_test, mean, std), "the paper's recipe": (y_test, *paper.predict(X_test, return_std=True))}
+    plot_calibration(models, right)
+    return figure
+
+
 def main() -> None:
     """Fit both models to the digits and write the pictures."""
     X, y = load_digits(return_X_y=True)
@@ -56,6 +77,7 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     compare(X, y, distr, sdr).savefig(FOLDER / "digits.png", dpi=110)
     inspect(y, sdr).savefig(FOLDER / "inspect.png", dpi=90)
+    uncertainty().savefig(FOLDER / "uncertainty.png", dpi=90)
 
 
 if __name__ == "__main__":

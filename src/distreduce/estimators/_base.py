@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import asdict, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -30,15 +30,11 @@ from distreduce.exceptions import DataWarning, InvalidInputError, SolverConverge
 from distreduce.kernels import DistanceKernel, Kernel
 from distreduce.losses import BregmanLoss, SquaredLoss
 from distreduce.parallel import workers
+from distreduce.persistence._mixin import SavingMixin
 from distreduce.pipeline import Fitted, Recipe, Sample, fit_sample, input_kernel
 from distreduce.projection import KernelMap
 from distreduce.sample import Merged, merge_duplicates
 from distreduce.solve import Settings
-
-if TYPE_CHECKING:
-    from os import PathLike
-
-    from typing_extensions import Self
 
 Array = NDArray[np.float64]
 
@@ -47,7 +43,7 @@ Array = NDArray[np.float64]
 _OF_X = ("n_features_in_", "feature_names_in_")
 
 
-class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseReduction(SavingMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Parameters, validation and attributes common to the supervised and the unsupervised reduction."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -131,53 +127,6 @@ class BaseReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             table |= dict(zip(self.target_names_, self.prototype_targets_.T, strict=True))
         frame = pd.DataFrame(table).rename_axis("prototype")
         return frame.sort_values("weight", ascending=False, kind="stable")
-
-    def save(self, path: str | PathLike[str], *, dtype: str = "float64") -> None:
-        """Save the fitted model to one file (safetensors and JSON, no pickle), written whole or not at all.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file; an existing one is replaced once the new one is complete.
-        dtype : {"float64", "float32"}, default="float64"
-            Precision of the fitted arrays in the file; float32 halves it. Parameters stay exact.
-
-        Raises
-        ------
-        UnsavableModelError
-            A parameter is a RandomState or a function of your own; the message says what to do.
-        ModelSaveError
-            The file could not be written; one that was there before is untouched.
-        """
-        from distreduce.persistence import save
-
-        save(self, path, dtype=dtype)
-
-    @classmethod
-    def load(cls, path: str | PathLike[str], *, max_bytes: int | None = None) -> Self:
-        """Load a model of this class from a file that :meth:`save` wrote; no code is taken from the file.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file.
-        max_bytes : int, optional
-            Refuse files that are larger (8 GiB by default).
-
-        Returns
-        -------
-        estimator
-            The fitted model; of a float64 file, ``transform`` gives the same numbers to the last bit.
-
-        Raises
-        ------
-        ModelFileError
-            The file is missing, damaged, too large, of a newer format, or holds another class.
-        """
-        from distreduce.persistence import load
-
-        model: Self = load(path, expected=cls, max_bytes=max_bytes)
-        return model
 
     def _fit(self, X: Any, sample_weight: Any, supervised: bool, y: Any = None) -> None:
         """Validate, merge duplicates, solve, and set the fitted attributes; nothing is set if anything fails."""

@@ -151,6 +151,7 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
         else:
             rows = drawn_from_every_class(labels, self.max_reduction_samples, random_state)
             X, labels = X[rows], labels[rows]
+            refuse_large(len(X), f"lower max_reduction_samples={self.max_reduction_samples}")
         self._reduce(X, labels, random_state)
         with single_threaded_blas():
             embedded = self.reduction_.embedding_

@@ -285,4 +285,4 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
 
     def _views(self, X: Array) -> dict[str, Array]:
         views = {"embedding": self._embed(X) / self.embedding_scale_}
-        return {**views, "inputs": X / self.feature_spread_} if self.residual else views
+        return {**views, "inputs": X / self.feature_spread_} if "inputs" in self.stacks_[0].processes else views
