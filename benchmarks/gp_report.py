@@ -50,6 +50,7 @@ def _published(paper: dict[str, Any], table: str, method: str, data: str, score:
 
 def _scores(frame: pd.DataFrame, paper: dict[str, Any], data: str, *, classes: bool) -> str:
     part = frame[(frame["part"] == "scores") & (frame["data"] == data)]
+    part = part.sort_values("method", key=lambda names: ~names.str.startswith("SDR-GP"), kind="stable")
     table = "gp_classification" if classes else "gp_regression"
     rows = []
     for method, group in part.groupby("method", sort=False):
