@@ -78,13 +78,14 @@ def _honest(frame: pd.DataFrame) -> str:
 
 def _seconds(frame: pd.DataFrame, paper: dict[str, Any]) -> str:
     part = frame[frame["part"] == "seconds"]
-    means = part.groupby(["method", "data"], sort=False)["seconds"].mean().unstack("data")
+    groups = part.groupby(["method", "data"], sort=False)["seconds"]
+    means, n_seeds = groups.mean().unstack("data"), groups.count()
     table = means.map(lambda value: f"{value:.2f}" if pd.notna(value) else "")
     published = paper.get("runtime_seconds_a100", {}).get("rows", {}).get("SDR-GP", {})
     table.loc["SDR-GP in the paper, A100"] = {
         name: f"{published[name]['seconds']['mean']:g}" for name in means.columns if name in published
     }
-    return markdown(table.reset_index()) + "\n"
+    return f"Means over {n_seeds.min()} to {n_seeds.max()} seeds.\n\n{markdown(table.reset_index())}\n"
 
 
 def _errors(cells: list[dict[str, Any]]) -> list[str]:
