@@ -108,6 +108,13 @@ def test_a_random_state_object_is_taken_and_advanced():
     assert state.uniform() != np.random.RandomState(0).uniform()
 
 
+def test_without_a_seed_numpys_generator_stays_as_it_is():
+    generator = np.random.mtrand._rand
+    words, position = generator.get_state()[1].copy(), generator.get_state()[2]
+    SDRGPRegressor(n_prototypes=10, gp_steps=2).fit(X, Y)
+    assert (generator.get_state()[1] == words).all() and generator.get_state()[2] == position
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_nothing_global_is_changed(name):
     torch = pytest.importorskip("torch")

@@ -11,16 +11,16 @@ import numpy as np
 import torch
 from linear_operator.utils.errors import NanError, NotPSDError
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 from torch import Tensor, nn
 
+from distreduce.estimators._inputs import own_generator
 from distreduce.exceptions import NumericalError
 
 
 @contextmanager
 def own_random_numbers(random_state: Any) -> Iterator[None]:
     """Draw torch's numbers from `random_state` inside, and leave torch's generator as it was."""
-    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    seed = int(own_generator(random_state).randint(2**31 - 1))
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         yield

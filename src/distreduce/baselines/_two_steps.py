@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -82,10 +81,6 @@ class TwoStepReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 f"n_prototypes={self.n_prototypes} is more than the number of samples, {len(X)}; give at most that."
             )
         return X
-
-    def _generator(self) -> np.random.RandomState:
-        """Its own generator where no seed is given: NumPy's global one stays as it is."""
-        return np.random.RandomState() if self.random_state is None else check_random_state(self.random_state)
 
     def _clusters(self, points: Array, affinity: Array, random_state: np.random.RandomState) -> sparse.csr_array:
         """The hard assignment T (n, m) from which DistR would start; every cluster has a sample."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from distreduce.affinity import squared_distances, symmetric_entropic_affinity
 from distreduce.baselines._two_steps import TwoStepReduction, cluster_means
-from distreduce.estimators._inputs import effective_perplexity, power_of_two_unit
+from distreduce.estimators._inputs import effective_perplexity, own_generator, power_of_two_unit
 
 Array = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ class ClusterThenReduce(TwoStepReduction):
     def fit(self, X: Any, y: Any = None) -> ClusterThenReduce:
         """Cluster the samples and embed the means; y is ignored and there for scikit-learn's pipelines."""
         X = self._read(X)
-        random_state = self._generator()
+        random_state = own_generator(self.random_state)
         T = self._clusters(X, self._affinity(X), random_state)
         means = cluster_means(T, X)
         model = self._embedding(means, min(self.perplexity, max(len(means) / 3, 4 / 3)), random_state)

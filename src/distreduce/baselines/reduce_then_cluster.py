@@ -6,6 +6,7 @@ from typing import Any
 
 from distreduce.affinity import student_affinity
 from distreduce.baselines._two_steps import TwoStepReduction, cluster_means
+from distreduce.estimators._inputs import own_generator
 
 
 class ReduceThenCluster(TwoStepReduction):
@@ -48,7 +49,7 @@ class ReduceThenCluster(TwoStepReduction):
     def fit(self, X: Any, y: Any = None) -> ReduceThenCluster:
         """Embed the samples and cluster the embedding; y is ignored and there for scikit-learn's pipelines."""
         X = self._read(X)
-        random_state = self._generator()
+        random_state = own_generator(self.random_state)
         model = self._embedding(X, self.perplexity, random_state)
         T = self._clusters(model.prototypes_, student_affinity(model.prototypes_), random_state)
         self._set_attributes(X, T, cluster_means(T, model.prototypes_), model)

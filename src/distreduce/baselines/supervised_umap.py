@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce.baselines._supervised import SupervisedTransformer
+from distreduce.estimators._inputs import own_generator
 from distreduce.exceptions import InvalidInputError, MissingDependencyError
 
 Array = NDArray[np.float64]
@@ -102,7 +102,7 @@ class SupervisedUMAP(SupervisedTransformer):
         if len(X) < 4:
             raise InvalidInputError(f"X has {len(X)} samples with a target; UMAP needs four or more (n_samples >= 4).")
         classes = targets.task == "classification"
-        generator = np.random.RandomState() if self.random_state is None else check_random_state(self.random_state)
+        generator = own_generator(self.random_state)
         model = _umap().UMAP(
             n_components=self.n_components,
             n_neighbors=min(self.n_neighbors, len(X) - 1),

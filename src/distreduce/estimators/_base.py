@@ -12,7 +12,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -20,6 +19,7 @@ from distreduce.estimators._inputs import (
     check_distances,
     check_spread,
     effective_perplexity,
+    own_generator,
     power_of_two_unit,
     read_weights,
 )
@@ -158,7 +158,7 @@ class BaseReduction(SavingMixin, ClassNamePrefixFeaturesOutMixin, TransformerMix
         )
         sample, unit = self._sample(X, merged, targets)
         recipe = self._recipe(sample, targets, unit, X.shape[0], merged)
-        random_state = np.random.RandomState() if self.random_state is None else check_random_state(self.random_state)
+        random_state = own_generator(self.random_state)
         with workers(self.n_jobs) as pool, progress(type(self).__name__, self.max_iter, self.verbose) as callback:
             fitted = fit_sample(sample, recipe, workers=pool, random_state=random_state, callback=callback)
         self._set_attributes(X, weights, merged, targets, recipe, fitted)

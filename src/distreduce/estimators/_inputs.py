@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 from distreduce.exceptions import InvalidInputError
@@ -90,3 +91,8 @@ def power_of_two_unit(X: Any) -> float:
     """A power of two near the largest entry of X: dividing by it is exact and keeps squares in range."""
     largest = float(abs(X).max())
     return float(2.0 ** np.clip(np.round(np.log2(largest)), -1000, 1000)) if largest > 0 else 1.0
+
+
+def own_generator(random_state: Any) -> np.random.RandomState:
+    """The generator of one fit; without a seed a new one, so that NumPy's global generator stays as it is."""
+    return np.random.RandomState() if random_state is None else check_random_state(random_state)

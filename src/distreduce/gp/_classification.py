@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -133,10 +132,6 @@ class BaseGPClassifier(SavingMixin, ClassifierMixin, BaseEstimator):
                 f"y has a single class ({self.classes_.tolist()[0]!r}); give samples of two or more classes."
             )
         return X, labels
-
-    def _generator(self) -> np.random.RandomState:
-        """The generator of one fit; without a seed a new one, as in SDR, so that NumPy's global one stays as it is."""
-        return np.random.RandomState() if self.random_state is None else check_random_state(self.random_state)
 
     def _fit_gp(self, inputs: Array, labels: NDArray[np.intp], random_state: np.random.RandomState) -> None:
         """Set ``gp_`` and ``draws_``."""

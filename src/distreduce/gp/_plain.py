@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from distreduce.estimators._inputs import own_generator
 from distreduce.gp._classification import BaseGPClassifier
 from distreduce.gp._regression import BaseGPRegressor, refuse_large
 from distreduce.gp.exact import ExactGP, train
@@ -134,7 +135,7 @@ class GPClassifier(BaseGPClassifier):
         # As in the regressor, Adam takes features on the scale they have.
         self.feature_spread_ = spread(X) if self.gp_optimizer == "lbfgs" else np.ones(X.shape[1])
         with single_threaded_blas():
-            self._fit_gp(X / self.feature_spread_, labels, self._generator())
+            self._fit_gp(X / self.feature_spread_, labels, own_generator(self.random_state))
         return self
 
     def _view(self, X: Array) -> Array:

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce.estimators import SDR
-from distreduce.estimators._inputs import check_spread, power_of_two_unit
+from distreduce.estimators._inputs import check_spread, own_generator, power_of_two_unit
 from distreduce.gp._classification import BaseGPClassifier, drawn_from_every_class
 from distreduce.gp._reduce import fit_reduction, left_out, most_neighbours
 from distreduce.gp._regression import refuse_large
@@ -145,7 +145,7 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
     def fit(self, X: Any, y: Any) -> SDRGPClassifier:
         """Fit to samples X (n_samples, n_features) and their labels y (n_samples,)."""
         X, labels = self._read(X, y)
-        random_state = self._generator()
+        random_state = own_generator(self.random_state)
         if self.n_prototypes is None:
             refuse_large(len(X), "give n_prototypes, such as 200")
         else:

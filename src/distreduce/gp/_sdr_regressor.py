@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce.estimators import SDR
+from distreduce.estimators._inputs import own_generator
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._reduce import drawn, fit_reduction, left_out, most_neighbours, relevance_metric
 from distreduce.gp._regression import BaseGPRegressor, refuse_large
@@ -163,7 +163,7 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
         """
         X, Y = self._read(X, y)
         self._check_size(X, Y)
-        random_state = check_random_state(self.random_state)
+        random_state = own_generator(self.random_state)
         self.feature_spread_ = spread(X)
         rows = drawn(len(X), self._reduced_samples(len(X)), random_state)
         with workers(self.n_jobs) as pool:  # a thread a target

@@ -20,11 +20,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, cho_solve, lapack
+from scipy.linalg import blas, cho_solve
 
 from distreduce.gp.exact import factorise
 from distreduce.gp.hyperparameters import Hyperparameters
 from distreduce.kernels import RBF
+from distreduce.linalg import inverse_from_factor
+from distreduce.projection.relevance import length_scale_gradient
 
 Array = NDArray[np.float64]
 
@@ -91,7 +93,7 @@ def condition(
     """
     factor = factorise(covariance, targets.other_noise + extra_noise)
     log_determinants = [len(targets.members) * _log_determinant(factor)]
-    inverse = _inverse(factor)
+    inverse = inverse_from_factor(factor)
     blocks = [np.empty((0, 0))] * len(targets.members)
     for c, rows in targets.represented:
         blocks[c] = factorise(-targets.gap * inverse[np.ix_(rows, rows)], 1.0)
@@ -142,8 +144,7 @@ class NegativeLogLikelihood:
         value = 0.5 * (float((residuals * posterior.weights).sum()) + posterior.log_determinant)
         G = covariance_gradient(posterior)
         M = G * K
-        by_scale = 2 * (M.sum(axis=1) @ scaled**2 - np.einsum("if,if->f", scaled, M @ scaled))
-        return value, np.r_[by_scale, M.sum(), found.noise * G.trace()]
+        return value, np.r_[length_scale_gradient(M, scaled), M.sum(), found.noise * G.trace()]
 
 
 def fit_means(K: Array, noise: float, targets: DirichletTargets) -> tuple[DirichletPosterior, Array]:
@@ -168,14 +169,6 @@ def expected_probabilities(mean: Array, variance: Array, draws: Array) -> Array:
 
 def _log_determinant(factor: Array) -> float:
     return 2.0 * float(np.log(factor.diagonal()).sum())
-
-
-def _inverse(factor: Array) -> Array:
-    """(F Fᵀ)⁻¹ from the lower factor F, which is zero above its diagonal."""
-    lower, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    inverse = lower + lower.T
-    inverse[np.diag_indices(len(inverse))] *= 0.5
-    return np.asarray(inverse)
 
 
 def _whiten(block: Array, rows: Array) -> Array:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, lapack, solve
+from scipy.linalg import cho_factor, solve
+
+from distreduce.linalg import inverse_from_factor
 
 Array = NDArray[np.float64]
 
@@ -30,8 +32,7 @@ def left_out_embedding(K: Array, F: Array, regularisation: float, groups: NDArra
         Group number of each sample.
     """
     factor, _ = cho_factor(K + regularisation * np.eye(len(K)), lower=True)
-    P, _ = lapack.dpotri(factor, lower=1)
-    P = np.tril(P) + np.tril(P, -1).T
+    P = inverse_from_factor(factor)
     coefficients = P @ F
     left_out = F - coefficients / P.diagonal()[:, None]
     sizes = np.bincount(groups)

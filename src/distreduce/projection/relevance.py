@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from distreduce.kernels import RBF
+from distreduce.linalg import inverse_from_factor
 
 Array = NDArray[np.float64]
 MAX_SAMPLES = 1000  # the likelihood costs n³; more samples hardly move the length scales
@@ -41,7 +42,7 @@ def relevance_length_scales(X: Array, Y: Array, weights: Array, start: float) ->
 def negative_log_likelihood(parameters: Array, X: Array, Y: Array, weights: Array) -> tuple[float, Array]:
     """−log p(Y) (without the constant) and its gradient in (log l_1 … log l_d, log s, log σ²).
 
-    With G = ½(c Σ⁻¹ − αα^T) and M = G ∘ sK, d/dlog l_f = Σ_ij M_ij (x_if − x_jf)² / l_f², which needs one product M X.
+    With G = ½(c Σ⁻¹ − αα^T) and M = G ∘ sK; see :func:`length_scale_gradient`, which needs one product M X.
     """
     d = X.shape[1]
     scales, signal, noise = np.exp(parameters[:d]), np.exp(parameters[d]), np.exp(parameters[d + 1])
@@ -53,14 +54,11 @@ def negative_log_likelihood(parameters: Array, X: Array, Y: Array, weights: Arra
         return _WORST, np.zeros_like(parameters)
     alpha = cho_solve(factor, Y)
     value = 0.5 * float((Y * alpha).sum()) + Y.shape[1] * float(np.log(np.diag(factor[0])).sum())
-    G = 0.5 * (Y.shape[1] * _inverse(factor[0]) - alpha @ alpha.T)
+    G = 0.5 * (Y.shape[1] * inverse_from_factor(factor[0]) - alpha @ alpha.T)
     M = G * K
-    by_scale = 2 * (M.sum(axis=1) @ scaled**2 - np.einsum("if,if->f", scaled, M @ scaled))
-    return value, np.r_[by_scale, M.sum(), noise * float(G.diagonal() @ (1 / weights))]
+    return value, np.r_[length_scale_gradient(M, scaled), M.sum(), noise * float(G.diagonal() @ (1 / weights))]
 
 
-def _inverse(factor: Array) -> Array:
-    """Σ⁻¹ from its lower Cholesky factor, a third of the work of solving for the identity."""
-    lower, _ = lapack.dpotri(factor, lower=1)
-    lower = np.tril(lower)
-    return np.asarray(lower + np.tril(lower, -1).T)
+def length_scale_gradient(M: Array, scaled: Array) -> Array:
+    """d/dlog l_f of a function of K with M = dF/dK ∘ K: Σ_ij M_ij (x_if − x_jf)² / l_f², for `scaled` inputs x/l."""
+    return np.asarray(2 * (M.sum(axis=1) @ scaled**2 - np.einsum("if,if->f", scaled, M @ scaled)))
