@@ -102,4 +102,11 @@ def test_workers_hold_blas_to_one_thread(two_blas_threads):
 
 def test_effective_threads(monkeypatch):
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(8)), raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert [effective_threads(n) for n in (None, -1, -2, -20, 1, 3)] == [8, 8, 7, 1, 1, 3]
+
+
+def test_omp_num_threads_lowers_what_none_stands_for(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)), raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert [effective_threads(n) for n in (None, -1, 3)] == [2, 8, 3]

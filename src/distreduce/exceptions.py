@@ -41,6 +41,22 @@ class UnsavableModelError(PersistenceError, ValueError):
     """A model holds what a file cannot, such as a function; the message says which parameter and what to do."""
 
 
+class StoreError(DistReduceError):
+    """The results of experiments cannot be read or written; the message names the file and says what to do."""
+
+
+class DatasetError(DistReduceError):
+    """A data set could not be loaded."""
+
+
+class DatasetFileError(DatasetError, ValueError):
+    """A file of data cannot be used: missing, damaged or of another kind; the message names it and says what to do."""
+
+
+class DownloadError(DatasetError, OSError):
+    """A data set could not be fetched; the message says what happened, from where, and what to do instead."""
+
+
 class DistReduceWarning(UserWarning):
     """Base of all warnings of distreduce."""
 

@@ -94,10 +94,14 @@ def single_threaded_blas() -> Iterator[None]:
 
 
 def effective_threads(n_jobs: int | None) -> int:
-    """Number of threads for scikit-learn's ``n_jobs``: None is every core, −1 is every core, −2 all but one."""
+    """Number of threads for scikit-learn's ``n_jobs``: None is every core, −1 is every core, −2 all but one.
+
+    As in scikit-learn, OMP_NUM_THREADS lowers what None stands for; joblib sets it in processes that share the cores.
+    """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
     if n_jobs is None:
-        return cores
+        limit = os.environ.get("OMP_NUM_THREADS", "")
+        return min(cores, int(limit)) if limit.isdigit() and int(limit) > 0 else cores
     return max(1, cores + 1 + n_jobs) if n_jobs < 0 else n_jobs
 
 

@@ -1,0 +1,1 @@
+"""The sub-commands of ``distreduce``, a file each."""

@@ -1,0 +1,105 @@
+"""What :func:`distreduce.datasets.load` returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distreduce.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+Task = Literal["regression", "classification"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """A data set as it was published: nothing is scaled, centred or left out.
+
+    Attributes
+    ----------
+    X : (n, d) array of float64
+        Raw values. Images are flattened row by row and keep their grey levels 0 … 255.
+    y : (n,) or (n, c) array
+        Regression: float64, a column a target where there are several. Classification: int64.
+        Unknown targets of one's own files are NaN, which makes labels float64.
+    class_names : tuple of str or None
+        ``class_names[label]`` is the name of a label; None where labels are numbers kept as they were given.
+    image_shape : (rows, columns) or None
+        ``X.reshape(-1, *image_shape)`` gives the images back.
+
+    Examples
+    --------
+    >>> from distreduce import datasets
+    >>> datasets.load("iris")
+    Dataset('iris': 150 × 4, classification, 3 classes)
+    """
+
+    name: str
+    X: Array
+    y: NDArray[Any]
+    task: Task
+    feature_names: tuple[str, ...]
+    target_names: tuple[str, ...]
+    class_names: tuple[str, ...] | None = None
+    image_shape: tuple[int, int] | None = None
+    description: str = ""
+    licence: str = ""
+    citation: str = ""
+
+    def __repr__(self) -> str:
+        parts = [f"{self.X.shape[0]} × {self.X.shape[1]}"]
+        if self.image_shape is not None:
+            parts[0] += f" (images of {self.image_shape[0]} × {self.image_shape[1]})"
+        parts.append(self.task)
+        if self.task == "classification":
+            parts.append(f"{len(np.unique(self.y[~np.isnan(self.y)]))} classes")
+        else:
+            parts.append("target " + ", ".join(self.target_names))
+        missing = int(np.isnan(self.X).sum())
+        if missing:
+            parts.append(f"{missing} missing in X")
+        return f"Dataset({self.name!r}: {', '.join(parts)})"
+
+    def frame(self) -> pd.DataFrame:
+        """Features and targets as one pandas frame; classes that have names carry them."""
+        import pandas as pd
+
+        features = pd.DataFrame(self.X, columns=list(self.feature_names))
+        if self.class_names is None:
+            targets = pd.DataFrame(self.y.reshape(len(self.y), -1), columns=list(self.target_names))
+        else:
+            codes = np.where(np.isnan(self.y), -1, self.y).astype(np.int64)  # pandas writes an unknown class as −1
+            labels = pd.Categorical.from_codes(codes, categories=list(self.class_names))
+            targets = pd.DataFrame({self.target_names[0]: labels})
+        return pd.concat([features, targets], axis=1)
+
+    def rows(self, chosen: NDArray[np.int64]) -> Dataset:
+        """The set with these rows, in this order."""
+        return replace(self, X=self.X[chosen], y=self.y[chosen])
+
+    def draw(self, n_samples: int, random_state: int | None) -> Dataset:
+        """`n_samples` rows drawn without replacement by ``numpy.random.default_rng(random_state)``."""
+        if n_samples > len(self.X):
+            raise InvalidInputError(
+                f"n_samples={n_samples}, but {self.name!r} has {len(self.X)} samples; ask for fewer."
+            )
+        generator = np.random.default_rng(random_state)
+        return self.rows(generator.choice(len(self.X), size=n_samples, replace=False))
+
+    def with_targets(self, names: list[str]) -> Dataset:
+        """The set with some of its targets; one of them makes y one-dimensional."""
+        strangers = [name for name in names if name not in self.target_names]
+        if strangers or not names:
+            raise InvalidInputError(
+                f"{self.name!r} has no target {', '.join(strangers) or names}; it has {', '.join(self.target_names)}."
+            )
+        if len(self.target_names) == 1:
+            return self
+        columns = [self.target_names.index(name) for name in names]
+        return replace(self, y=self.y[:, columns[0] if len(columns) == 1 else columns], target_names=tuple(names))

@@ -1,0 +1,103 @@
+"""The files of the public origins, turned into our arrays. What comes from the network is read with suspicion."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import struct
+import zipfile
+import zlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distreduce.datasets.storage import DAMAGE, LARGEST, Arrays
+from distreduce.exceptions import DatasetFileError
+
+Files = dict[str, bytes]
+POSES, SIDE = 72, 128  # COIL-20: a picture every five degrees
+MEMBER = re.compile(r"(?:coil-20-proc/)?obj(\d{1,2})__(\d{1,2})\.png")
+
+
+def table_of_numbers(files: Files) -> Arrays:
+    """One file of numbers between blanks, without a header (UCI's ``housing.data``)."""
+    return {"table": _numbers(files, separator=None, skip=0)}
+
+
+def table_with_header(files: Files) -> Arrays:
+    """One CSV file whose first line names the columns (UCI's ``data.csv``)."""
+    return {"table": _numbers(files, separator=",", skip=1)}
+
+
+def _numbers(files: Files, *, separator: str | None, skip: int) -> NDArray[Any]:
+    ((name, content),) = files.items()
+    try:
+        rows = [line.split(separator) for line in content.decode("utf-8-sig").splitlines()[skip:] if line.strip()]
+        return np.array(rows, dtype=np.float64)
+    except ValueError as error:
+        raise DatasetFileError(f"{name} is no table of numbers ({error}).") from error
+
+
+def images_and_labels(files: Files) -> Arrays:
+    """The two IDX files of MNIST and of those that took its format, images first."""
+    images, labels = (_idx(name, content) for name, content in files.items())
+    return {"images": images, "labels": labels}
+
+
+def _idx(name: str, content: bytes) -> NDArray[np.uint8]:
+    """Bytes behind a big-endian header: a magic number that ends in the number of axes, then their lengths."""
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        plain = unpacker.decompress(content, LARGEST)
+        kind, axes = struct.unpack_from(">HxB", plain)
+        shape = struct.unpack_from(f">{axes}I", plain, 4)
+        # IDX writes the type in byte 2; 8 is unsigned bytes, and the two bytes before it are zero.
+        sound = kind == 0 and plain[2] == 8 and unpacker.eof and len(plain) == 4 + 4 * axes + math.prod(shape)
+    except (zlib.error, struct.error, IndexError) as error:
+        raise DatasetFileError(f"{name} is no gzipped IDX file ({error}).") from error
+    if not sound:
+        raise DatasetFileError(f"{name} is cut short or no IDX file of bytes.")
+    return np.frombuffer(plain, dtype=np.uint8, offset=4 + 4 * axes).reshape(shape)
+
+
+def coil20_pictures(files: Files) -> Arrays:
+    """COIL-20's archive of ``obj<1…20>__<pose>.png``; nothing is unpacked to disk, other members are ignored."""
+    ((name, content),) = files.items()
+    pictures = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            for member in archive.infolist():
+                found = MEMBER.fullmatch(member.filename)
+                if found and member.file_size <= 4 * SIDE * SIDE:
+                    pictures[int(found[1]) - 1, int(found[2])] = _picture(archive.read(member))
+        wanted = [(thing, pose) for thing in range(20) for pose in range(POSES)]
+        images = np.stack([pictures[key] for key in wanted])
+    except (*DAMAGE, SyntaxError) as error:  # Pillow raises SyntaxError for a broken PNG
+        raise DatasetFileError(f"{name} is no archive of COIL-20 ({type(error).__name__}: {error}).") from error
+    labels, poses = np.array(wanted).T
+    return {"images": images, "labels": labels.astype(np.uint8), "angles": (5 * poses).astype(np.int16)}
+
+
+def _picture(content: bytes) -> NDArray[np.uint8]:
+    from PIL import Image  # comes with matplotlib
+
+    with Image.open(io.BytesIO(content), formats=["PNG"]) as picture:
+        if picture.size != (SIDE, SIDE) or picture.mode != "L":
+            raise ValueError(f"a picture is {picture.size}, {picture.mode}")
+        return np.array(picture)
+
+
+def scot_arrays(files: Files) -> Arrays:
+    """SCOT's ``.npy`` files of chromatin and expression, and cell types 1 … 4 as text."""
+    chromatin, expression, types = files.values()
+    try:
+        labels = np.array(types.split(), dtype=np.float64) - 1
+        return {
+            "chromatin": np.load(io.BytesIO(chromatin), allow_pickle=False),
+            "expression": np.load(io.BytesIO(expression), allow_pickle=False),
+            "labels": labels.astype(np.uint8),
+        }
+    except DAMAGE as error:
+        raise DatasetFileError(f"{', '.join(files)}: not the arrays of SCOT ({error}).") from error

@@ -1,0 +1,31 @@
+"""Fixtures of the data sets: a cache of the test's own, no folder, and a server on this machine."""
+
+from __future__ import annotations
+
+import pytest
+from datasets.dataset_server import MisbehavingServer
+
+from distreduce.datasets import transfer
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """An empty cache; nothing is found in DISTREDUCE_DATA."""
+    monkeypatch.delenv("DISTREDUCE_DATA", raising=False)
+    monkeypatch.setenv("DISTREDUCE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def server(cache, monkeypatch):
+    """A server on loopback, asked three times with hardly a pause."""
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.setattr(transfer, "PATIENCE", transfer.Patience(attempts=3, pause=0.01))
+    with MisbehavingServer() as running:
+        yield running
+
+
+@pytest.fixture
+def hasty(server, monkeypatch):
+    """Little patience with a server that says nothing; a busy machine may look like one, so only where it is."""
+    monkeypatch.setattr(transfer, "PATIENCE", transfer.Patience(attempts=3, pause=0.01, silence=0.3))
