@@ -4,19 +4,23 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench reproduce clean
 
 demo: $(STAMP)
 	$(BIN)/distreduce demo
 
-# FAST=1 leaves out the tests marked slow.
+# FAST=1 leaves out the tests marked slow. One process a core, and one thread in each.
 test: lint
-	$(BIN)/python -m pytest $(if $(filter 1,$(FAST)),-m "not slow")
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(if $(filter 1,$(FAST)),-m "not slow")
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Everything of the paper, small: minutes. Without --quick it takes hours and stops and goes on as you like.
+reproduce: $(STAMP)
+	$(BIN)/distreduce reproduce all --quick --jobs 2
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/core.py

@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from distreduce.commands.data import app as data_app
+from distreduce.commands.reproduce import app as reproduce_app
 from distreduce.exceptions import DistReduceError
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(data_app, name="data")
+app.add_typer(reproduce_app, name="reproduce")
 
 
 def main() -> None:

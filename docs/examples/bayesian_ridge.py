@@ -1,0 +1,7 @@
+"""A method of one's own: scikit-learn's Bayesian ridge regression as a row of Table 1."""
+
+from sklearn.linear_model import BayesianRidge
+
+from distreduce.experiments.methods import add_predictor
+
+add_predictor("Bayesian ridge", regression=lambda seed: BayesianRidge())

@@ -1,0 +1,7 @@
+"""A data set of one's own, as the experiments need it: a function from a seed to X and y."""
+
+from sklearn.datasets import load_diabetes
+
+from distreduce.experiments.problems import Problem, add
+
+add("diabetes", Problem(lambda seed: load_diabetes(return_X_y=True), task="regression"))

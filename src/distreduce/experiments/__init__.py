@@ -1,0 +1,42 @@
+"""The paper's tables and figures: one file each, one runner, one store of results. ``distreduce reproduce --help``.
+
+Experiments are imported when they are asked for, so that listing them needs neither torch nor matplotlib.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from importlib import import_module
+
+from distreduce.exceptions import InvalidInputError
+from distreduce.experiments.cell import Cell
+from distreduce.experiments.experiment import Experiment, Selection
+
+__all__ = ["NAMES", "Cell", "Experiment", "Selection", "experiment"]
+
+# In the order of the report; each is a module of this package with an EXPERIMENT. The last two are not in the paper.
+NAMES = (
+    "prototypes",
+    "regression",
+    "classification",
+    "calibration",
+    "bottleneck",
+    "eta",
+    "beta",
+    "toys",
+    "neighbours",
+    "runtimes",
+    "dkl",
+    "honest",
+    "noise",
+)
+
+
+def experiment(name: str) -> Experiment:
+    """The experiment of that name."""
+    if name not in NAMES:
+        close = get_close_matches(name, NAMES, n=1)
+        meant = f" Did you mean {close[0]!r}?" if close else ""
+        raise InvalidInputError(f"There is no experiment {name!r}.{meant} There are {', '.join(NAMES)}.")
+    found: Experiment = import_module(f"distreduce.experiments.{name}").EXPERIMENT
+    return found

@@ -1,0 +1,44 @@
+"""The report of the reproduction: the same page as Markdown with its figures beside it, and as one HTML file.
+
+Both come byte for byte the same from the same records, whatever order the records were made in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from distreduce.demo import write
+from distreduce.exceptions import StoreError
+from distreduce.experiments import NAMES, experiment
+from distreduce.experiments.report.content import gathered
+from distreduce.experiments.report.html import as_html
+from distreduce.experiments.report.markdown import as_markdown
+from distreduce.experiments.store import Store
+
+__all__ = ["write_report"]
+
+
+def write_report(store: Store, out: Path, names: Sequence[str] = NAMES) -> list[Path]:
+    """Write ``report.md``, ``report.html`` and ``figures/*.svg`` to the folder `out`, and say which files these are.
+
+    Parameters
+    ----------
+    store : Store
+        Finished cells; may be empty or hold only a part.
+    out : Path
+        Made if it is not there. Files are replaced one by one, each wholly or not at all.
+    names : sequence of str
+        Experiments to show, in this order.
+    """
+    page = gathered([experiment(name) for name in names], store)
+    texts = {f"figures/{figure.name}.svg": figure.svg for figure in page.figures}
+    texts |= {"report.md": as_markdown(page), "report.html": as_html(page)}
+    try:
+        (out / "figures").mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            write(out / name, partial(Path.write_bytes, data=text.encode()))
+    except OSError as error:
+        raise StoreError(f"The report could not be written to {out}: {error}. Give a folder with --out.") from error
+    return [out / name for name in texts]
