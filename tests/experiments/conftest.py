@@ -11,7 +11,7 @@ import pytest
 
 import distreduce.experiments as room
 from distreduce.experiments import Cell, methods, problems
-from distreduce.experiments.runner import load_plugins
+from distreduce.experiments.plugins import load_plugins
 from distreduce.experiments.store import Store
 
 # An experiment whose methods do what their names say. Every call leaves a line in a file beside it.

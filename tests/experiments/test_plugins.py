@@ -12,7 +12,8 @@ import pytest
 from distreduce import cli
 from distreduce.exceptions import InvalidInputError
 from distreduce.experiments import Cell, methods
-from distreduce.experiments.runner import compute, load_plugins, run_cells
+from distreduce.experiments.plugins import load_plugins
+from distreduce.experiments.runner import compute, run_cells
 from distreduce.experiments.store import Store
 
 DOCS = Path(__file__).parents[2] / "docs"

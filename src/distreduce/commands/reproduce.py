@@ -111,7 +111,7 @@ def report(
     plugin: Plugin = None,
 ) -> None:
     """Write report.md, report.html and the figures from the results that are there."""
-    from distreduce.experiments.runner import load_plugins
+    from distreduce.experiments.plugins import load_plugins
 
     load_plugins(tuple(str(path) for path in plugin or ()))
     _write_report(_store(results, quick), out)
@@ -167,7 +167,8 @@ def _run(
 ) -> None:
     from distreduce.experiments import Selection, experiment
     from distreduce.experiments.experiment import check_selection
-    from distreduce.experiments.runner import load_plugins, run_cells
+    from distreduce.experiments.plugins import load_plugins
+    from distreduce.experiments.runner import run_cells
 
     plugins = tuple(str(path.resolve()) for path in plugin or ())
     load_plugins(plugins)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
-import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 from joblib import Parallel, cpu_count, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -20,10 +16,8 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from distreduce.exceptions import InvalidInputError, MissingDependencyError
 from distreduce.experiments.cell import Cell
 from distreduce.experiments.measure import machine, measured, versions
+from distreduce.experiments.plugins import Plugins, load_plugins
 from distreduce.experiments.store import Record, Store
-
-Plugins = tuple[str, ...]
-_LOADING = threading.Lock()  # the threads of a Dask worker share the registries
 
 
 @dataclass(frozen=True)
@@ -94,33 +88,6 @@ def compute(cell: Cell, plugins: Plugins = ()) -> Record:
         except (Exception, SystemExit) as error:  # one failing cell must not stop the others; the report shows it
             outcome = {"error": _described(error)}
     return _record(cell, outcome, **asdict(cost))
-
-
-def load_plugins(paths: Plugins) -> None:
-    """Import Python files once a process, for what they register."""
-    with _LOADING:
-        for path in paths:
-            _load_plugin(Path(path).resolve())
-
-
-def _load_plugin(path: Path) -> None:
-    name = f"distreduce_plugin_{path.stem}_{crc32(str(path).encode()):08x}"  # two folders can hold files of one name
-    if name in sys.modules:
-        return
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise InvalidInputError(f"--plugin {path} is not a Python file that can be read.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        del sys.modules[name]
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-        where = f"line {lines[-1]}: " if lines else ""
-        raise InvalidInputError(
-            f"--plugin {path} could not be loaded: {where}{type(error).__name__}: {error}"
-        ) from error
 
 
 def _checked(result: Any) -> dict[str, Any]:
