@@ -152,14 +152,28 @@ def _carried(model: BaseReduction, values: Array) -> Array:
 
 def target_rows(model: BaseReduction, y: ArrayLike, target: int, n_bins: int) -> tuple[Array, list[str], str]:
     """y as rows of shares of classes or bins (zero where unknown), with the names of these and of the axis."""
-    if n_bins < 1:
-        raise InvalidInputError(f"n_bins must be at least 1; got {n_bins}.")
     classes, values = target_values(model, y, target)
     if np.isnan(values).all():
         raise InvalidInputError("y holds no known target (all are None or NaN): there is nothing to draw.")
     if classes is not None:
         return np.nan_to_num(values), [str(label) for label in classes], "class"
-    numbers = values[:, 0]
+    return _binned(model, values[:, 0], target, n_bins)
+
+
+def prototype_rows(model: BaseReduction, target: int, n_bins: int) -> tuple[Array, list[str], str]:
+    """What prototypes keep of their targets, in the form of :func:`target_rows`: class shares, or means in bins."""
+    if not hasattr(model, "prototype_targets_"):
+        raise InvalidInputError(f"{type(model).__name__} has no targets of its own; give those of the samples as y.")
+    if hasattr(model, "classes_"):
+        return model.prototype_targets_, [str(label) for label in model.classes_], "class"
+    target_values(model, None, target)  # checks the number of the column
+    return _binned(model, model.prototype_targets_[:, target], target, n_bins)
+
+
+def _binned(model: BaseReduction, numbers: Array, target: int, n_bins: int) -> tuple[Array, list[str], str]:
+    """One-hot rows of bins of equal width, zero where a number is NaN."""
+    if n_bins < 1:
+        raise InvalidInputError(f"n_bins must be at least 1; got {n_bins}.")
     edges = np.linspace(np.nanmin(numbers), np.nanmax(numbers), n_bins + 1)
     rows = np.eye(n_bins)[np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, n_bins - 1)]
     rows[np.isnan(numbers)] = 0.0

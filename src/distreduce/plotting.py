@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from distreduce.colours import OKABE_ITO, UNKNOWN, Colours, class_palette, target_colours, target_rows
+from distreduce.colours import OKABE_ITO, UNKNOWN, Colours, class_palette, prototype_rows, target_colours, target_rows
 from distreduce.estimators._base import BaseReduction
 from distreduce.exceptions import InvalidInputError, InvalidTypeError
 from distreduce.metrics.calibration import calibration_curve, mean_absolute_calibration_error
@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 # Points² that all prototypes share: 60 equal ones get 100 each, a disc of 11 points.
 TOTAL_AREA = 6000.0
 SAMPLE_AREA = 9.0
+MIN_LETTERS = 5.0  # points
+MAX_NAME = 24  # characters of a class beside the heat map
 TERMS = ("objective", "supervision", "gromov_wasserstein", "dependence", "projection")
 
 
@@ -161,7 +163,7 @@ def plot_history(model: BaseReduction, ax: Axes | None = None) -> Axes:
 
 def plot_coupling(
     model: BaseReduction,
-    y: ArrayLike,
+    y: ArrayLike | None = None,
     ax: Axes | None = None,
     *,
     sample_weight: ArrayLike | None = None,
@@ -170,14 +172,18 @@ def plot_coupling(
 ) -> Axes:
     """What each prototype is made of: a heat map of targets by prototypes, whose columns sum to one.
 
-    Prototypes that carry something are ordered by their target; continuous targets are cut into bins of equal width.
+    Prototypes that carry something are ordered by their largest share and then by weight; continuous targets are cut
+    into bins of equal width.
 
     Parameters
     ----------
-    model, y, ax, target
+    model, ax, target
         As for :func:`plot_embedding`.
+    y : array-like of shape (n_samples,) or (n_samples, n_targets), optional
+        Targets of the samples of the fit, None or NaN where unknown. Without them SDR shows what it keeps of its own:
+        shares of classes, or each prototype's mean in its bin. DistR needs them.
     sample_weight : array-like of shape (n_samples,), optional
-        The weights of the fit, if it had any.
+        The weights of the fit, if it had any and `y` is given.
     n_bins : int, default=10
         Number of bins of a continuous target.
 
@@ -185,21 +191,32 @@ def plot_coupling(
     -------
     matplotlib axes
         With the heat map as its only image.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> from distreduce import SDR
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SDR(n_prototypes=10, random_state=0).fit(X, y)
+    >>> plot_coupling(model, y, Figure().subplots()).images[0].get_array().shape
+    (3, 10)
     """
     _check(model)
-    rows, names, title = target_rows(model, y, target, n_bins)
-    weights = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (len(rows),):
-        raise InvalidInputError(f"sample_weight must hold {len(rows)} numbers; got shape {weights.shape}.")
-    carried = (model.coupling_.T @ (weights[:, None] * rows)).T
+    if y is None:
+        carried, names, title = prototype_rows(model, target, n_bins)
+        carried = np.where(model.prototype_weights_ > 0, carried.T, 0.0)
+    else:
+        rows, names, title = target_rows(model, y, target, n_bins)
+        carried = (model.coupling_.T @ (_weights(sample_weight, len(rows))[:, None] * rows)).T
     used = np.flatnonzero(carried.sum(axis=0) > 0)
     shares = carried[:, used] / carried[:, used].sum(axis=0)
-    order = np.lexsort((-shares.max(axis=0), np.arange(len(rows.T)) @ shares, shares.argmax(axis=0)))
+    order = np.lexsort((-model.prototype_weights_[used], shares.argmax(axis=0)))
     ax = _axes(ax)
-    image = ax.imshow(shares[:, order], aspect="auto", cmap="Blues", vmin=0, vmax=1, origin="lower")
-    ax.set_yticks(range(len(names)), names)
-    step = -(-len(order) // 20)
-    ax.set_xticks(range(0, len(order), step), [str(k) for k in used[order][::step]], rotation=90, fontsize="small")
+    image = ax.imshow(
+        shares[:, order], aspect="auto", cmap="Blues", vmin=0, vmax=1, origin="lower", interpolation="nearest"
+    )
+    _label_cells(ax, names, [str(k) for k in used[order]])
     ax.set_xlabel("prototype, ordered by target")
     ax.set_ylabel(title)
     ax.figure.colorbar(image, ax=ax, label="share of the prototype's samples")
@@ -322,6 +339,28 @@ def _name_classes(
 
 def _scatter(ax: Axes, places: Array, area: Any, colours: Array, **style: Any) -> Any:
     return ax.scatter(places[:, 0], places[:, 1], s=area, c=colours, **style)
+
+
+def _weights(sample_weight: ArrayLike | None, n: int) -> Array:
+    weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n,):
+        raise InvalidInputError(f"sample_weight must hold {n} numbers; got shape {weights.shape}.")
+    return weights
+
+
+def _label_cells(ax: Axes, rows: list[str], columns: list[str]) -> None:
+    """Names beside rows in letters that fit, at most 20 numbers below the columns, and lines between few columns."""
+    height = 72 * ax.get_window_extent().height / ax.figure.dpi / len(rows)  # of a row, in points
+    size = min(10.0, max(MIN_LETTERS, 0.85 * height))
+    step = int(np.ceil(MIN_LETTERS / (0.85 * height)))  # rows so thin that even the smallest letters would touch
+    names = [name if len(name) <= MAX_NAME else name[: MAX_NAME - 1] + "…" for name in rows]
+    ax.set_yticks(range(0, len(rows), step), names[::step], fontsize=size)
+    every = -(-len(columns) // 20)
+    ax.set_xticks(range(0, len(columns), every), columns[::every], rotation=90, fontsize="small")
+    if len(columns) <= 80:
+        ax.set_xticks(np.arange(1, len(columns)) - 0.5, minor=True)
+        ax.grid(which="minor", axis="x", color="white", linewidth=0.6)
+        ax.tick_params(which="minor", length=0)
 
 
 def _write(ax: Axes, text: str, place: Array, **style: Any) -> None:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.utils.fixes import parse_version
 
 from distreduce.datasets.bundle import Dataset
 from distreduce.datasets.columns import choose_columns, feature_matrix, read_target
 from distreduce.datasets.storage import DAMAGE
-from distreduce.exceptions import DatasetFileError, InvalidInputError, MissingDependencyError
+from distreduce.exceptions import DatasetError, DatasetFileError, InvalidInputError, MissingDependencyError
 
 Target = str | Sequence[str] | None
+SUFFIXES = (".csv", ".tsv", ".parquet", ".npz", ".h5ad")
 # Read the float64 nearest to the text; from pandas 3.1 on that is the default, and asking for it is deprecated.
 EXACT: dict[str, Any] = (
     {} if parse_version(pd.__version__) >= parse_version("3.1") else {"float_precision": "round_trip"}
@@ -28,17 +31,30 @@ def load_own(path: Path, target: Target) -> Dataset:
     readers: dict[str, Callable[[Path, Target], Dataset]] = {
         ".csv": _table, ".tsv": _table, ".parquet": _table, ".npz": _npz, ".h5ad": _h5ad
     }  # fmt: skip
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
-        raise DatasetFileError(f"{path} ends in none of {', '.join(readers)}; convert it to one of them.")
+    check_file(path)
+    with damage_named(path):
+        return readers[path.suffix.lower()](path, target)
+
+
+def check_file(path: Path) -> None:
+    """Refuse what is no file, or of none of the kinds that can be read."""
+    if path.is_dir():
+        raise DatasetFileError(f"{path} is a folder; name a file in it.")
+    if path.suffix.lower() not in SUFFIXES:
+        raise DatasetFileError(f"{path} ends in none of {', '.join(SUFFIXES)}; convert it to one of them.")
     if not path.is_file():
         raise DatasetFileError(f"There is no file {path} (looked from {Path.cwd()}).")
+
+
+@contextmanager
+def damage_named(path: Path) -> Iterator[None]:
+    """Whatever a library says about a broken file becomes one sentence with the file's name."""
     try:
-        return reader(path, target)
-    except InvalidInputError:
+        yield
+    except (DatasetError, InvalidInputError):
         raise
     except (*DAMAGE, SyntaxError) as error:
-        raise DatasetFileError(f"{path} cannot be read as {path.suffix[1:]} ({error}).") from error
+        raise DatasetFileError(f"{path} cannot be read as {path.suffix[1:]} ({str(error).strip()}).") from error
 
 
 def from_table(table: pd.DataFrame, target: Target, name: str) -> Dataset:
@@ -61,11 +77,7 @@ def from_table(table: pd.DataFrame, target: Target, name: str) -> Dataset:
 
 def _table(path: Path, target: Target) -> Dataset:
     if path.suffix.lower() == ".parquet":
-        try:
-            table = pd.read_parquet(path)
-        except ImportError as error:
-            raise MissingDependencyError("Reading .parquet needs pyarrow: pip install pyarrow.") from error
-        return from_table(table, target, path.name)
+        return from_table(read_parquet(path), target, path.name)
     separator = "\t" if path.suffix.lower() == ".tsv" else ","
     try:
         # utf-8-sig: spreadsheets put a mark before the first name.
@@ -74,6 +86,14 @@ def _table(path: Path, target: Target) -> Dataset:
         raise InvalidInputError(f"{path.name} is empty.") from error
     _check_names(table, path.name)
     return from_table(table, target, path.name)
+
+
+def read_parquet(path: Path) -> pd.DataFrame:
+    """The table of a Parquet file."""
+    try:
+        return pd.read_parquet(path)
+    except ImportError as error:
+        raise MissingDependencyError("Reading .parquet needs pyarrow: pip install pyarrow.") from error
 
 
 def _check_names(table: pd.DataFrame, name: str) -> None:
@@ -85,6 +105,11 @@ def _check_names(table: pd.DataFrame, name: str) -> None:
             f"Column {nameless[0]} of {name} has no name. If it counts rows, save without it "
             "(DataFrame.to_csv(index=False)); otherwise give it a name."
         )
+    refuse_numbers_as_names(columns, name)
+
+
+def refuse_numbers_as_names(columns: Sequence[str], name: str) -> None:
+    """A first row of numbers is no header."""
     if all(_is_text_of_number(column) for column in columns):
         raise InvalidInputError(f"The first row of {name} holds numbers; give it a first row of column names.")
 
@@ -98,48 +123,86 @@ def _is_text_of_number(text: str) -> bool:
 
 
 def _npz(path: Path, target: Target) -> Dataset:
+    arrays = read_npz(path)
+    features, image_shape = npz_features(arrays, path.name)
+    return _joined(path, features, npz_targets(arrays, target, path.name), image_shape)
+
+
+def read_npz(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of an NPZ file; no pickles."""
     if not zipfile.is_zipfile(path):
         raise ValueError("it is no zip archive")
     with np.load(path, allow_pickle=False) as store:
-        arrays = {name: store[name] for name in store.files}
+        return {name: store[name] for name in store.files}
+
+
+def npz_features(arrays: dict[str, NDArray[Any]], where: str) -> tuple[pd.DataFrame, tuple[int, int] | None]:
+    """Columns x0, x1, … of the array X, and the shape of its images if it has three dimensions."""
+    X = _array(arrays, "X", where)
+    image_shape = (int(X.shape[1]), int(X.shape[2])) if X.ndim == 3 else None
+    X = X.reshape(len(X), -1) if image_shape else X
+    if X.ndim != 2 or not X.size:
+        raise InvalidInputError(
+            f"{where}: X has shape {arrays['X'].shape}; needed is (n, d), or (n, rows, columns) for images."
+        )
+    return pd.DataFrame(X, columns=[f"x{column}" for column in range(X.shape[1])]), image_shape
+
+
+def npz_targets(arrays: dict[str, NDArray[Any]], target: Target, where: str) -> pd.DataFrame:
+    """The array of targets, ``y`` or ``labels`` unless it is named; several columns are numbered."""
     wanted = target if target is not None else next((name for name in ("y", "labels") if name in arrays), "y")
     if not isinstance(wanted, str):
         raise InvalidInputError(f"target={target!r}: an NPZ keeps its targets in one array; name that.")
-    for name in ("X", wanted):
-        if name not in arrays:
-            raise InvalidInputError(f"{path.name} has no array {name!r}; it has {', '.join(arrays) or 'none'}.")
-    X, y = arrays["X"], arrays[wanted]
-    image_shape = (int(X.shape[1]), int(X.shape[2])) if X.ndim == 3 else None
-    X = X.reshape(len(X), -1) if image_shape else X
-    if X.ndim != 2 or not X.size or y.ndim not in (1, 2) or len(y) != len(X):
+    X, y = _array(arrays, "X", where), _array(arrays, wanted, where)
+    if y.ndim not in (1, 2) or len(y) != len(X):
         raise InvalidInputError(
-            f"{path.name}: X has shape {arrays['X'].shape} and {wanted} {y.shape}; needed are (n, d), or (n, rows, "
-            "columns) for images, and (n,) or (n, targets)."
+            f"{where}: X has shape {X.shape} and {wanted} {y.shape}; needed are as many rows in both, and (n,) or "
+            f"(n, targets) for {wanted}."
         )
-    features = pd.DataFrame(X, columns=[f"x{column}" for column in range(X.shape[1])])
     several = y.ndim == 2 and y.shape[1] > 1
-    targets = [f"{wanted}{column}" for column in range(y.shape[1])] if several else [wanted]
-    return _joined(path, features, pd.DataFrame(y.reshape(len(y), -1), columns=targets), image_shape)
+    names = [f"{wanted}{column}" for column in range(y.shape[1])] if several else [wanted]
+    return pd.DataFrame(y.reshape(len(y), -1), columns=names)
+
+
+def _array(arrays: dict[str, NDArray[Any]], name: str, where: str) -> NDArray[Any]:
+    if name not in arrays:
+        raise InvalidInputError(f"{where} has no array {name!r}; it has {', '.join(arrays) or 'none'}.")
+    return arrays[name]
 
 
 def _h5ad(path: Path, target: Target) -> Dataset:
+    cells = read_h5ad(path)
+    targets = h5ad_targets(cells, target, path.name)
+    return _joined(path, h5ad_features(cells, path.name), targets, None)
+
+
+def read_h5ad(path: Path) -> Any:
+    """The AnnData of a file."""
     try:
         import anndata
     except ImportError as error:
         raise MissingDependencyError("Reading .h5ad needs anndata: pip install 'distreduce[anndata]'.") from error
-    cells = anndata.read_h5ad(path)
+    return anndata.read_h5ad(path)
+
+
+def h5ad_features(cells: Any, where: str) -> pd.DataFrame:
+    """The matrix X as a dense table, a column a gene."""
+    if cells.X is None or not cells.n_obs or not cells.n_vars:
+        raise InvalidInputError(f"{where} has no matrix X.")
+    X: Any = cells.X.toarray() if hasattr(cells.X, "toarray") else cells.X
+    return pd.DataFrame(np.asarray(X), columns=[str(gene) for gene in cells.var_names])
+
+
+def h5ad_targets(cells: Any, target: Target, where: str) -> pd.DataFrame:
+    """Columns of ``obs``, which must be named."""
     columns = ", ".join(map(str, cells.obs.columns)) or "none"
     if target is None:
-        raise InvalidInputError(f"{path.name}: name the column of obs to predict (target=…); it has {columns}.")
-    if cells.X is None or not cells.n_obs or not cells.n_vars:
-        raise InvalidInputError(f"{path.name} has no matrix X.")
+        raise InvalidInputError(f"{where}: name the column of obs to predict (target=…); it has {columns}.")
     wanted = [target] if isinstance(target, str) else list(target)
     missing = [name for name in wanted if name not in cells.obs]
     if missing:
-        raise InvalidInputError(f"{path.name} has no column {missing[0]!r} in obs; it has {columns}.")
-    X: Any = cells.X.toarray() if hasattr(cells.X, "toarray") else cells.X
-    features = pd.DataFrame(np.asarray(X), columns=[str(gene) for gene in cells.var_names])
-    return _joined(path, features, cells.obs[wanted].reset_index(drop=True), None)
+        raise InvalidInputError(f"{where} has no column {missing[0]!r} in obs; it has {columns}.")
+    return cells.obs[wanted].reset_index(drop=True)
 
 
 def _joined(path: Path, features: pd.DataFrame, targets: pd.DataFrame, image_shape: tuple[int, int] | None) -> Dataset:

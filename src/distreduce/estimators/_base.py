@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from distreduce.estimators._callbacks import CallbackSupportMixin, told_callbacks
 from distreduce.estimators._inputs import (
     check_distances,
     check_spread,
@@ -43,7 +44,9 @@ Array = NDArray[np.float64]
 _OF_X = ("n_features_in_", "feature_names_in_")
 
 
-class BaseReduction(SavingMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BaseReduction(
+    SavingMixin, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Parameters, validation and attributes common to the supervised and the unsupervised reduction."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -142,7 +145,7 @@ class BaseReduction(SavingMixin, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     def _validate_and_solve(self, X: Any, sample_weight: Any, supervised: bool, y: Any) -> None:
         self._validate_params()
-        precomputed = self.metric == "precomputed"
+        precomputed, given = self.metric == "precomputed", X
         X = validate_data(
             self, X, accept_sparse=False if precomputed else "csr", dtype=np.float64, ensure_min_samples=2
         )
@@ -159,9 +162,11 @@ class BaseReduction(SavingMixin, ClassNamePrefixFeaturesOutMixin, TransformerMix
         sample, unit = self._sample(X, merged, targets)
         recipe = self._recipe(sample, targets, unit, X.shape[0], merged)
         random_state = own_generator(self.random_state)
-        with workers(self.n_jobs) as pool, progress(type(self).__name__, self.max_iter, self.verbose) as callback:
-            fitted = fit_sample(sample, recipe, workers=pool, random_state=random_state, callback=callback)
-        self._set_attributes(X, weights, merged, targets, recipe, fitted)
+        with told_callbacks(self, given, y, sample_weight) as tell:
+            bar = progress(type(self).__name__, self.max_iter, self.verbose, tell)
+            with workers(self.n_jobs) as pool, bar as callback:
+                fitted = fit_sample(sample, recipe, workers=pool, random_state=random_state, callback=callback)
+            self._set_attributes(X, weights, merged, targets, recipe, fitted)
 
     def _sample(self, X: Any, merged: Merged, targets: Targets | None) -> tuple[Sample, float]:
         """The distinct samples in units of a power of two (exact), unless the kernel is given in units of its own."""

@@ -11,12 +11,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from distreduce.solve import Record
 
+Callback = Callable[[Record], object]
+
 
 @contextmanager
-def progress(name: str, max_iter: int, verbose: int) -> Iterator[Callable[[Record], object] | None]:
-    """A callback for the solver that moves a bar on standard error; None if `verbose` is 0."""
+def progress(name: str, max_iter: int, verbose: int, also: Callback | None = None) -> Iterator[Callback | None]:
+    """A callback for the solver that moves a bar on standard error and calls `also`; that alone if `verbose` is 0."""
     if not verbose:
-        yield None
+        yield also
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, TextColumn("{task.fields[state]}"), console=Console(stderr=True)) as bar:
@@ -27,6 +29,8 @@ def progress(name: str, max_iter: int, verbose: int) -> Iterator[Callable[[Recor
             bar.update(
                 task, completed=record.iteration, state=state + ("" if isnan(record.cka) else f"  CKA {record.cka:.3f}")
             )
+            if also is not None:
+                also(record)
 
         yield advance
         bar.update(task, completed=max_iter)
