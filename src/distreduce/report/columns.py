@@ -1,0 +1,116 @@
+"""What the map can be coloured by: the targets, and the columns of the user's table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from distreduce.colours import OKABE_ITO, _carried, class_palette, target_colours
+from distreduce.estimators._base import BaseReduction
+from distreduce.report.encode import MISSING, cell_text, in_steps, packed
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+Node = dict[str, Any]
+
+MAX_COLUMNS = 36
+MAX_CATEGORIES = 60  # a text with more values than this is a name or a number, not a kind
+NAMED = len(OKABE_ITO) - 1  # the last colour is for all other categories together
+WIDE = 3.0  # a range so many times that of the middle 98 % is the work of outliers
+
+
+class Colouring:
+    """Turns values of all samples into what the page needs to colour the samples and prototypes that it shows."""
+
+    def __init__(self, model: BaseReduction, samples: Rows, prototypes: Rows) -> None:
+        self.model, self.samples, self.prototypes = model, samples, prototypes
+
+    def target(self, y: ArrayLike | None, target: int, name: str) -> Node:
+        """Colours as :mod:`distreduce.colours` gives them; the page blends a prototype's from its shares."""
+        colours = target_colours(self.model, y, target)
+        if colours.sample_values is None or colours.prototype_values is None:
+            return {"name": "", "kind": "none"}
+        if colours.classes is None:
+            return self._number(name, colours.sample_values, colours.prototype_values)
+        codes = colours.sample_values
+        shares = (
+            self.model.prototype_targets_
+            if hasattr(self.model, "prototype_targets_")
+            else _carried(self.model, _one_hot(codes, len(colours.classes)))
+        )
+        return self._classes(name, codes, [cell_text(label) for label in colours.classes], shares)
+
+    def columns(self, table: pd.DataFrame, leave_out: set[str]) -> list[Node]:
+        """The first `MAX_COLUMNS` columns that can be told by colour."""
+        found: list[Node] = []
+        for place, name in enumerate(map(str, table.columns)):
+            node = None if name in leave_out else self._column(name, table.iloc[:, place])
+            found += [] if node is None else [node]
+            if len(found) == MAX_COLUMNS:
+                break
+        return found
+
+    def _column(self, name: str, column: pd.Series) -> Node | None:
+        if pd.api.types.is_datetime64_any_dtype(column):
+            moments = pd.to_datetime(column, utc=True).dt.tz_localize(None).to_numpy("datetime64[ms]")
+            values = np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64))
+            return self._numbers_of(name, values, "date")
+        types = pd.api.types
+        if types.is_numeric_dtype(column) and not (types.is_bool_dtype(column) or types.is_complex_dtype(column)):
+            return self._numbers_of(name, column.to_numpy(dtype=np.float64, na_value=np.nan), "number")
+        return self._categories(name, column)
+
+    def _numbers_of(self, name: str, values: Array, kind: str) -> Node | None:
+        values = np.where(np.isfinite(values), values, np.nan)
+        known = values[~np.isnan(values)]
+        # Halves, because the range of very large numbers overflows; the script could not draw such a scale either.
+        if not len(known) or not 0 < known.max() / 2 - known.min() / 2 < np.finfo(np.float64).max / 2:
+            return None
+        return self._number(name, values, _carried(self.model, values[:, None])[:, 0], kind)
+
+    def _categories(self, name: str, column: pd.Series) -> Node | None:
+        texts = column.map(cell_text, na_action="ignore").astype(object)
+        counts = texts.value_counts()
+        if not 2 <= len(counts) <= MAX_CATEGORIES:
+            return None
+        named = sorted(counts.index, key=lambda text: (-counts[text], text))
+        rest = len(named) - NAMED
+        if rest > 1:
+            named, rest_name = named[:NAMED], f"{rest} others"
+            texts = texts.where(texts.isin(named) | texts.isna(), rest_name)
+            named.append(rest_name)
+        codes = pd.Index(named).get_indexer(pd.Index(texts)).astype(np.float64)
+        codes[codes < 0] = np.nan
+        return self._classes(name, codes, named, _carried(self.model, _one_hot(codes, len(named))))
+
+    def _number(self, name: str, values: Array, means: Array, kind: str = "number") -> Node:
+        known = values[np.isfinite(values)] if np.isfinite(values).any() else means
+        low, high = float(known.min()), float(known.max())
+        inner = [float(edge) for edge in np.quantile(known, [0.01, 0.99])]
+        shown = inner if high / 2 - low / 2 > WIDE * (inner[1] / 2 - inner[0] / 2) > 0 else [low, high]
+        return {
+            "name": name, "kind": kind, "low": low, "high": high, "shown": shown,
+            "samples": packed(in_steps(values[self.samples], low, high), "u2"),
+            "prototypes": [float(mean) for mean in means[self.prototypes]],
+        }  # fmt: skip
+
+    def _classes(self, name: str, codes: Array, labels: list[str], shares: Array) -> Node:
+        from matplotlib.colors import to_hex
+
+        kept = codes[self.samples]
+        return {
+            "name": name, "kind": "class", "labels": labels,
+            "palette": [to_hex(colour) for colour in class_palette(len(labels))],
+            "samples": packed(np.where(np.isnan(kept), MISSING, kept), "u2"),
+            "prototypes": packed(np.clip(shares[self.prototypes], 0, 1), "f4"),
+        }  # fmt: skip
+
+
+def _one_hot(codes: Array, n_classes: int) -> Array:
+    rows = np.full((len(codes), n_classes), np.nan)
+    known = ~np.isnan(codes)
+    rows[known] = np.eye(n_classes)[codes[known].astype(np.intp)]
+    return rows

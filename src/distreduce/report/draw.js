@@ -1,0 +1,115 @@
+"use strict";
+// Data and colours: typed arrays out of base64, targets and columns to colours in light and dark.
+
+const ARRAYS = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, f4: Float32Array };
+const MISSING = 65535;
+const STEPS = 65534;
+const GREY = [154, 154, 154];
+const byId = (id) => document.getElementById(id);
+const data = JSON.parse(byId("data").textContent);
+
+function unpack(node) {
+  const text = atob(node.data);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return new ARRAYS[node.type](bytes.buffer);
+}
+
+// An element with attributes and children; text is always set as text, never as HTML.
+function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "style") element.style.cssText = value;
+    else element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+const isDark = () =>
+  matchMedia("(prefers-color-scheme: dark)").matches && !("printing" in document.documentElement.dataset);
+const cssColour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const fromHex = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+const toCss = (rgb) => `rgb(${rgb.map(Math.round).join(",")})`;
+let dark = false; // kept, because asking for each of 50,000 colours would take long
+const mix = (a, b, share) => a.map((part, i) => part + (b[i] - part) * share);
+
+// The palette's black cannot be seen on a dark page: there it is white.
+function palette(colouring) {
+  return colouring.palette.map(fromHex).map((rgb) => (dark && !rgb.some(Boolean) ? [240, 240, 240] : rgb));
+}
+
+function onScale(colouring, value) {
+  const [low, high] = colouring.shown;
+  const share = high > low ? Math.min(1, Math.max(0, (value - low) / (high - low))) : 0.5;
+  const at = share * (data.scale.length - 1);
+  const below = Math.min(Math.floor(at), data.scale.length - 2);
+  const rgb = mix(data.scale[below], data.scale[below + 1], at - below);
+  return dark ? mix(rgb, [255, 255, 255], 0.18) : rgb; // the lowest values would sink into a dark page
+}
+
+const stepValue = (colouring, step) => colouring.low + (colouring.high - colouring.low) * (step / STEPS);
+
+function sampleColours(colouring) {
+  const colours = new Uint8ClampedArray(3 * nSamples);
+  const classes = colouring.kind === "class" ? palette(colouring) : [];
+  for (let i = 0; i < nSamples; i++) {
+    const code = colouring.codes ? colouring.codes[i] : MISSING;
+    const known = code !== MISSING;
+    const rgb = !known ? GREY : classes.length ? classes[code] : onScale(colouring, stepValue(colouring, code));
+    colours.set(rgb, 3 * i);
+  }
+  return colours;
+}
+
+// Shares of classes as a blend of their colours: the mean of the palette with the shares as weights.
+function prototypeColours(colouring) {
+  if (colouring.kind === "none") return Array(nPrototypes).fill(fromHex("#0072b2"));
+  if (colouring.kind !== "class") return colouring.prototypes.map((mean) => onScale(colouring, mean));
+  const classes = palette(colouring);
+  return Array.from({ length: nPrototypes }, (_, k) =>
+    [0, 1, 2].map((part) => classes.reduce((sum, rgb, c) => sum + colouring.shares[k * classes.length + c] * rgb[part], 0)));
+}
+
+function mainClass(colouring, k) {
+  const size = colouring.labels.length;
+  const shares = colouring.shares.subarray(k * size, (k + 1) * size);
+  return shares.reduce((best, share, c) => (share > shares[best] ? c : best), 0);
+}
+
+function numberText(value, kind = "number") {
+  if (kind === "date") return new Date(value).toISOString().slice(0, 10);
+  const small = Math.abs(value) >= 1e6 || (value && Math.abs(value) < 1e-3);
+  const text = small ? value.toExponential(2) : Number(value.toPrecision(4)).toLocaleString("en", { maximumFractionDigits: 9 });
+  return text.replace("-", "−");
+}
+
+function percent(share) {
+  return `${share > 0 && share < 0.0005 ? "< 0.1" : (100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
+}
+
+function sampleText(colouring, i) {
+  const code = colouring.codes ? colouring.codes[i] : MISSING;
+  if (code === MISSING) return "not known";
+  return colouring.kind === "class" ? colouring.labels[code] : numberText(stepValue(colouring, code), colouring.kind);
+}
+
+function prototypeText(colouring, k) {
+  if (colouring.kind !== "class") return `${numberText(colouring.prototypes[k], colouring.kind)} on average`;
+  const main = mainClass(colouring, k);
+  return `${colouring.labels[main]} (${percent(colouring.shares[k * colouring.labels.length + main])})`;
+}
+
+const rows = unpack(data.rows);
+const labels = unpack(data.labels);
+const nSamples = rows.length;
+const nPrototypes = data.prototypes.number.length;
+const places = Object.fromEntries(["x", "y", "px", "py"].map((name) => [name, unpack(data.places[name])]));
+if (!data.colourings.length) data.colourings.push({ name: "nothing", kind: "none" });
+for (const colouring of data.colourings) {
+  if (colouring.samples) colouring.codes = unpack(colouring.samples);
+  if (colouring.kind === "class") colouring.shares = unpack(colouring.prototypes);
+}
+for (const each of data.distributions) if (each.shares) each.shares = unpack(each.shares);
+const pixels = data.details.images ? unpack(data.details.images.pixels) : null;

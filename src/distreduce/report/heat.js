@@ -1,0 +1,62 @@
+// Heat maps of what the prototypes are made of: a column a prototype, a row a class or bin of the target.
+
+function heatLayout(canvas) {
+  const each = data.distributions[canvas.dataset.target];
+  const width = Math.max(canvas.clientWidth, 60);
+  const size = each.labels.length;
+  const cell = Math.min(24, Math.max(size > 60 ? 3 : 8, 260 / size));
+  const left = Math.min(118, width * 0.28);
+  return { each, width, size, cell, left, step: (width - left) / each.order.length, height: size * cell + 34 };
+}
+
+function drawHeatMap(canvas) {
+  const { each, width, size, cell, left, step, height } = heatLayout(canvas);
+  canvas.style.height = `${height}px`;
+  canvas.width = width * view.ratio;
+  canvas.height = height * view.ratio;
+  const context = canvas.getContext("2d");
+  context.scale(view.ratio, view.ratio);
+  const [card, heat] = [fromHex(cssColour("card")), fromHex(cssColour("heat"))];
+  each.order.forEach((k, column) => {
+    for (let c = 0; c < size; c++) {
+      context.fillStyle = toCss(mix(card, heat, each.shares[k * size + c]));
+      context.fillRect(left + column * step, (size - 1 - c) * cell, step + 0.4, cell + 0.4);
+    }
+  });
+  context.strokeStyle = cssColour("line");
+  context.strokeRect(left, 0.5, width - left - 1, size * cell);
+  context.fillStyle = cssColour("soft");
+  context.font = "12px system-ui, sans-serif";
+  context.textAlign = "right";
+  context.textBaseline = "middle";
+  const every = Math.ceil(12 / cell);
+  for (let c = 0; c < size; c += every) context.fillText(fitted(context, each.labels[c], left - 10), left - 6, (size - 0.5 - c) * cell);
+  context.textAlign = "center";
+  const thin = Math.ceil(30 / step);
+  each.order.forEach((k, column) => column % thin || context.fillText(data.prototypes.number[k], left + (column + 0.5) * step, size * cell + 11));
+  context.textAlign = "right";
+  context.fillText("number of the prototype →", width - 2, size * cell + 26);
+  const at = each.order.indexOf(state.selected);
+  if (at < 0) return;
+  context.strokeStyle = cssColour("ink");
+  context.lineWidth = 2;
+  context.strokeRect(left + at * step, 1, Math.max(step, 2), size * cell - 1);
+}
+
+function fitted(context, text, room) {
+  if (context.measureText(text).width <= room) return text;
+  let short = text;
+  while (short && context.measureText(`${short}…`).width > room) short = short.slice(0, -1);
+  return `${short}…`;
+}
+
+const drawHeatMaps = () => document.querySelectorAll("canvas.heat").forEach(drawHeatMap);
+
+function heatUnder(canvas, event) {
+  const { each, size, cell, left, step } = heatLayout(canvas);
+  const box = canvas.getBoundingClientRect();
+  const column = Math.floor((event.clientX - box.left - left) / step);
+  const c = size - 1 - Math.floor((event.clientY - box.top) / cell);
+  if (column < 0 || column >= each.order.length || c < 0 || c >= size) return null;
+  return { k: each.order[column], label: each.labels[c], share: each.shares[each.order[column] * size + c] };
+}

@@ -1,0 +1,167 @@
+// Wiring: pointer, keyboard, the colour switch, size and theme.
+
+const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+function fillColourSwitch() {
+  const choice = byId("colour-by");
+  const option = (each, place) => make("option", { value: place }, each.kind === "none" ? "one colour" : each.name);
+  const all = data.colourings.map(option);
+  const [targets, columns] = [all.slice(0, data.nTargets), all.slice(data.nTargets)];
+  if (targets.length) choice.append(make("optgroup", { label: "target" }, ...targets));
+  if (columns.length) choice.append(make("optgroup", { label: "columns" }, ...columns));
+  choice.addEventListener("change", () => {
+    state.colouring = Number(choice.value);
+    state.highlighted = -1;
+    drawLegend();
+    recolour();
+  });
+}
+
+function withPointer() {
+  const map = byId("map");
+  let drag = null;
+  const at = (event) => {
+    const box = map.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  };
+  map.addEventListener("pointerdown", (event) => {
+    drag = { from: at(event), x: state.x, y: state.y, moved: false };
+  });
+  map.addEventListener("pointermove", (event) => {
+    const [x, y] = at(event);
+    if (drag && event.buttons) {
+      const [dx, dy] = [x - drag.from[0], y - drag.from[1]];
+      drag.moved ||= Math.hypot(dx, dy) > 5;
+      if (drag.moved && state.zoom > 1) {
+        const f = frame();
+        [state.x, state.y] = [drag.x - dx / f.sx, drag.y + dy / f.sy];
+        keepInside();
+      }
+      return;
+    }
+    if (event.pointerType !== "touch") hover(under(x, y, 6), event);
+  });
+  map.addEventListener("pointerleave", () => hover({ prototype: -1, sample: -1 }, null));
+  map.addEventListener("click", (event) => {
+    if (drag && drag.moved) return;
+    const found = under(...at(event), event.pointerType === "touch" ? 14 : 6);
+    opener = map;
+    if (found.prototype >= 0) open(found.prototype);
+    else if (found.sample >= 0 && labels[found.sample] < nPrototypes) open(labels[found.sample]);
+    else close();
+  });
+  map.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey && !event.metaKey) return; // the wheel alone scrolls the page
+    event.preventDefault();
+    zoomBy(Math.exp(-event.deltaY / 300), ...at(event));
+  }, { passive: false });
+}
+
+function hover(found, event) {
+  byId("map").classList.toggle("over", found.prototype >= 0);
+  if (found.prototype !== state.hovered) {
+    state.hovered = found.prototype;
+    drawPrototypes();
+  }
+  if (found.prototype >= 0) prototypeTip(found.prototype, event.clientX, event.clientY);
+  else if (found.sample >= 0) sampleTip(found.sample, event.clientX, event.clientY);
+  else hideTip();
+}
+
+function withKeyboard() {
+  const map = byId("map");
+  const focusOn = (k) => {
+    state.focused = k;
+    const box = map.getBoundingClientRect();
+    let [x, y] = placeOf(k);
+    if (x < 0 || y < 0 || x > view.width || y > view.height) {
+      [state.x, state.y] = [places.px[k] / STEPS, places.py[k] / STEPS];
+      keepInside();
+      [x, y] = placeOf(k);
+    }
+    prototypeTip(k, box.left + x, box.top + y);
+    byId("live").textContent = `Prototype ${data.prototypes.number[k]}: ${essentials(k).map((pair) => pair.join(" ")).join(", ")}`;
+    drawPrototypes();
+  };
+  map.addEventListener("focus", () => {
+    if (map.matches(":focus-visible")) focusOn(Math.max(state.selected, state.focused, 0));
+  });
+  map.addEventListener("blur", () => {
+    state.focused = -1;
+    hideTip();
+    drawPrototypes();
+  });
+  map.addEventListener("keydown", (event) => {
+    const k = Math.max(state.focused, 0);
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key in ARROWS) focusOn(state.focused < 0 ? k : neighbour(k, ...ARROWS[event.key]));
+    else if (event.key === "Enter" || event.key === " ") {
+      opener = map;
+      open(k, true);
+    } else if (event.key === "+" || event.key === "=") zoomBy(1.4, ...placeOf(k));
+    else if (event.key === "-") zoomBy(1 / 1.4, ...placeOf(k));
+    else if (event.key === "0") zoomBy(0);
+    else return;
+    event.preventDefault();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    hideTip();
+    close(true);
+  });
+}
+
+function withHeatMaps() {
+  for (const canvas of document.querySelectorAll("canvas.heat")) {
+    canvas.addEventListener("pointermove", (event) => {
+      const found = heatUnder(canvas, event);
+      if (!found) hideTip();
+      else showTip([[found.label, percent(found.share)]], `Prototype ${data.prototypes.number[found.k]}`, event.clientX, event.clientY, null);
+    });
+    canvas.addEventListener("pointerleave", hideTip);
+    canvas.addEventListener("click", (event) => {
+      const found = heatUnder(canvas, event);
+      if (found) openFrom(null, found.k);
+    });
+  }
+}
+
+function openFrom(element, k) {
+  opener = element;
+  open(k, Boolean(element));
+  if (getComputedStyle(byId("panel")).position !== "fixed") byId("map").scrollIntoView({ block: "nearest" });
+}
+
+function refresh() {
+  dark = isDark();
+  resize();
+  drawLegend();
+  recolour();
+  drawPanel();
+  drawHeatMaps();
+}
+
+fillColourSwitch();
+withPointer();
+withKeyboard();
+withHeatMaps();
+byId("zoom-in").addEventListener("click", () => zoomBy(1.5));
+byId("zoom-out").addEventListener("click", () => zoomBy(1 / 1.5));
+byId("zoom-all").addEventListener("click", () => zoomBy(0));
+for (const button of document.querySelectorAll("button.opens"))
+  button.addEventListener("click", () => openFrom(button, Number(button.dataset.place)));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", refresh);
+addEventListener("beforeprint", () => {
+  document.documentElement.dataset.printing = "";
+  refresh();
+});
+addEventListener("afterprint", () => {
+  delete document.documentElement.dataset.printing;
+  refresh();
+});
+new ResizeObserver(() => {
+  resize();
+  draw();
+  drawHeatMaps();
+}).observe(byId("map"));
+refresh();

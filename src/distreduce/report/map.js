@@ -1,0 +1,226 @@
+// The map: samples stamped into one image, discs above them, and what lies under the pointer.
+
+const PADDING = 34;
+const MAX_ZOOM = 30;
+const state = { colouring: 0, zoom: 1, x: 0.5, y: 0.5, selected: -1, focused: -1, hovered: -1, highlighted: -1 };
+const view = { width: 0, height: 0, ratio: 1, radii: [] };
+const layers = { samples: byId("samples"), prototypes: byId("prototypes") };
+const current = () => data.colourings[state.colouring];
+let colours = { samples: null, prototypes: [] };
+
+function resize() {
+  const box = byId("map").getBoundingClientRect();
+  view.width = Math.max(box.width, 60);
+  view.height = Math.max(box.height, 60);
+  view.ratio = Math.min(window.devicePixelRatio || 1, 2);
+  for (const layer of Object.values(layers)) {
+    layer.width = Math.round(view.width * view.ratio);
+    layer.height = Math.round(view.height * view.ratio);
+  }
+  const area = 0.055 * view.width * view.height; // that all discs share
+  const smallest = data.oneToOne ? 2.5 : 3.5;
+  view.radii = data.prototypes.weight.map((w) => Math.min(40, Math.max(smallest, Math.sqrt((w * area) / Math.PI))));
+}
+
+// Pixels from steps of the box: equal scales on both axes, except where a line is drawn against the target.
+function frame() {
+  const [x0, x1, y0, y1] = data.places.box;
+  const spare = [view.width - 2 * PADDING, view.height - 2 * PADDING];
+  const size = [x1 - x0 || 1, y1 - y0 || 1];
+  let scale = [spare[0], spare[1]];
+  if (!data.places.line) {
+    const unit = Math.min(spare[0] / size[0], spare[1] / size[1]);
+    scale = [unit * size[0], unit * size[1]];
+  }
+  const [sx, sy] = scale.map((part) => part * state.zoom);
+  return { ax: sx / STEPS, bx: view.width / 2 - state.x * sx, ay: -sy / STEPS, by: view.height / 2 + state.y * sy, sx, sy };
+}
+
+const placeOf = (k, f = frame()) => [f.ax * places.px[k] + f.bx, f.ay * places.py[k] + f.by];
+
+function recolour() {
+  colours = { samples: sampleColours(current()), prototypes: prototypeColours(current()) };
+  draw();
+}
+
+let waiting = false;
+function draw() {
+  if (waiting) return;
+  waiting = true;
+  requestAnimationFrame(() => {
+    waiting = false;
+    drawSamples();
+    drawPrototypes();
+  });
+}
+
+// An anti-aliased disc as the share of each pixel that it covers.
+function stamp(radius) {
+  const reach = Math.ceil(radius);
+  const cover = [];
+  for (let dy = -reach; dy <= reach; dy++)
+    for (let dx = -reach; dx <= reach; dx++) {
+      const share = Math.min(1, Math.max(0, radius + 0.5 - Math.hypot(dx, dy)));
+      if (share > 0) cover.push([dx, dy, share]);
+    }
+  return cover;
+}
+
+function isFaded(i) {
+  if (state.selected >= 0) return labels[i] !== state.selected;
+  return state.highlighted >= 0 && current().codes[i] !== state.highlighted;
+}
+
+// Samples are blended by hand into one image: 50,000 of them take one frame, where as many paths take ten.
+function drawSamples() {
+  const { width, height } = layers.samples;
+  const context = layers.samples.getContext("2d");
+  const image = context.createImageData(width, height);
+  if (data.oneToOne && nPrototypes === nSamples) return context.putImageData(image, 0, 0);
+  const [red0, green0, blue0] = fromHex(cssColour("card"));
+  new Uint32Array(image.data.buffer).fill((255 << 24) | (blue0 << 16) | (green0 << 8) | red0);
+  const crowd = nSamples > 20000 ? 0 : nSamples > 3000 ? 1 : 2;
+  const dot = stamp([1.2, 1.6, 2.1][crowd] * view.ratio * Math.min(1.5, Math.sqrt(state.zoom)));
+  const alpha = [0.4, 0.5, 0.6][crowd];
+  const fading = state.selected >= 0 || state.highlighted >= 0;
+  const faint = fromHex(cssColour("faint"));
+  const f = frame();
+  for (const pass of fading ? ["faded", "full"] : ["full"])
+    for (let i = 0; i < nSamples; i++) {
+      if (fading && isFaded(i) !== (pass === "faded")) continue;
+      const x = Math.round((f.ax * places.x[i] + f.bx) * view.ratio);
+      const y = Math.round((f.ay * places.y[i] + f.by) * view.ratio);
+      if (x < -4 || y < -4 || x > width + 4 || y > height + 4) continue;
+      const red = pass === "full" ? colours.samples[3 * i] : faint[0];
+      const green = pass === "full" ? colours.samples[3 * i + 1] : faint[1];
+      const blue = pass === "full" ? colours.samples[3 * i + 2] : faint[2];
+      for (let s = 0; s < dot.length; s++) {
+        const a = x + dot[s][0], b = y + dot[s][1];
+        if (a < 0 || b < 0 || a >= width || b >= height) continue;
+        const at = 4 * (b * width + a), share = dot[s][2] * (fading && pass === "full" ? 0.85 : alpha);
+        image.data[at] += (red - image.data[at]) * share;
+        image.data[at + 1] += (green - image.data[at + 1]) * share;
+        image.data[at + 2] += (blue - image.data[at + 2]) * share;
+      }
+    }
+  context.putImageData(image, 0, 0);
+}
+
+function drawPrototypes() {
+  const context = layers.prototypes.getContext("2d");
+  context.setTransform(view.ratio, 0, 0, view.ratio, 0, 0);
+  context.clearRect(0, 0, view.width, view.height);
+  const f = frame();
+  const [card, ink] = [cssColour("card"), cssColour("ink")];
+  for (let k = 0; k < nPrototypes; k++) {
+    const dim = state.selected >= 0 ? k !== state.selected
+      : state.highlighted >= 0 && mainClass(current(), k) !== state.highlighted;
+    context.globalAlpha = dim ? 0.42 : 0.95;
+    disc(context, placeOf(k, f), view.radii[k], toCss(colours.prototypes[k]), dark ? "rgb(255 255 255 / .6)" : card);
+  }
+  context.globalAlpha = 1;
+  for (const [k, colour, gap, thick] of [[state.hovered, ink, 1.5, 1.5], [state.selected, ink, 3, 3], [state.focused, cssColour("accent"), 5.5, 2.5]])
+    if (k >= 0) ring(context, placeOf(k, f), view.radii[k] + gap, colour, thick);
+  if (current().kind === "class" && current().labels.length <= 30) nameClasses(context, f, card, ink);
+  nameAxes(context);
+}
+
+function disc(context, [x, y], radius, fill, edge) {
+  context.beginPath();
+  context.arc(x, y, radius, 0, 2 * Math.PI);
+  context.fillStyle = fill;
+  context.fill();
+  context.lineWidth = Math.min(1.5, radius / 3);
+  context.strokeStyle = edge;
+  context.stroke();
+}
+
+function ring(context, [x, y], radius, colour, thick) {
+  context.beginPath();
+  context.arc(x, y, radius, 0, 2 * Math.PI);
+  context.lineWidth = thick;
+  context.strokeStyle = colour;
+  context.stroke();
+}
+
+// The heaviest prototype of each class carries its name: no reader has to tell twenty colours apart.
+function nameClasses(context, f, card, ink) {
+  const named = new Set();
+  context.font = "600 13px system-ui, sans-serif";
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.lineJoin = "round";
+  context.lineWidth = 3.5;
+  for (let k = 0; k < nPrototypes; k++) {
+    const main = mainClass(current(), k);
+    if (named.has(main)) continue;
+    named.add(main);
+    const [x, y] = placeOf(k, f);
+    const text = current().labels[main].slice(0, 24);
+    context.strokeStyle = card;
+    context.strokeText(text, x, y);
+    context.fillStyle = ink;
+    context.fillText(text, x, y);
+  }
+}
+
+function nameAxes(context) {
+  context.font = "12px system-ui, sans-serif";
+  context.fillStyle = cssColour("soft");
+  context.textAlign = "right";
+  context.textBaseline = "alphabetic";
+  context.fillText(`${data.places.axes[0]} →`, view.width - 6, view.height - 7);
+  if (!data.places.axes[1]) return;
+  context.save();
+  context.translate(13, 6);
+  context.rotate(-Math.PI / 2);
+  context.fillText(`${data.places.axes[1]} →`, 0, 0);
+  context.restore();
+}
+
+// The prototype under a place, the lighter above the heavier, or else the sample nearest to it within a few pixels.
+function under(x, y, reach) {
+  const f = frame();
+  for (let k = nPrototypes - 1; k >= 0; k--) {
+    const [a, b] = placeOf(k, f);
+    if (Math.hypot(a - x, b - y) <= Math.max(view.radii[k] + 1, reach)) return { prototype: k, sample: -1 };
+  }
+  let sample = -1, best = reach * reach;
+  for (let i = 0; i < nSamples; i++) {
+    const dx = f.ax * places.x[i] + f.bx - x, dy = f.ay * places.y[i] + f.by - y;
+    const far = dx * dx + dy * dy;
+    if (far < best) [best, sample] = [far, i];
+  }
+  return { prototype: -1, sample };
+}
+
+function zoomBy(factor, x = view.width / 2, y = view.height / 2) {
+  const before = frame();
+  const u = (x - before.bx) / before.sx, v = (before.by - y) / before.sy;
+  state.zoom = Math.min(MAX_ZOOM, Math.max(1, state.zoom * factor));
+  const after = frame();
+  state.x = u - (x - view.width / 2) / after.sx;
+  state.y = v + (y - view.height / 2) / after.sy;
+  keepInside();
+}
+
+function keepInside() {
+  if (state.zoom === 1) [state.x, state.y] = [0.5, 0.5];
+  state.x = Math.min(1, Math.max(0, state.x));
+  state.y = Math.min(1, Math.max(0, state.y));
+  byId("map").classList.toggle("zoomed", state.zoom > 1);
+  draw();
+}
+
+// The nearest prototype in a direction: far across the direction counts more than far along it.
+function neighbour(k, dx, dy) {
+  const f = frame();
+  const [x, y] = placeOf(k, f);
+  let best = k, least = Infinity;
+  for (let j = 0; j < nPrototypes; j++) {
+    const [a, b] = placeOf(j, f);
+    const along = (a - x) * dx + (b - y) * dy, across = Math.abs((a - x) * dy) + Math.abs((b - y) * dx);
+    if (j !== k && along > 0.5 && along + 2.5 * across < least) [best, least] = [j, along + 2.5 * across];
+  }
+  return best;
+}

@@ -1,0 +1,117 @@
+"""Columns of a table as colours: kinds, limits, and the means that prototypes take."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_rgb
+
+from distreduce.colours import target_colours
+from distreduce.report.columns import MAX_CATEGORIES, MAX_COLUMNS, Colouring
+from distreduce.report.encode import MISSING
+
+N = 150
+
+
+@pytest.fixture
+def colouring(classes):
+    return Colouring(classes, np.arange(N), np.arange(12))
+
+
+def the_column(colouring, values):
+    found = colouring.columns(pd.DataFrame({"column": values}), set())
+    return found[0] if found else None
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (np.arange(N) / 7, "number"),
+        (pd.array([1, 2, None] * 50, dtype="Int64"), "number"),
+        ([True, False] * 75, "class"),
+        (["a", "b", None] * 50, "class"),
+        (pd.Categorical(["u", "v", "w"] * 50), "class"),
+        (pd.date_range("2020", periods=N, tz="Europe/Berlin"), "date"),
+        ([1, "a", None] * 50, "class"),
+        (np.arange(N) % 3 * 1j, "class"),
+    ],
+)
+def test_each_kind_of_column_is_known(colouring, values, kind):
+    assert the_column(colouring, values)["kind"] == kind
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.full(N, 3.0),
+        np.full(N, np.nan),
+        [f"name {k}" for k in range(N)],
+        ["same"] * N,
+        np.where(np.arange(N) % 2, 1.7e308, -1.7e308),
+    ],
+    ids=["constant", "empty", "names", "one kind", "too wide"],
+)
+def test_columns_that_colour_cannot_tell_are_left_out(colouring, values):
+    assert the_column(colouring, values) is None
+
+
+def test_numbers_read_back(colouring, unpack):
+    values = np.random.default_rng(0).normal(size=N)
+    node = the_column(colouring, values)
+    back = node["low"] + (node["high"] - node["low"]) * unpack(node["samples"]) / (MISSING - 1)
+    np.testing.assert_allclose(back, values, atol=1e-4)
+
+
+def test_a_prototype_has_the_mean_of_its_samples(colouring, classes):
+    values = np.random.default_rng(0).normal(size=N)
+    T = classes.coupling_.toarray()
+    used = T.sum(axis=0) > 0
+    expected = np.array([np.average(values, weights=column) for column in T.T[used]])
+    np.testing.assert_allclose(np.array(the_column(colouring, values)["prototypes"])[used], expected)
+
+
+def test_missing_values_are_left_out_of_a_mean(colouring, classes):
+    values = np.arange(N, dtype=float)
+    values[::2] = np.nan
+    T = classes.coupling_.toarray()[1::2]
+    used = T.sum(axis=0) > 0
+    expected = (T.T @ values[1::2])[used] / T.sum(axis=0)[used]
+    np.testing.assert_allclose(np.array(the_column(colouring, values)["prototypes"])[used], expected)
+
+
+def test_an_outlier_does_not_take_the_whole_scale(colouring):
+    values = np.r_[np.linspace(0, 1, N - 1), 1e6]
+    assert the_column(colouring, values)["shown"][1] < 2
+
+
+def test_rare_categories_share_the_last_colour(colouring):
+    values = ["a"] * 100 + [f"rare {k}" for k in range(50)]
+    node = the_column(colouring, values)
+    assert (node["labels"][0], node["labels"][-1], len(node["palette"])) == ("a", "44 others", 8)
+
+
+def test_a_text_of_many_kinds_is_no_category(colouring):
+    values = [f"kind {k % (MAX_CATEGORIES + 1)}" for k in range(N)]
+    assert the_column(colouring, values) is None
+
+
+def test_at_most_a_few_dozen_columns(colouring):
+    table = pd.DataFrame({f"c{k}": np.arange(N) for k in range(MAX_COLUMNS + 5)})
+    assert len(colouring.columns(table, {"c0"})) == MAX_COLUMNS
+
+
+def test_columns_of_one_name_are_told_apart_by_place(colouring):
+    table = pd.DataFrame(np.c_[np.arange(N), -np.arange(N)], columns=["same", "same"])
+    assert [node["low"] for node in colouring.columns(table, set())] == [0, -N + 1]
+
+
+def test_the_blend_of_a_prototype_is_that_of_the_plots(classes, labels, colouring, unpack):
+    node = colouring.target(labels, 0, "species")
+    shares = unpack(node["prototypes"]).reshape(12, -1)
+    blend = shares @ np.array([to_rgb(colour) for colour in node["palette"]])
+    np.testing.assert_allclose(blend, target_colours(classes, labels, 0).prototypes[:, :3], atol=0.003)
+
+
+def test_without_a_target_there_is_one_colour(unsupervised):
+    assert Colouring(unsupervised, np.arange(N), np.arange(12)).target(None, 0, "")["kind"] == "none"

@@ -1,0 +1,214 @@
+"""The page as a file: what is in it, what it escapes, and how it is written."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+
+import distreduce
+from distreduce import SDR
+from distreduce.exceptions import InvalidInputError, InvalidTypeError
+from distreduce.report import HeldOut, write_report
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\u2028"
+
+
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+
+
+def tags(path):
+    parser = Tags()
+    parser.feed(path.read_text("utf-8"))
+    return parser.seen
+
+
+def visible(path):
+    text = re.sub(r"<(script|style).*?</\1>", "", path.read_text("utf-8"), flags=re.S)
+    return " ".join(re.sub(r"<[^>]*>", " ", text).split())
+
+
+def test_equal_arguments_give_equal_bytes(classes, X, labels, tmp_path):
+    pages = [write_report(tmp_path / name, classes, X, labels).read_bytes() for name in ("a.html", "b.html")]
+    assert pages[0] == pages[1]
+
+
+def test_bytes_are_those_of_another_process(classes, X, labels, tmp_path):
+    classes.save(tmp_path / "model")
+    code = (
+        "import sys, numpy as np; from distreduce import SDR; from distreduce.report import write_report;"
+        "X, y = np.load(sys.argv[1] + '/X.npy'), np.load(sys.argv[1] + '/y.npy');"
+        "write_report(sys.argv[1] + '/other.html', SDR.load(sys.argv[1] + '/model'), X, y)"
+    )
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", labels.to_numpy(dtype=str))
+    source = {"PYTHONPATH": str(Path(distreduce.__file__).parents[1])}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, env=os.environ | source)
+    here = write_report(tmp_path / "here.html", SDR.load(tmp_path / "model"), X, labels.to_numpy(dtype=str))
+    assert here.read_bytes() == (tmp_path / "other.html").read_bytes()
+
+
+def test_hostile_text_stays_text(classes, X, labels, tmp_path):
+    table = pd.DataFrame({HOSTILE: [HOSTILE] * 75 + ["b"] * 75}, index=[HOSTILE] * 150)
+    clean = write_report(tmp_path / "clean.html", classes, X, labels, table=table.set_axis(["a"], axis=1), title="t")
+    given = labels.where(labels != "setosa", HOSTILE).rename(HOSTILE)
+    hostile = SDR(n_prototypes=12, random_state=0, max_iter=1, tol=1.0).fit(X, given)
+    y = np.linspace(0, 1, 20)
+    page = write_report(
+        tmp_path / "hostile.html", hostile, X, given, table=table, title=HOSTILE, command=HOSTILE,
+        held_out={HOSTILE: HeldOut(y, y, np.ones(20))},
+    )  # fmt: skip
+    assert {tag for tag, _ in tags(page)} - {tag for tag, _ in tags(clean)} <= {"table", "tr", "td", "circle", "path"}
+    assert not any(name.startswith("on") for _, attributes in tags(page) for name in attributes)
+    assert page.read_text("utf-8").count("</script>") == 2
+
+
+def test_the_page_asks_for_nothing(classes, X, labels, tmp_path):
+    page = write_report(tmp_path / "r.html", classes, X, labels)
+    asked = [
+        (tag, name)
+        for tag, attributes in tags(page)
+        for name, value in attributes.items()
+        if name in ("src", "srcset", "action", "data") or (name == "href" and not value.startswith("#"))
+    ]
+    assert asked == [] and "default-src 'none'" in page.read_text("utf-8") and "url(" not in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "samples 150 4 features", "classes 3 classes", "CKA 0.", "fit converged", "of 12 asked for", "mean nothing",
+        "only held-out predictions are. This page has none",
+    ],
+    ids=str,
+)  # fmt: skip
+def test_the_page_says(words, classes, X, labels, tmp_path):
+    assert words in visible(write_report(tmp_path / "r.html", classes, X, labels))
+
+
+def test_only_a_map_that_has_seen_the_targets_says_so(classes, unsupervised, X, labels, tmp_path):
+    pages = [
+        write_report(tmp_path / "r.html", model, X, labels).read_text("utf-8") for model in (classes, unsupervised)
+    ]
+    assert ["has seen the targets" in page for page in pages] == [True, False]
+
+
+def test_a_fit_that_did_not_converge_is_told(X, labels, tmp_path):
+    with pytest.warns(UserWarning, match="stopped after max_iter"):
+        model = SDR(n_prototypes=12, max_iter=1, tol=0.0, random_state=0).fit(X, labels)
+    assert "before it had converged" in visible(write_report(tmp_path / "r.html", model, X, labels))
+
+
+def test_the_command_is_shown(classes, X, labels, tmp_path):
+    page = write_report(tmp_path / "r.html", classes, X, labels, command="distreduce fit 'a b.csv' --target species")
+    assert "distreduce fit &#39;a b.csv&#39; --target species</pre>" in page.read_text("utf-8")
+
+
+def test_without_a_command_the_call_is_shown(classes, X, labels, tmp_path):
+    assert "model = SDR(n_prototypes=12, random_state=0).fit(X, y)" in visible(
+        write_report(tmp_path / "r.html", classes, X, labels)
+    )
+
+
+def test_a_row_a_prototype_for_those_who_cannot_see_the_map(classes, X, labels, tmp_path):
+    page = write_report(tmp_path / "r.html", classes, X, labels)
+    buttons = [attributes for tag, attributes in tags(page) if attributes.get("class") == "opens"]
+    assert len(buttons) == np.count_nonzero(classes.prototype_weights_)
+
+
+def test_every_sample_is_drawn_at_its_place(classes, X, labels, tmp_path, read_page, unpack):
+    node = read_page(write_report(tmp_path / "r.html", classes, X, labels))
+    x0, x1, y0, y1 = node["places"]["box"]
+    steps = np.c_[unpack(node["places"]["x"]), unpack(node["places"]["y"])] / 65534
+    places = np.empty((150, 2))
+    places[unpack(node["rows"])] = np.array([x0, y0]) + steps * np.array([x1 - x0, y1 - y0])
+    np.testing.assert_allclose(places, classes.embedding_, atol=1e-4 * np.ptp(classes.embedding_))
+
+
+@pytest.mark.parametrize("kind", ["frame", "array", "sparse", "none"])
+def test_without_a_table_the_features_are_shown(kind, X, labels, tmp_path, read_page):
+    given = {"frame": pd.DataFrame(X, columns=list("abcd")), "sparse": sparse.csr_array(X)}.get(kind, X)
+    model = SDR(n_prototypes=12, random_state=0, max_iter=1, tol=1.0).fit(given, labels)
+    node = read_page(write_report(tmp_path / "r.html", model, given, None if kind == "none" else labels))
+    names = list("abcd") if kind == "frame" else ["x0", "x1", "x2", "x3"]
+    assert (node["details"]["columns"], [each["name"] for each in node["colourings"][1:]]) == (names, names)
+
+
+def test_distances_are_not_shown_as_features(X, labels, tmp_path, read_page):
+    D = np.linalg.norm(X[:, None] - X[None], axis=2)
+    model = SDR(n_prototypes=12, metric="precomputed", random_state=0, max_iter=1, tol=1.0).fit(D, labels)
+    assert "columns" not in read_page(write_report(tmp_path / "r.html", model, D, labels))["details"]
+
+
+def test_targets_that_are_all_unknown_count_as_none(unsupervised, X, tmp_path, read_page):
+    assert read_page(write_report(tmp_path / "r.html", unsupervised, X, [None] * 150))["distributions"] == []
+
+
+def test_one_dimension_is_drawn_against_the_target(X, lengths, tmp_path, read_page):
+    model = SDR(1, n_prototypes=12, task="regression", random_state=0).fit(X, lengths)
+    assert read_page(write_report(tmp_path / "r.html", model, X, lengths))["places"]["axes"] == ["sdr0", "length"]
+
+
+def test_three_dimensions_are_told(X, labels, tmp_path):
+    model = SDR(3, n_prototypes=12, random_state=0).fit(X, labels)
+    assert "3 dimensions; the map is its shadow" in visible(write_report(tmp_path / "r.html", model, X, labels))
+
+
+def test_pages_stay_small(classes, X, labels, tmp_path):
+    assert write_report(tmp_path / "r.html", classes, X, labels).stat().st_size < 100_000
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"X": np.zeros((3, 4))}, "150 samples"),
+        ({"y": [0, 1]}, "one row for each"),
+        ({"table": pd.DataFrame({"a": [1]})}, "got 1 rows"),
+        ({"table": [1] * 150}, "got list"),
+        ({"image_shape": (3, 3)}, "9 pixels, but X has 4"),
+    ],
+    ids=["X", "y", "short table", "list", "image"],
+)
+def test_what_cannot_be_used_is_refused(wrong, words, classes, X, labels, tmp_path):
+    with pytest.raises(InvalidInputError, match=words):
+        write_report(tmp_path / "r.html", classes, **({"X": X, "y": labels} | wrong))
+
+
+def test_a_model_that_is_none_is_refused(X, tmp_path):
+    with pytest.raises(InvalidTypeError, match="fitted SDR or DistR"):
+        write_report(tmp_path / "r.html", object(), X)
+
+
+def test_a_model_that_is_not_fitted_is_refused(X, tmp_path):
+    with pytest.raises(NotFittedError):
+        write_report(tmp_path / "r.html", SDR(), X)
+
+
+@pytest.mark.parametrize("path", [".", "no/such/folder/r.html"])
+def test_a_place_that_cannot_be_written_is_refused(path, classes, X, tmp_path):
+    with pytest.raises(InvalidInputError, match="make the folder first"):
+        write_report(tmp_path / path, classes, X)
+
+
+def test_a_failure_leaves_the_old_page_and_nothing_else(classes, X, labels, tmp_path, monkeypatch):
+    write_report(tmp_path / "r.html", classes, X, labels)
+    before = (tmp_path / "r.html").read_bytes()
+    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        write_report(tmp_path / "r.html", classes, X, labels, title="new")
+    assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("r.html", before)]
