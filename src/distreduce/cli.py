@@ -13,7 +13,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from distreduce.commands import apply
 from distreduce.commands.data import app as data_app
+from distreduce.commands.fit import fit
 from distreduce.commands.reproduce import app as reproduce_app
 from distreduce.exceptions import DistReduceError
 
@@ -23,12 +25,13 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Supervised distributional reduction: few weighted, low-dimensional prototypes of (X, y).",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data_app, name="data")
 app.add_typer(reproduce_app, name="reproduce")
+for command in (fit, apply.transform, apply.predict, apply.report):
+    app.command()(command)
 
 
 def main() -> None:

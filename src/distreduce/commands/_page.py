@@ -1,0 +1,82 @@
+"""report.html from what a fit left behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from distreduce.commands._folder import Folder, fingerprint
+from distreduce.commands._tables import PROBABILITY
+from distreduce.datasets.own_files import check_file
+from distreduce.estimators import SDR
+from distreduce.exceptions import InvalidInputError, ModelFileError
+from distreduce.report import HeldOut, HeldOutClasses, write_report
+from distreduce.tabular.reading import read_table
+from distreduce.tabular.target import Target, read_target
+
+Array = NDArray[np.float64]
+
+
+def write_page(
+    path: Path,
+    model: SDR,
+    X: Array,
+    target: Target,
+    table: pd.DataFrame,
+    held_out: pd.DataFrame | None,
+    *,
+    image_shape: tuple[int, int] | None,
+    title: str,
+    command: str,
+) -> None:
+    """The page of the rows of the fit; `held_out` is the content of held_out.csv."""
+    parts = None if held_out is None else _by_model(held_out, target)
+    # A column a pixel would be of no use to anybody.
+    rows = None if image_shape else table.reset_index(drop=True)
+    write_report(
+        path, model, X, target.y, table=rows, held_out=parts, image_shape=image_shape, title=title, command=command
+    )
+
+
+def rebuild_page(folder: Folder, path: Path, moved_to: Path | None) -> None:
+    """The page again, from the folder and the file that was fitted, which must be as it was."""
+    recipe, source = folder.recipe(), folder.source()
+    model = folder.model(recipe)
+    rows = folder.fit_rows(model)
+    file = moved_to or Path(source.file)
+    check_file(file)
+    if fingerprint(file) != source.sha256:
+        raise InvalidInputError(f"{file} is not the file that was fitted: its content is another. Fit again.")
+    table = read_table(file, source.targets, recipe.as_text)
+    if len(rows) and rows.max() >= len(table.features):
+        raise ModelFileError(f"The tables in {folder.path} do not belong to {file}; fit again.")
+    X, _ = recipe.matrix(table.features.iloc[rows], file.name)
+    target = read_target(table.targets, recipe.task, file.name).rows(rows)
+    write_page(
+        path, model, X, target, table.frame.iloc[rows], folder.held_out(), image_shape=recipe.image_shape,
+        title=file.name, command=source.command,
+    )  # fmt: skip
+
+
+def _by_model(table: pd.DataFrame, target: Target) -> dict[str, Any]:
+    make = _classes if target.task == "classification" else _numbers
+    return {str(name): make(part, target) for name, part in table.groupby("model", sort=False)}
+
+
+def _numbers(part: pd.DataFrame, target: Target) -> HeldOut:
+    names = target.names
+    of = [f" of {name}" for name in names] if len(names) > 1 else [""]
+    columns = [names, [f"mean{end}" for end in of], [f"std{end}" for end in of]]
+    y, mean, std = (part[list(chosen)].to_numpy(dtype=np.float64) for chosen in columns)
+    return HeldOut(y, mean, std) if len(names) > 1 else HeldOut(y[:, 0], mean[:, 0], std[:, 0])
+
+
+def _classes(part: pd.DataFrame, target: Target) -> HeldOutClasses:
+    """Labels as text: a file does not say whether 1 was a number."""
+    columns = [name for name in part if str(name).startswith(PROBABILITY) and part[name].notna().all()]
+    classes = np.array([str(name)[len(PROBABILITY) :] for name in columns])
+    return HeldOutClasses(part[target.names[0]].astype(str).to_numpy(dtype=str), part[columns].to_numpy(), classes)

@@ -1,0 +1,93 @@
+"""What ``distreduce fit`` computes, one step after the other."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import InvalidParameterError
+
+from distreduce.commands._comparison import METHODS, Comparison
+from distreduce.commands._draw import drawn
+from distreduce.commands._models import Choices, ours, picture
+from distreduce.estimators import SDR
+from distreduce.exceptions import DistReduceWarning, InvalidInputError
+from distreduce.tabular.prepare import Prepared
+
+
+@dataclass(frozen=True)
+class Study:
+    """Everything that a folder of results is made of; rows are those of the file."""
+
+    model: SDR
+    fit_rows: NDArray[np.intp]
+    predictor: Any
+    comparison: Comparison | None
+    seconds: dict[str, float]
+    notes: tuple[str, ...]
+
+
+def steps(choices: Choices) -> int:
+    """How often :func:`run_study` calls `advance`."""
+    return len(METHODS) + 2 if choices.predict else 1
+
+
+def run_study(data: Prepared, choices: Choices, advance: Callable[[str], object]) -> Study:
+    """Compare, fit the predictor and the picture; `advance` is told in a few words what comes next."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DistReduceWarning)
+        try:
+            study = _run(data, choices, advance)
+        except InvalidParameterError as error:
+            raise InvalidInputError(str(error)) from error
+        except MemoryError as error:
+            raise InvalidInputError(
+                f"The memory does not suffice ({error}); lower --max-rows, or --drop columns."
+            ) from error
+    said = [str(warning.message) for warning in caught if issubclass(warning.category, DistReduceWarning)]
+    return Study(**{**vars(study), "notes": (*study.notes, *dict.fromkeys(said))})
+
+
+def _run(data: Prepared, choices: Choices, advance: Callable[[str], object]) -> Study:
+    usable = np.flatnonzero(data.usable)
+    rows = drawn(usable, data.target.labels, choices.max_rows, choices.seed)
+    _check_numbers(choices, len(rows))
+    comparison = Comparison(data, choices) if choices.predict else None
+    predictor, seconds, notes = None, {}, []
+    if len(rows) < len(usable):
+        notes.append(
+            f"The models are fitted to {len(rows):,} of {len(usable):,} rows, drawn at random (--max-rows); the others "
+            "are placed by the map."
+        )
+    if comparison is not None:
+        comparison.run(advance)
+        seconds = {f"held out, {name}": spent for name, spent in comparison.seconds.items()}
+        if not len(comparison.test):
+            notes.append("There is no held-out part (too few rows, or --test-size 0), so there are no scores.")
+        advance("predictor")
+        started = time.perf_counter()
+        known = rows[data.target.known[rows]]
+        predictor = ours(data.target, data.X.shape[1], choices).fit(data.X[known], data.target.values(known))
+        seconds["predictor"] = time.perf_counter() - started
+    advance("picture")
+    started = time.perf_counter()
+    model = picture(data, choices, rows, predictor)
+    seconds["picture"] = time.perf_counter() - started
+    return Study(model, rows, predictor, comparison, seconds, tuple(notes))
+
+
+def _check_numbers(choices: Choices, n: int) -> None:
+    """Say before the long work, and in words of the command line, what the picture would refuse after it."""
+    if choices.prototypes is not None and choices.prototypes > n:
+        raise InvalidInputError(
+            f"--prototypes {choices.prototypes} is more than the {n} rows of the fit; give fewer, or 0 for one a row."
+        )
+    if choices.perplexity is not None and choices.perplexity >= n:
+        raise InvalidInputError(
+            f"--perplexity {choices.perplexity:g} must be below the number of rows of the fit, {n}; try {n / 3:.3g}."
+        )

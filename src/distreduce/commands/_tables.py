@@ -1,0 +1,83 @@
+"""The tables that ``fit``, ``transform`` and ``predict`` write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import norm
+from sklearn.metrics import pairwise_distances_argmin
+
+from distreduce.estimators import SDR
+from distreduce.tabular.prepare import Prepared
+
+Array = NDArray[np.float64]
+QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
+PROBABILITY = "probability of "
+
+
+def number_table(mean: Array, std: Array, names: Sequence[str]) -> pd.DataFrame:
+    """Mean, standard deviation and quantiles; of several targets each column carries the target's name."""
+    columns = {}
+    mean, std = mean.reshape(len(mean), -1), std.reshape(len(std), -1)
+    for target, name in enumerate(names):
+        of = f" of {name}" if len(names) > 1 else ""
+        columns[f"mean{of}"], columns[f"std{of}"] = mean[:, target], std[:, target]
+        for quantile, level in QUANTILES.items():
+            columns[quantile + of] = mean[:, target] + norm.ppf(level) * std[:, target]
+    return pd.DataFrame(columns)
+
+
+def class_table(proba: Array, classes: NDArray[Any]) -> pd.DataFrame:
+    """Most probable class, and the probability of each."""
+    shares = {f"{PROBABILITY}{label}": column for label, column in zip(classes, proba.T, strict=True)}
+    return pd.DataFrame({"class": classes[proba.argmax(axis=1)], **shares})
+
+
+def predictions(predictor: Any, X: Array, names: Sequence[str]) -> pd.DataFrame:
+    """What the predictor says about the rows of X."""
+    if hasattr(predictor, "predict_proba"):
+        return class_table(predictor.predict_proba(X), predictor.classes_)
+    mean, std = predictor.predict(X, return_std=True)
+    return number_table(mean, std, names)
+
+
+def places(model: SDR, Z: Array) -> pd.DataFrame:
+    """The nearest prototype that stands for something, and the place itself."""
+    used = np.flatnonzero(model.prototype_weights_)
+    nearest = used[pairwise_distances_argmin(Z, model.prototypes_[used])]
+    return pd.DataFrame({"prototype": nearest, **dict(zip(model.get_feature_names_out(), Z.T, strict=True))})
+
+
+def with_gaps(table: pd.DataFrame, complete: NDArray[np.bool_]) -> pd.DataFrame:
+    """The table of the complete rows as one of all rows, with empty cells for the others."""
+    whole = table.set_axis(np.flatnonzero(complete)).reindex(np.arange(len(complete)))
+    numbers = [name for name in ("prototype",) if name in whole]
+    return whole.astype(dict.fromkeys(numbers, "Int64"))
+
+
+def embedding_table(model: SDR, data: Prepared, fit_rows: NDArray[np.intp]) -> pd.DataFrame:
+    """A row a row of the file: its part (fit, placed or left out), its target, its prototype and its place."""
+    placed = data.usable.copy()
+    placed[fit_rows] = False
+    Z = np.empty((len(placed), model.prototypes_.shape[1]))
+    Z[fit_rows] = model.embedding_
+    if placed.any():
+        Z[placed] = model.transform(data.X[placed])
+    table = with_gaps(places(model, Z[data.usable]), data.usable)
+    table.loc[fit_rows, "prototype"] = model.labels_
+    part = np.where(placed, "placed", "left out").astype(object)
+    part[fit_rows] = "fit"
+    front = pd.DataFrame({"row": np.arange(len(placed)), "part": part})
+    return pd.concat([front, pd.DataFrame(data.target.y).reset_index(drop=True), table], axis=1)
+
+
+def prototype_table(model: SDR, data: Prepared, fit_rows: NDArray[np.intp]) -> pd.DataFrame:
+    """The summary of the model, and the row of the file that stands for each prototype."""
+    summary = model.summary().reset_index()
+    summary["medoid"] = fit_rows[summary["medoid"]]
+    medoids = data.table.iloc[summary["medoid"]].add_prefix("medoid ").reset_index(drop=True)
+    return pd.concat([summary, medoids], axis=1)

@@ -1,0 +1,104 @@
+"""``distreduce transform | predict | report``: use a folder that ``distreduce fit`` wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from distreduce.tabular.recipe import Recipe
+
+Directory = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Folder that `distreduce fit` wrote.", show_default=False)
+]
+New = Annotated[Path, typer.Argument(metavar="FILE", help="New rows, with the columns of the fit by name.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+
+
+def transform(
+    folder: Directory,
+    file: New,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Table to write.")] = Path("embedding.csv"),
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+) -> None:
+    """Place new rows in the picture: the nearest prototype and the place of each.
+
+    Columns are found by name: their order is free, others are ignored,
+    a missing one is an error. Levels that the fit did not know are "other".
+    """
+    from distreduce.commands._folder import Folder
+    from distreduce.commands._tables import places
+
+    here = Folder.of(folder)
+    recipe = here.recipe()
+    model = here.model(recipe)
+    _apply(file, recipe, lambda X: places(model, model.transform(X)), out, overwrite, quiet)
+
+
+def predict(
+    folder: Directory,
+    file: New,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Table to write.")] = Path("predictions.csv"),
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+) -> None:
+    """Predict new rows: mean, standard deviation and 5, 50, 95 % quantiles; or class and probabilities.
+
+    Columns are found by name: their order is free, others are ignored,
+    a missing one is an error. Levels that the fit did not know are "other".
+    """
+    from distreduce.commands._folder import Folder
+    from distreduce.commands._tables import predictions
+
+    here = Folder.of(folder)
+    recipe = here.recipe()
+    predictor = here.predictor(recipe)
+    _apply(file, recipe, lambda X: predictions(predictor, X, recipe.targets), out, overwrite, quiet)
+
+
+def report(
+    folder: Directory,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="The file that was fitted, if it is not where it was.", show_default=False),
+    ] = None,
+    open_it: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write report.html of a fit again; the rows come from the file that was fitted."""
+    from distreduce.commands._folder import REPORT, Folder
+    from distreduce.commands._page import rebuild_page
+
+    path = folder / REPORT
+    rebuild_page(Folder.of(folder), path, data)
+    if not quiet:
+        typer.echo(f"Wrote {path}")
+    if open_it:
+        import webbrowser
+
+        webbrowser.open(path.resolve().as_uri())
+
+
+def _apply(
+    file: Path, recipe: Recipe, answer: Callable[[Any], pd.DataFrame], out: Path, overwrite: bool, quiet: bool
+) -> None:
+    from distreduce.commands._answers import write_answers
+    from distreduce.tabular.output import whole_file
+
+    with whole_file(out, overwrite=overwrite) as hidden:
+        done = write_answers(file, recipe, answer, hidden)
+    if quiet:
+        return
+    if done.ignored:
+        shown = ", ".join(done.ignored[:5]) + (", …" if len(done.ignored) > 5 else "")
+        typer.echo(f"Ignored, as the fit did not know them: {shown}")
+    if done.incomplete:
+        typer.echo(f"Left empty, as values are missing: {done.incomplete:,} rows")
+    typer.echo(f"Wrote {done.rows:,} rows to {out}")
