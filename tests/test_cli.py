@@ -105,19 +105,6 @@ def test_embedding_and_prototypes_agree_on_rows(call, small, tmp_path):
     assert (shares > 0).all()  # a prototype's medoid is one of its samples, so that its class has a share
 
 
-def test_a_file_that_cannot_be_finished_leaves_the_old_one(tmp_path):
-    path = tmp_path / "table.csv"
-    path.write_text("old")
-
-    def fail(part):
-        part.write_text("half")
-        raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        demo.write(path, fail)
-    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("table.csv", "old")]
-
-
 @pytest.mark.slow
 def test_demo_beats_two_principal_components_on_digits(call, tmp_path):
     _, out, _ = call("demo", "--out", str(tmp_path), "--json")

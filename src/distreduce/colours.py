@@ -61,13 +61,13 @@ def target_colours(model: BaseReduction, y: ArrayLike | None, target: int) -> Co
         return Colours(np.tile(to_rgba(UNKNOWN), (n, 1)), np.tile(to_rgba(OKABE_ITO[0]), (m, 1)))
     classes, values = target_values(model, y, target)
     if hasattr(model, "prototype_targets_"):
-        carried = model.prototype_targets_ if classes is not None else model.prototype_targets_[:, [target]]
+        means = model.prototype_targets_ if classes is not None else model.prototype_targets_[:, [target]]
     else:
-        carried = _carried(model, values)
-    return _by_class(values, carried, classes) if classes is not None else _by_number(model, values, carried, target)
+        means = carried(model, values)
+    return _by_class(values, means, classes) if classes is not None else _by_number(model, values, means, target)
 
 
-def _by_class(values: Array, carried: Array, classes: NDArray[Any]) -> Colours:
+def _by_class(values: Array, means: Array, classes: NDArray[Any]) -> Colours:
     from matplotlib.colors import to_rgba
 
     palette = class_palette(len(classes))
@@ -75,16 +75,16 @@ def _by_class(values: Array, carried: Array, classes: NDArray[Any]) -> Colours:
     samples = np.tile(to_rgba(UNKNOWN), (len(values), 1))
     samples[known] = palette[values[known].argmax(axis=1)]
     heights = np.where(known, np.nan_to_num(values).argmax(axis=1), np.nan)
-    blend = np.clip(carried @ palette, 0, 1)
-    return Colours(samples, blend, heights, carried.argmax(axis=1).astype(float), classes, palette)
+    blend = np.clip(means @ palette, 0, 1)
+    return Colours(samples, blend, heights, means.argmax(axis=1).astype(float), classes, palette)
 
 
-def _by_number(model: BaseReduction, values: Array, carried: Array, target: int) -> Colours:
+def _by_number(model: BaseReduction, values: Array, means: Array, target: int) -> Colours:
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize, to_rgba
 
-    numbers, means = values[:, 0], carried[:, 0]
+    numbers, means = values[:, 0], means[:, 0]
     known = numbers if np.isfinite(numbers).any() else means
     scale = ScalarMappable(Normalize(np.nanmin(known), np.nanmax(known)), colormaps[COLOUR_MAP])
     samples = np.where(np.isnan(numbers)[:, None], to_rgba(UNKNOWN), scale.to_rgba(np.nan_to_num(numbers)))
@@ -141,7 +141,7 @@ def _class_rows(classes: NDArray[Any] | None, table: NDArray[Any]) -> tuple[NDAr
     return classes, rows
 
 
-def _carried(model: BaseReduction, values: Array) -> Array:
+def carried(model: BaseReduction, values: Array) -> Array:
     """Mean of the samples' values on each prototype, of all samples' where it carries none."""
     known = ~np.isnan(values).any(axis=1)
     T = model.coupling_[np.flatnonzero(known)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +20,7 @@ from distreduce.estimators import SDR
 from distreduce.exceptions import InvalidInputError
 from distreduce.metrics import reduction_scores
 from distreduce.plotting import plot_embedding
+from distreduce.whole_files import replacing
 
 Array = NDArray[np.float64]
 STEPS = 5
@@ -79,12 +78,15 @@ def run_demo(folder: Path, seed: int, advance: Callable[[str], object]) -> list[
         advance(f"{split.name}: scores")
         outcomes.append(measure(split, model))
     advance("picture and tables")
-    write(folder / "embedding.png", lambda path: draw(splits, models, path))
+    with replacing(folder / "embedding.png") as path:
+        draw(splits, models, path)
     summary = models[0].summary()
     summary["medoid"] = splits[0].rows_train[summary["medoid"]]  # the row of the whole data set, as in embedding.csv
-    write(folder / "prototypes.csv", summary.to_csv)
+    with replacing(folder / "prototypes.csv") as path:
+        summary.to_csv(path)
     tables = [places(split, model) for split, model in zip(splits, models, strict=True)]
-    write(folder / "embedding.csv", lambda path: pd.concat(tables).to_csv(path, index=False))
+    with replacing(folder / "embedding.csv") as path:
+        pd.concat(tables).to_csv(path, index=False)
     return outcomes
 
 
@@ -170,23 +172,3 @@ def places(split: Split, model: SDR) -> pd.DataFrame:
         )
     ]
     return pd.concat(frames)
-
-
-def write(path: Path, save: Callable[[Path], object]) -> None:
-    """Let `save` write a temporary file beside `path`, then rename: a reader never meets half a file."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    try:
-        save(Path(name))
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-
-
-def _umask() -> int:
-    """The process's mask, which can only be read by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

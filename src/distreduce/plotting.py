@@ -81,7 +81,7 @@ def plot_embedding(
     if prototypes is None:
         prototypes = len(model.prototypes_) < len(model.embedding_)
     ax = _axes(ax)
-    view = _View(model, colours, components)
+    view = View(model, colours, components)
     area, alpha = (SAMPLE_AREA, 0.35) if prototypes else (2 * SAMPLE_AREA, 0.7)
     _scatter(ax, view.samples(), area, colours.samples, alpha=alpha, linewidth=0)
     if prototypes:
@@ -114,7 +114,7 @@ def plot_prototypes(
     """
     _check(model)
     colours, ax = target_colours(model, None, target), _axes(ax)
-    view = _View(model, colours, components)
+    view = View(model, colours, components)
     _draw_prototypes(ax, model, view, colours)
     if numbers if numbers is not None else len(model.prototypes_) <= 40:
         for k in np.flatnonzero(model.prototype_weights_ > 0):
@@ -266,7 +266,7 @@ def plot_calibration(
     return ax
 
 
-class _View:
+class View:
     """Where samples and prototypes go on a plane, for any dimension of the embedding."""
 
     def __init__(self, model: BaseReduction, colours: Colours, components: tuple[int, int] | None) -> None:
@@ -315,7 +315,7 @@ class _View:
             ax.set_yticks([])
 
 
-def _draw_prototypes(ax: Axes, model: BaseReduction, view: _View, colours: Colours) -> None:
+def _draw_prototypes(ax: Axes, model: BaseReduction, view: View, colours: Colours) -> None:
     """Discs with area ∝ weight, the heavy ones first so that none hides another; unused prototypes are left out."""
     weights = model.prototype_weights_
     order = np.argsort(-weights, kind="stable")[: np.count_nonzero(weights)]

@@ -46,9 +46,9 @@ class KernelSupervisedPCA(SupervisedTransformer):
     target_kernel : {"auto", "rbf", "rq", "delta", "linear"} or callable, default="auto"
         L, of one-hot rows or of standardised numbers; "auto" is rbf for numbers, delta for classes.
     length_scale : "median" or float, default="median"
-        Of `input_kernel`; "median" sets exp(−|x − x'|²/median squared distance). That is too wide where the data curl
-        up (the standardised Swiss roll, 100 points: R² of 10 nearest neighbours 0.24, and 0.83 with 0.5) and right
-        where features are many (Friedman #1: 0.71, against −0.18).
+        Of `input_kernel`; "median" sets ``exp(−|x − x'|²/median squared distance)``. That is too wide where the
+        data curl up (the standardised Swiss roll, 100 points: R² of 10 nearest neighbours 0.24, and 0.83 with 0.5) and
+        right where features are many (Friedman #1: 0.71, against −0.18).
 
     Attributes
     ----------

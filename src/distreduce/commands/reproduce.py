@@ -129,7 +129,7 @@ def _row(one: Experiment, store: Store, selection: Selection) -> dict[str, Any]:
     failed = (keys & store.finished(one.name)) - done
     return {
         "name": one.name,
-        "rebuilds": one.paper,
+        "rebuilds": one.paper or "not in the paper: " + one.title.lower(),
         "cells": len(keys),
         "sources": list(one.sources),
         "done": len(done),

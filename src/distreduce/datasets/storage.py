@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import secrets
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -15,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distreduce.exceptions import DatasetFileError
+from distreduce.whole_files import replacing
 
 Arrays = dict[str, NDArray[Any]]
 LARGEST = 64 * 2**20  # bytes an NPZ may unpack to: the largest set has 24 MB
@@ -58,15 +57,8 @@ def _read_arrays(path: Path, names: Sequence[str]) -> Arrays:
 def write_file(path: Path, arrays: Arrays, names: Sequence[str]) -> None:
     """Write a file that :func:`read_file` reads, under a hidden name first: a reader never meets half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    hidden = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
-    try:
-        with hidden.open("xb") as stream:
-            _write(stream, arrays, names)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(hidden, path)
-    finally:
-        hidden.unlink(missing_ok=True)
+    with replacing(path) as hidden, hidden.open("xb") as stream:
+        _write(stream, arrays, names)
 
 
 def _write(stream: IO[bytes], arrays: Arrays, names: Sequence[str]) -> None:

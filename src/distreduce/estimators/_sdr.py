@@ -61,8 +61,8 @@ class SDR(BaseReduction):
     input_kernel : {"rbf", "rq", "linear"} or callable, default="rbf"
         Kernel of the out-of-sample map.
     length_scale : {"median", "ard"}, float or array-like, default="median"
-        Length scale of `input_kernel`: "median" sets exp(−|x − x'|²/median squared distance), "ard" learns one a
-        feature.
+        Length scale of `input_kernel`: "median" sets ``exp(−|x − x'|²/median squared distance)``, "ard" learns one
+        a feature.
     metric : {"euclidean", "precomputed"}, default="euclidean"
         "precomputed": X is a symmetric matrix of distances.
     init : str or array-like, default="auto"

@@ -85,7 +85,8 @@ def guess_task(known: NDArray[Any]) -> Task:
 def _column_names(y: Any) -> tuple[str, ...]:
     if isinstance(y, pd.DataFrame):
         return tuple(str(name) for name in y.columns)
-    return (str(y.name),) if isinstance(y, pd.Series) and y.name is not None else ()
+    name = getattr(y, "name", None)  # of a pandas or a polars Series
+    return (str(name),) if name is not None and getattr(y, "ndim", 1) == 1 else ()
 
 
 def _as_table(y: Any) -> NDArray[Any]:

@@ -36,7 +36,8 @@ class Experiment:
     Attributes
     ----------
     name, title, paper : str
-        Name on the command line, heading of the report, and the tables and figures of the paper it rebuilds.
+        Name on the command line, heading of the report, and the tables and figures of the paper it rebuilds
+        (empty: it goes beyond the paper).
     kind : {"predictor", "embedding", "reduction"}
         Which registry of :mod:`distreduce.experiments.methods` the methods come from.
     datasets, methods : tuple of str

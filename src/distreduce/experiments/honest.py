@@ -75,7 +75,7 @@ def _row(data: str, means: pd.DataFrame) -> dict[str, str]:
 EXPERIMENT = Experiment(
     name="honest",
     title="Against a plain Gaussian process trained to convergence",
-    paper="nothing of the paper: the comparison that it lacks",
+    paper="",
     datasets=(*REGRESSION, *MAKERS),
     methods=("SDR-GP", "SDR-GP, three dimensions", PLAIN),
     run=fit_and_score,

@@ -61,7 +61,7 @@ def report(frame: pd.DataFrame) -> list[Block]:
 EXPERIMENT = Experiment(
     name="noise",
     title="Noisy targets and the ridge of the map",
-    paper="nothing of the paper: when the default ridge is too small",
+    paper="",
     kind="embedding",
     datasets=("diabetes",),
     methods=("SDR",),

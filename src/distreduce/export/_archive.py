@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import secrets
+import pathlib
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from distreduce.exceptions import ModelSaveError
 from distreduce.export._plain import plain_map
+from distreduce.whole_files import replacing
 
 Path = str | os.PathLike[str]
 
@@ -39,11 +39,11 @@ def save_map(model: Any, path: Path) -> None:
     p dimensions:
 
     - ``format``, ``version``: "distreduce-map" and 1;
-    - ``kernel``: "rbf", k = exp(−|u − c|²/2); "rq", k = (1 + |u − c|²/2a)^−a with a the number ``alpha``; or "linear",
-      k = ⟨u, c⟩;
+    - ``kernel``: "rbf", ``k = exp(−|u − c|²/2)``; "rq", ``k = (1 + |u − c|²/2a)^−a`` with a the number ``alpha``; or
+      "linear", ``k = ⟨u, c⟩``;
     - ``offset``, ``scale``: (d,), with all scaling in them: a StandardScaler's, the GPs' and the length scales;
     - ``centres``: (n, d), c; absent after ``metric="precomputed"``, when x are distances to the training samples and
-      |u| takes the place of |u − c|;
+      ``|u|`` takes the place of ``|u − c|``;
     - ``coefficients``: (n, p), L;
     - ``feature_names``: (d,), if the fit had them.
 
@@ -85,16 +85,11 @@ def load_map(path: Any) -> Callable[[Any], Any]:
 
 def write_whole(path: Path, fill: Callable[[Any], object]) -> None:
     """A new file beside `path` that takes its place once it is complete."""
-    temporary = f"{os.fspath(path)}.{secrets.token_hex(4)}.tmp"
     try:
-        with open(temporary, "xb") as file:
+        with replacing(pathlib.Path(path)) as hidden, hidden.open("xb") as file:
             fill(file)
-        os.replace(temporary, path)
     except OSError as error:
         raise ModelSaveError(
             f"The map was not saved to {os.fspath(path)!r}: {error}. Nothing was written there; choose a folder that "
             "exists, may be written to and has room."
         ) from error
-    finally:
-        with suppress(OSError):  # gone if all went well
-            os.unlink(temporary)

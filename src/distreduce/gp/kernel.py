@@ -18,7 +18,7 @@ from distreduce.projection import KernelMap
 class SDRKernel(Kernel):
     r"""A base kernel on the embedding, as a kernel on x:
 
-    .. math:: k(x, x') = k_{\text{base}}\big(z(x), z(x')\big), \qquad z(x) = K(x, X)\,L
+    .. math:: k(x, x') = k_{\text{base}}(z(x), z(x')), \qquad z(x) = K(x, X)\,L
 
     The map z is frozen (buffers); the parameters of the base kernel are trained. It can stand wherever GPyTorch or
     BoTorch takes a kernel: exact and variational models (inducing points live in the space of x), batches, sums and

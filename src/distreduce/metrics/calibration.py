@@ -102,7 +102,7 @@ def mean_absolute_calibration_error(
     n_levels: int = 99,
     kind: Literal["interval", "quantile"] = "interval",
 ) -> float:
-    """MACE = (1/K) Σ_k |a_k − observed_k| over the K = ``n_levels`` levels of :func:`calibration_curve`.
+    """``MACE = (1/K) Σ_k |a_k − observed_k|`` over the K = ``n_levels`` levels of :func:`calibration_curve`.
 
     Equal to ``uncertainty_toolbox.mean_absolute_calibration_error(mean, std, y, num_bins=n_levels)``. The ends a = 0
     and a = 1 count in the mean, though their own error is zero (at 0 unless a mean is hit exactly).
@@ -129,7 +129,7 @@ def mean_absolute_calibration_error(
 def expected_calibration_error(
     y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike, *, n_bins: int = 15
 ) -> float:
-    """ECE = Σ_b |B_b|/n · |accuracy(B_b) − confidence(B_b)| of the most probable class.
+    """``ECE = Σ_b |B_b|/n · |accuracy(B_b) − confidence(B_b)|`` of the most probable class.
 
     B_b holds the samples with a confidence, the largest probability of their row, in (b/n_bins, (b + 1)/n_bins]. Among
     equal probabilities the first class counts as the predicted one.

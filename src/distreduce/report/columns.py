@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from distreduce.colours import OKABE_ITO, _carried, class_palette, target_colours
+from distreduce.colours import OKABE_ITO, carried, class_palette, target_colours
 from distreduce.estimators._base import BaseReduction
 from distreduce.report.encode import MISSING, cell_text, in_steps, packed
 
@@ -39,7 +39,7 @@ class Colouring:
         shares = (
             self.model.prototype_targets_
             if hasattr(self.model, "prototype_targets_")
-            else _carried(self.model, _one_hot(codes, len(colours.classes)))
+            else carried(self.model, _one_hot(codes, len(colours.classes)))
         )
         return self._classes(name, codes, [cell_text(label) for label in colours.classes], shares)
 
@@ -69,7 +69,7 @@ class Colouring:
         # Halves, because the range of very large numbers overflows; the script could not draw such a scale either.
         if not len(known) or not 0 < known.max() / 2 - known.min() / 2 < np.finfo(np.float64).max / 2:
             return None
-        return self._number(name, values, _carried(self.model, values[:, None])[:, 0], kind)
+        return self._number(name, values, carried(self.model, values[:, None])[:, 0], kind)
 
     def _categories(self, name: str, column: pd.Series) -> Node | None:
         texts = column.map(cell_text, na_action="ignore").astype(object)
@@ -84,7 +84,7 @@ class Colouring:
             named.append(rest_name)
         codes = pd.Index(named).get_indexer(pd.Index(texts)).astype(np.float64)
         codes[codes < 0] = np.nan
-        return self._classes(name, codes, named, _carried(self.model, _one_hot(codes, len(named))))
+        return self._classes(name, codes, named, carried(self.model, _one_hot(codes, len(named))))
 
     def _number(self, name: str, values: Array, means: Array, kind: str = "number") -> Node:
         known = values[np.isfinite(values)] if np.isfinite(values).any() else means

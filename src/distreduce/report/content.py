@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from distreduce.colours import COLOUR_MAP, target_colours
 from distreduce.estimators._base import BaseReduction
-from distreduce.plotting import _View
+from distreduce.plotting import View
 from distreduce.report.columns import Colouring, Node, Rows
 from distreduce.report.distribution import Distribution, distribution
 from distreduce.report.encode import in_steps, packed
@@ -112,7 +112,7 @@ def document(subject: Subject, choice: Choice, found: list[Distribution]) -> Nod
 
 def _places(subject: Subject, choice: Choice) -> Node:
     """Coordinates as steps of 1/65534 of the picture's box: under half a pixel even when zoomed in thirty times."""
-    view = _View(subject.model, target_colours(subject.model, subject.y, 0), None)
+    view = View(subject.model, target_colours(subject.model, subject.y, 0), None)
     samples, prototypes = view.samples()[choice.samples], view.prototypes()[choice.prototypes]
     both = np.r_[samples, prototypes]
     low, high = both.min(axis=0), both.max(axis=0)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import secrets
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -32,6 +31,7 @@ from distreduce.report.encode import as_json
 from distreduce.report.held_out import HeldOut, HeldOutClasses
 from distreduce.report.predictions import predictions
 from distreduce.report.words import command_of, facts, history, warnings_of
+from distreduce.whole_files import replacing
 
 SCRIPTS = ("draw.js", "map.js", "panel.js", "heat.js", "main.js")
 
@@ -185,9 +185,5 @@ def _write(target: Path, content: bytes) -> None:
         raise InvalidInputError(
             f"path={str(target)!r} must name a file in a folder that exists; make the folder first."
         )
-    hidden = target.parent / f".{target.name}.{secrets.token_hex(8)}.tmp"
-    try:
+    with replacing(target) as hidden:
         hidden.write_bytes(content)
-        os.replace(hidden, target)
-    finally:
-        hidden.unlink(missing_ok=True)

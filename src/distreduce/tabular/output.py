@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from distreduce.exceptions import InvalidInputError
+from distreduce.whole_files import beside, replacing
 
 
 @contextmanager
@@ -19,14 +19,10 @@ def whole_file(path: Path, *, overwrite: bool) -> Iterator[Path]:
         raise InvalidInputError(f"--out {path} is a folder; name a file.")
     if path.exists() and not overwrite:
         raise InvalidInputError(f"{path} exists already; give --overwrite to replace it, or another --out.")
-    hidden = _beside(path)
-    try:
+    with replacing(path) as hidden:
         with _writing(path):
             hidden.touch(exist_ok=False)
         yield hidden
-        os.replace(hidden, path)
-    finally:
-        hidden.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -36,7 +32,7 @@ def whole_folder(path: Path, known: Collection[str], *, overwrite: bool) -> Iter
     A folder that is replaced must hold nothing but files with `known` names: nobody should lose what we did not write.
     """
     check_folder(path, known, overwrite=overwrite)
-    hidden, old = _beside(path), _beside(path)
+    hidden, old = beside(path), beside(path)
     try:
         with _writing(path):
             hidden.mkdir()
@@ -76,8 +72,3 @@ def _writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InvalidInputError(f"Nothing can be written to {path} ({error.strerror}); name another --out.") from error
-
-
-def _beside(path: Path) -> Path:
-    path = Path(os.path.abspath(path))
-    return path.parent / f".{path.name}.{secrets.token_hex(6)}.tmp"

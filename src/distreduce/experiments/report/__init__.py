@@ -6,21 +6,20 @@ Both come byte for byte the same from the same records, whatever order the recor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
-from distreduce.demo import write
 from distreduce.exceptions import StoreError
 from distreduce.experiments import NAMES, experiment
 from distreduce.experiments.report.content import gathered
 from distreduce.experiments.report.html import as_html
 from distreduce.experiments.report.markdown import as_markdown
 from distreduce.experiments.store import Store
+from distreduce.whole_files import replacing
 
 __all__ = ["write_report"]
 
 
-def write_report(store: Store, out: Path, names: Sequence[str] = NAMES) -> list[Path]:
+def write_report(store: Store, out: Path, names: Sequence[str] | None = None) -> list[Path]:
     """Write ``report.md``, ``report.html`` and ``figures/*.svg`` to the folder `out`, and say which files these are.
 
     Parameters
@@ -30,15 +29,16 @@ def write_report(store: Store, out: Path, names: Sequence[str] = NAMES) -> list[
     out : Path
         Made if it is not there. Files are replaced one by one, each wholly or not at all.
     names : sequence of str
-        Experiments to show, in this order.
+        Experiments to show, in this order; all by default.
     """
-    page = gathered([experiment(name) for name in names], store)
+    page = gathered([experiment(name) for name in names or NAMES], store)
     texts = {f"figures/{figure.name}.svg": figure.svg for figure in page.figures}
     texts |= {"report.md": as_markdown(page), "report.html": as_html(page)}
     try:
         (out / "figures").mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
-            write(out / name, partial(Path.write_bytes, data=text.encode()))
+            with replacing(out / name) as path:
+                path.write_bytes(text.encode())
     except OSError as error:
         raise StoreError(f"The report could not be written to {out}: {error}. Give a folder with --out.") from error
     return [out / name for name in texts]

@@ -90,7 +90,7 @@ def duration(seconds: float) -> str:
 
 def state(section: Section) -> str:
     """What of the paper a section rebuilds, and how far it is."""
-    parts = [f"Rebuilds {section.paper}."]
+    parts = [f"Rebuilds {section.paper}." if section.paper else "Not in the paper."]
     if section.finished:
         parts.append(f"{_cells(section.finished)}, {duration(section.seconds)} of computing.")
     if section.borrowed:
