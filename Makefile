@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint bench reproduce clean
+.PHONY: demo test lint docs bench reproduce clean
 
 demo: $(STAMP)
 	$(BIN)/distreduce demo
@@ -18,6 +18,10 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The site, gallery included, with warnings as errors: docs/_build/html/index.html.
+docs: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx --fresh-env --fail-on-warning --keep-going docs docs/_build/html
+
 # Everything of the paper, small: minutes. Without --quick it takes hours and stops and goes on as you like.
 reproduce: $(STAMP)
 	$(BIN)/distreduce reproduce all --quick --jobs 2
@@ -27,6 +31,7 @@ bench: $(STAMP)
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf docs/_build docs/_gallery docs/api/generated
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(STAMP): pyproject.toml constraints.txt

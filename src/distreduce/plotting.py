@@ -20,6 +20,8 @@ from distreduce.metrics.calibration import calibration_curve, mean_absolute_cali
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+__all__ = ["plot_calibration", "plot_coupling", "plot_embedding", "plot_history", "plot_prototypes"]
+
 Array = NDArray[np.float64]
 
 # Points² that all prototypes share: 60 equal ones get 100 each, a disc of 11 points.

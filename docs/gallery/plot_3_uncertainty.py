@@ -1,0 +1,58 @@
+"""
+Predictions that know how sure they are
+=======================================
+
+A prediction is worth more with an interval that can be believed: of the intervals that promise 90 %, nine in ten should
+hold what they promise. ``SDRGPRegressor`` puts Gaussian processes on the reduction, and counts in what it lost.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from sklearn.datasets import load_diabetes
+from sklearn.model_selection import train_test_split
+
+from distreduce import SDRGPRegressor
+from distreduce.metrics import regression_scores
+from distreduce.plotting import plot_calibration
+
+X, y = load_diabetes(return_X_y=True)  # progression of the disease within a year: a noisy target
+X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+gp = SDRGPRegressor(random_state=0).fit(X_train, y_train)
+mean, std = gp.predict(X_test, return_std=True)
+low, high = gp.predict_quantiles(X_test, (0.05, 0.95)).T
+
+# %%
+# On the left the plane, with new samples ringed. On the right each new sample with the interval that should hold nine
+# of ten: wide, because the ten features say only so much about the target.
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
+style = {"cmap": "viridis", "vmin": y.min(), "vmax": y.max()}
+left.scatter(*gp.transform(X_train).T, c=y_train, s=12, linewidth=0, alpha=0.6, **style)
+dots = left.scatter(*gp.transform(X_test).T, c=y_test, s=30, edgecolor="black", linewidth=0.6, **style)
+figure.colorbar(dots, ax=left, label="disease progression")
+left.set(title="the plane behind the prediction", xticks=[], yticks=[])
+order, places = np.argsort(mean), np.arange(len(mean))
+inside = ((low <= y_test) & (y_test <= high))[order]
+right.vlines(places, low[order], high[order], color="#0072B2", alpha=0.3, linewidth=2)
+right.scatter(places[inside], y_test[order][inside], s=12, color="#333333", label="in its interval")
+right.scatter(places[~inside], y_test[order][~inside], s=24, color="#D55E00", label="not in it")
+right.set(title=f"{inside.mean():.0%} of new samples in their 90 % interval", xlabel="new samples, by prediction")
+right.legend(frameon=False, loc="upper left")
+
+# %%
+# Calibration at every level: a curve below the diagonal is too sure of itself. Beside the default stand a GP on the
+# plane alone, and the paper's recipe, whose GP is trained on an embedding that has seen the targets.
+others = {"the plane alone": SDRGPRegressor(residual=False, random_state=0)}
+others["the paper's recipe"] = SDRGPRegressor.paper(random_state=0)
+answers = {name: model.fit(X_train, y_train).predict(X_test, return_std=True) for name, model in others.items()}
+answers = {"SDR-GP": (mean, std), **answers}
+_, ax = plt.subplots(figsize=(7.5, 4.2), layout="constrained")
+plot_calibration({name: (y_test, *answer) for name, answer in answers.items()}, ax)
+table = pd.DataFrame({name: regression_scores(y_test, *answer) for name, answer in answers.items()}).T
+table[["mll", "mse", "mace", "coverage_90"]].round(3)
+
+# %%
+# Higher is better for ``mll``, lower for ``mse`` and ``mace``. The default mixes the plane with a GP on all features,
+# by how well each predicts samples left out, and relies on the features here: ``gp.stacks_[0].weights`` says 0.4 %
+# for the plane. Two dimensions alone lose next to nothing. The paper's recipe learns the noise, and is far too sure
+# on noisy data.
