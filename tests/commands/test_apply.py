@@ -142,6 +142,12 @@ def test_a_level_that_is_not_known_is_answered(call, fitted, new):
     assert call("predict", fitted / "numbers", "new.csv")[0] == 0
 
 
+@pytest.mark.parametrize("command", ["transform", "predict"])
+def test_help_says_what_becomes_of_a_level_that_is_not_known(call, command):
+    words = " ".join(call(command, "--help")[1].split())
+    assert 'count as "other", or as none of the levels if the fit had no "other"' in words
+
+
 def test_rows_with_missing_values_stay_empty_if_the_fit_dropped_such(call, fitted, new):
     new.loc[3, "size"] = None
     new.to_csv("new.csv", index=False)
@@ -231,6 +237,21 @@ def test_a_report_is_rebuilt_as_it_was(call, fitted, tmp_path, name):
     (folder / "report.html").unlink()
     call("report", folder)
     assert (folder / "report.html").read_bytes() == before
+
+
+def test_a_report_is_rebuilt_with_classes_that_look_like_numbers_or_gaps(call, tmp_path):
+    np.savez("t.npz", X=np.random.default_rng(0).normal(size=(45, 3)), y=np.array(["01", "None", "null"] * 15))
+    call("fit", "t.npz", "--out", "out", "--quiet")
+    before = (tmp_path / "out/report.html").read_bytes()
+    assert call("report", "out", "--quiet") == (0, "", "")
+    assert (tmp_path / "out/report.html").read_bytes() == before
+
+
+def test_held_out_predictions_without_the_truth_are_refused(call, fitted, tmp_path):
+    folder = shutil.copytree(fitted / "numbers", tmp_path / "copy")
+    pd.read_csv(folder / "held_out.csv").drop(columns="true").to_csv(folder / "held_out.csv", index=False)
+    code, _, err = call("report", folder)
+    assert code == 1 and "no column 'true'; fit again" in err
 
 
 def test_a_report_is_opened_only_when_asked(call, fitted, tmp_path, monkeypatch):

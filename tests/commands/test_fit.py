@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import warnings
 
@@ -100,14 +101,14 @@ def test_the_scores_are_those_of_the_held_out_table(fitted):
     folder, _ = fitted
     scores = json.loads((folder / "metrics.json").read_text())["held_out"]["scores"]
     held_out = pd.read_csv(folder / "held_out.csv")
-    hits = (held_out["class"] == held_out["target"]).groupby(held_out["model"]).mean()
+    hits = (held_out["class"] == held_out["true"]).groupby(held_out["model"]).mean()
     assert {name: score["accuracy"] for name, score in scores.items()} == pytest.approx(hits.to_dict(), abs=1e-5)
 
 
 def test_a_class_of_a_single_row_is_in_the_fit_and_not_held_out(fitted):
     folder, _ = fitted
     assert "lone" in SDRGPClassifier.load(folder / "predictor.safetensors").classes_
-    assert "lone" not in set(pd.read_csv(folder / "held_out.csv")["target"])
+    assert "lone" not in set(pd.read_csv(folder / "held_out.csv")["true"])
 
 
 def test_the_command_is_kept(fitted):
@@ -182,7 +183,31 @@ def test_several_targets(call, tmp_path):
     messy(30).assign(rent=lambda t: t["size"] ** 2).to_csv("t.csv", index=False)
     call("fit", "t.csv", "-t", "price", "-t", "rent", "--quiet")
     columns = pd.read_csv(tmp_path / "distreduce-t/held_out.csv").columns
-    assert {"price", "rent", "mean of price", "q95 of rent"} <= set(columns)
+    assert {"true price", "true rent", "mean of price", "q95 of rent"} <= set(columns)
+
+
+@pytest.mark.parametrize(
+    ("name", "column"), [("class", "town"), ("model", "fresh"), ("row", "town"), ("mean", "price")]
+)
+def test_a_target_may_have_the_name_of_a_column_of_the_tables(call, tmp_path, name, column):
+    table = messy(40)
+    table.rename(columns={column: name}).to_csv("t.csv", index=False)
+    assert call("fit", "t.csv", "--target", name, "--quiet") == (0, "", "")
+    held_out = pd.read_csv(tmp_path / "distreduce-t/held_out.csv")
+    assert held_out["true"].tolist() == table[column].iloc[held_out["row"]].tolist()
+    assert call("report", "distreduce-t", "--quiet") == (0, "", "")
+
+
+def test_rows_of_the_page_are_numbered_as_in_the_file(call, tmp_path):
+    table = messy()
+    table.loc[:9, "town"] = None
+    table.to_csv("t.csv", index=False)
+    call("fit", "t.csv", "--target", "price", "--missing", "drop", *QUICK)
+    page = (tmp_path / "distreduce-t/report.html").read_text("utf-8")
+    node = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
+    medoids = [node["details"]["rows"][places[0]] for places in node["details"]["nearest"]]
+    expected = pd.read_csv(tmp_path / "distreduce-t/prototypes.csv").set_index("prototype")["medoid"]
+    assert medoids == expected.loc[node["prototypes"]["number"]].tolist()
 
 
 def test_rows_without_a_target_are_placed(call, tmp_path):
@@ -357,6 +382,14 @@ def test_a_wide_table_has_models_that_do_not_learn_a_scale_a_column(call, monkey
     _, out, _ = call("fit", "t.csv", "--target", "price", "--json")
     scores = json.loads(out)["held_out"]["scores"]
     assert "mll" in scores["SDR-GP"] and set(scores["no reduction"]) == {"r2", "rmse"}
+
+
+@pytest.mark.parametrize("target", ["price", "town"])
+def test_a_wide_table_may_have_fewer_rows_than_neighbours(call, monkeypatch, target):
+    monkeypatch.setattr(_models, "WIDE", 1)
+    messy(11)[["size", "town", "fresh", "price"]].to_csv("t.csv", index=False)
+    _, out, _ = call("fit", "t.csv", "--target", target, "--json")
+    assert "no reduction" in json.loads(out)["held_out"]["scores"]
 
 
 @pytest.mark.parametrize("size", [5, 20, 59, 60])

@@ -132,8 +132,8 @@ def test_a_registered_method_that_is_no_row_can_be_run(call):
     ("arguments", "sentence"),
     [
         (("frist",), "There is no experiment 'frist'. Did you mean 'first'? There are first, shown, timed."),
-        (("first", "--datasets", "c"), "--datasets 'c' is in none of first; there are a, b."),
-        (("first", "--methods", "SDR"), "--methods 'SDR' is in none of first; there are ARD GP,"),
+        (("first", "--datasets", "c"), "--datasets 'c' is in none of first; there are 'a', 'b'."),
+        (("first", "--methods", "SDR"), "--methods 'SDR' is in none of first; there are 'ARD GP',"),
     ],
 )
 def test_a_wrong_name_is_one_sentence_and_exit_code_1(call, arguments, sentence):

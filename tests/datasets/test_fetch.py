@@ -155,7 +155,7 @@ def test_a_disk_that_is_full_leaves_no_file_behind(small, cache, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("distreduce.datasets.storage.os.fsync", full)
+    monkeypatch.setattr("distreduce.whole_files.os.fsync", full)
     with pytest.raises(DatasetFileError, match="No space left"):
         datasets.load("boston")
     assert left_in(cache) == []

@@ -78,7 +78,7 @@ def test_a_registered_data_set_can_be_asked_for_by_experiments_of_its_kind(kind,
 
 @pytest.mark.parametrize(
     ("selection", "known"),
-    [(Selection(datasets=("moon",)), "there are a, b"), (Selection(methods=("moon",)), ", linear, x, y")],
+    [(Selection(datasets=("moon",)), "there are 'a', 'b'"), (Selection(methods=("moon",)), ", 'linear', 'x', 'y'")],
 )
 def test_an_unknown_name_is_refused_with_those_that_there_are(selection, known):
     with pytest.raises(InvalidInputError, match=rf"'moon' is in none of grid; .*{known}\."):
@@ -104,3 +104,15 @@ def test_every_cell_of_the_paper_names_a_known_data_set_and_method(name):
 def test_an_unknown_experiment_is_refused_with_the_one_that_is_meant():
     with pytest.raises(InvalidInputError, match=r"Did you mean 'regression'\? There are prototypes, "):
         experiment("regresion")
+
+
+def test_a_data_set_of_the_other_task_is_passed_over(monkeypatch):
+    monkeypatch.setitem(problems.PROBLEMS, "labels", problems.Problem(lambda seed: None, "classification"))
+    monkeypatch.setattr(problems, "_ADDED", {kind: {"labels"} for kind in problems._ADDED})
+
+    assert experiment("regression").cells(Selection(datasets=("labels",))) == []
+
+
+@pytest.mark.parametrize(("name", "method"), [("beta", "linear"), ("noise", "PCA")])
+def test_a_method_that_an_experiment_cannot_run_is_passed_over(name, method):
+    assert experiment(name).cells(Selection(methods=(method,))) == []

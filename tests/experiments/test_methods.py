@@ -9,7 +9,8 @@ from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
 
 from distreduce import baselines
-from distreduce.experiments import methods
+from distreduce.exceptions import InvalidInputError
+from distreduce.experiments import methods, problems
 from distreduce.gp import GPClassifier, GPRegressor
 
 PREDICTORS = [
@@ -70,3 +71,17 @@ def test_the_papers_gp_takes_20_steps_for_regression_and_50_for_classification(t
     model = getattr(methods.PREDICTORS["PCA-GP"], task)(0)
     wanted = baselines.EmbeddingGP(clone(model.embedding), gp, task=task)
     np.testing.assert_array_equal(model.fit(X, y).predict(X), wanted.fit(X, y).predict(X))
+
+
+@pytest.mark.parametrize(
+    ("add", "name"),
+    [
+        (lambda name: methods.add_predictor(name), "SDR-GP"),
+        (lambda name: methods.add_embedding(name, None), "NCA"),
+        (lambda name: methods.add_reduction(name, None), "DistR"),
+        (lambda name: problems.add(name, None), "boston"),
+    ],
+)
+def test_a_name_of_the_package_is_refused(add, name):
+    with pytest.raises(InvalidInputError, match="choose another name"):
+        add(name)

@@ -140,6 +140,17 @@ def test_every_sample_is_drawn_at_its_place(classes, X, labels, tmp_path, read_p
     np.testing.assert_allclose(places, classes.embedding_, atol=1e-4 * np.ptp(classes.embedding_))
 
 
+def test_samples_go_by_the_numbers_that_are_given(classes, X, labels, tmp_path, read_page, unpack):
+    plain, page = (
+        write_report(tmp_path / f"{first}.html", classes, X, labels, row_numbers=first + np.arange(150))
+        for first in (0, 70_000)
+    )
+    before, after = read_page(plain), read_page(page)
+    assert (unpack(after["rows"]) == unpack(before["rows"]) + 70_000).all()
+    assert after["details"]["rows"] == [row + 70_000 for row in before["details"]["rows"]]
+    assert f"<td>{classes.prototype_medoids_[0] + 70_000}</td></tr>" in page.read_text("utf-8")
+
+
 @pytest.mark.parametrize("kind", ["frame", "array", "sparse", "none"])
 def test_without_a_table_the_features_are_shown(kind, X, labels, tmp_path, read_page):
     given = {"frame": pd.DataFrame(X, columns=list("abcd")), "sparse": sparse.csr_array(X)}.get(kind, X)
@@ -180,9 +191,11 @@ def test_pages_stay_small(classes, X, labels, tmp_path):
         ({"y": [0, 1]}, "one row for each"),
         ({"table": pd.DataFrame({"a": [1]})}, "got 1 rows"),
         ({"table": [1] * 150}, "got list"),
+        ({"row_numbers": np.arange(3)}, "for each of the 150 samples"),
+        ({"row_numbers": -np.arange(150)}, "from 0"),
         ({"image_shape": (3, 3)}, "9 pixels, but X has 4"),
     ],
-    ids=["X", "y", "short table", "list", "image"],
+    ids=["X", "y", "short table", "list", "few row numbers", "negative row numbers", "image"],
 )
 def test_what_cannot_be_used_is_refused(wrong, words, classes, X, labels, tmp_path):
     with pytest.raises(InvalidInputError, match=words):

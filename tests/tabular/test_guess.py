@@ -28,6 +28,7 @@ def column(cells, **options):
         (["TRUE", "false", "true"], Boolean),
         (["u", "v", "u"], Category),
         (["0", "1", "3+", "1", "0", "2", "3+", "0"], Category),
+        ([*["01", "02", "13", "59"] * 10, "2A"], Category),
         (["2020-01-01", "2020-02-01", None], Date),
         (["2020-01-01 10:30", "2020-02-01T11:00:00Z"], Date),
         (["31.12.2020", "01.02.2021"], Date),
@@ -83,6 +84,8 @@ def test_a_text_that_nearly_always_differs_is_left_out():
         [f"{i} %" for i in range(40)],
         [f"$ {i}.50" for i in range(40)],
         [*(str(i) for i in range(40)), "unknown"],
+        [*(str(i % 20) for i in range(200)), "unknown"],
+        [*(str(i % 20) for i in range(200)), "1,234"],
     ],
 )
 def test_spoilt_numbers_are_refused_rather_than_guessed(cells):

@@ -13,7 +13,7 @@ from sklearn.metrics import r2_score
 
 from distreduce.commands._draw import drawn
 from distreduce.commands._models import Choices, on_components, ours, plain
-from distreduce.commands._tables import class_table, number_table
+from distreduce.commands._tables import class_table, number_table, truth_columns
 from distreduce.metrics import classification_scores, regression_scores
 from distreduce.tabular.prepare import Prepared
 
@@ -59,7 +59,7 @@ class Comparison:
         target, width = self.data.target, self.data.X.shape[1]
         makers: dict[str, Callable[[], Any]] = {
             OURS: lambda: ours(target, width, self.choices),
-            PLAIN: lambda: plain(target, width, self.choices.seed),
+            PLAIN: lambda: plain(target, width, self.choices.seed, len(self.train)),
             COMPONENTS: lambda: on_components(target, width, self.choices),
         }
         for name in METHODS:
@@ -88,9 +88,10 @@ class Comparison:
         return {"r2": float(r2_score(y, mean)), **error, **scores}
 
     def _keep(self, name: str, table: pd.DataFrame) -> None:
-        truth = self.data.target.y.iloc[self.test].reset_index(drop=True)
+        target = self.data.target
+        truth = pd.DataFrame(target.y.iloc[self.test]).reset_index(drop=True)
         front = pd.DataFrame({"model": name, "row": self.test})
-        self._tables.append(pd.concat([front, truth, table], axis=1))
+        self._tables.append(pd.concat([front, truth.set_axis(truth_columns(target.names), axis=1), table], axis=1))
 
     def predictions(self) -> pd.DataFrame | None:
         """A row a model and held-out row, or None."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from distreduce import __version__
 from distreduce.commands._models import Choices
 from distreduce.commands._study import Study
-from distreduce.commands._tables import embedding_table, prototype_table
+from distreduce.commands._tables import CLASS, TRUTH, embedding_table, prototype_table
 from distreduce.estimators import SDR
 from distreduce.exceptions import InvalidInputError, ModelFileError
 from distreduce.tabular.prepare import Prepared
@@ -170,12 +171,14 @@ class Folder:
             raise ModelFileError(f"{self.path / EMBEDDING} does not belong to the model beside it; fit again.")
         return rows
 
-    def held_out(self) -> pd.DataFrame | None:
-        """Predictions for the held-out rows, if there are any."""
-        return self._table(HELD_OUT) if (self.path / HELD_OUT).exists() else None
+    def held_out(self, task: str) -> pd.DataFrame | None:
+        """Predictions for the held-out rows, if there are any; classes as text: "01" is no number, "None" no gap."""
+        as_text = [TRUTH, CLASS] if task == "classification" else []
+        return self._table(HELD_OUT, as_text=as_text) if (self.path / HELD_OUT).exists() else None
 
-    def _table(self, name: str, columns: list[str] | None = None) -> pd.DataFrame:
+    def _table(self, name: str, columns: list[str] | None = None, as_text: Sequence[str] = ()) -> pd.DataFrame:
         try:
-            return pd.read_csv(self.path / name, usecols=columns)
+            # A converter sees the cell as it is written; a dtype would still take "None" for a missing one.
+            return pd.read_csv(self.path / name, usecols=columns, converters=dict.fromkeys(as_text, str))
         except (OSError, ValueError) as error:
             raise ModelFileError(f"{self.path / name} cannot be read ({error}); fit again.") from error

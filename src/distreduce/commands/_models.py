@@ -72,14 +72,18 @@ def ours(target: Target, n_columns: int, choices: Choices) -> Any:
     return SDRGPRegressor(choices.components, **options)
 
 
-def plain(target: Target, n_columns: int, seed: int) -> Any:
-    """A model on all columns of X: a Gaussian process with a length scale a column, or 10 neighbours of wide tables."""
-    classes = target.task == "classification"
+def plain(target: Target, n_columns: int, seed: int, n_rows: int) -> Any:
+    """A model on all columns of X: a Gaussian process with a length scale a column; of wide tables 10 neighbours."""
     if n_columns > WIDE:
         from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-        return KNeighborsClassifier(10) if classes else KNeighborsRegressor(10)
-    return GPClassifier(random_state=seed) if classes else GPRegressor(random_state=seed)
+        k = min(10, n_rows)
+        return KNeighborsClassifier(k) if target.task == "classification" else KNeighborsRegressor(k)
+    return _process(target, seed)
+
+
+def _process(target: Target, seed: int) -> Any:
+    return GPClassifier(random_state=seed) if target.task == "classification" else GPRegressor(random_state=seed)
 
 
 def on_components(target: Target, n_columns: int, choices: Choices) -> Any:
@@ -87,4 +91,4 @@ def on_components(target: Target, n_columns: int, choices: Choices) -> Any:
     from distreduce.baselines import PCA, EmbeddingGP
 
     pca = PCA(min(choices.components, n_columns), random_state=choices.seed)
-    return EmbeddingGP(pca, plain(target, 1, choices.seed), task=target.task)
+    return EmbeddingGP(pca, _process(target, choices.seed), task=target.task)

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from distreduce.commands._folder import Folder, fingerprint
-from distreduce.commands._tables import PROBABILITY
+from distreduce.commands._tables import PROBABILITY, TRUTH, truth_columns
 from distreduce.datasets.own_files import check_file
 from distreduce.estimators import SDR
 from distreduce.exceptions import InvalidInputError, ModelFileError
@@ -29,17 +29,19 @@ def write_page(
     table: pd.DataFrame,
     held_out: pd.DataFrame | None,
     *,
+    row_numbers: NDArray[np.intp],
     image_shape: tuple[int, int] | None,
     title: str,
     command: str,
 ) -> None:
-    """The page of the rows of the fit; `held_out` is the content of held_out.csv."""
+    """The page of the rows of the fit, which have these numbers in the file; `held_out` is that of held_out.csv."""
     parts = None if held_out is None else _by_model(held_out, target)
     # A column a pixel would be of no use to anybody.
     rows = None if image_shape else table.reset_index(drop=True)
     write_report(
-        path, model, X, target.y, table=rows, held_out=parts, image_shape=image_shape, title=title, command=command
-    )
+        path, model, X, target.y, table=rows, row_numbers=row_numbers, held_out=parts, image_shape=image_shape,
+        title=title, command=command,
+    )  # fmt: skip
 
 
 def rebuild_page(folder: Folder, path: Path, moved_to: Path | None) -> None:
@@ -57,12 +59,15 @@ def rebuild_page(folder: Folder, path: Path, moved_to: Path | None) -> None:
     X, _ = recipe.matrix(table.features.iloc[rows], file.name)
     target = read_target(table.targets, recipe.task, file.name).rows(rows)
     write_page(
-        path, model, X, target, table.frame.iloc[rows], folder.held_out(), image_shape=recipe.image_shape,
-        title=file.name, command=source.command,
+        path, model, X, target, table.frame.iloc[rows], folder.held_out(recipe.task),
+        row_numbers=rows, image_shape=recipe.image_shape, title=file.name, command=source.command,
     )  # fmt: skip
 
 
 def _by_model(table: pd.DataFrame, target: Target) -> dict[str, Any]:
+    lacking = [name for name in truth_columns(target.names) if name not in table]
+    if lacking:
+        raise ModelFileError(f"The table of held-out predictions has no column {lacking[0]!r}; fit again.")
     make = _classes if target.task == "classification" else _numbers
     return {str(name): make(part, target) for name, part in table.groupby("model", sort=False)}
 
@@ -70,7 +75,7 @@ def _by_model(table: pd.DataFrame, target: Target) -> dict[str, Any]:
 def _numbers(part: pd.DataFrame, target: Target) -> HeldOut:
     names = target.names
     of = [f" of {name}" for name in names] if len(names) > 1 else [""]
-    columns = [names, [f"mean{end}" for end in of], [f"std{end}" for end in of]]
+    columns = [truth_columns(names), [f"mean{end}" for end in of], [f"std{end}" for end in of]]
     y, mean, std = (part[list(chosen)].to_numpy(dtype=np.float64) for chosen in columns)
     return HeldOut(y, mean, std) if len(names) > 1 else HeldOut(y[:, 0], mean[:, 0], std[:, 0])
 
@@ -79,4 +84,4 @@ def _classes(part: pd.DataFrame, target: Target) -> HeldOutClasses:
     """Labels as text: a file does not say whether 1 was a number."""
     columns = [name for name in part if str(name).startswith(PROBABILITY) and part[name].notna().all()]
     classes = np.array([str(name)[len(PROBABILITY) :] for name in columns])
-    return HeldOutClasses(part[target.names[0]].astype(str).to_numpy(dtype=str), part[columns].to_numpy(), classes)
+    return HeldOutClasses(part[TRUTH].astype(str).to_numpy(dtype=str), part[columns].to_numpy(), classes)

@@ -17,6 +17,12 @@ from distreduce.tabular.prepare import Prepared
 Array = NDArray[np.float64]
 QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
 PROBABILITY = "probability of "
+CLASS, TRUTH = "class", "true"
+
+
+def truth_columns(names: Sequence[str]) -> list[str]:
+    """Columns of the true targets: not the user's own names, which may be those of other columns of the table."""
+    return [f"{TRUTH} {name}" for name in names] if len(names) > 1 else [TRUTH]
 
 
 def number_table(mean: Array, std: Array, names: Sequence[str]) -> pd.DataFrame:
@@ -34,7 +40,7 @@ def number_table(mean: Array, std: Array, names: Sequence[str]) -> pd.DataFrame:
 def class_table(proba: Array, classes: NDArray[Any]) -> pd.DataFrame:
     """Most probable class, and the probability of each."""
     shares = {f"{PROBABILITY}{label}": column for label, column in zip(classes, proba.T, strict=True)}
-    return pd.DataFrame({"class": classes[proba.argmax(axis=1)], **shares})
+    return pd.DataFrame({CLASS: classes[proba.argmax(axis=1)], **shares})
 
 
 def predictions(predictor: Any, X: Array, names: Sequence[str]) -> pd.DataFrame:

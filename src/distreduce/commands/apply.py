@@ -31,7 +31,8 @@ def transform(
     """Place new rows in the picture: the nearest prototype and the place of each.
 
     Columns are found by name: their order is free, others are ignored,
-    a missing one is an error. Levels that the fit did not know are "other".
+    a missing one is an error. Levels that the fit did not know count as "other",
+    or as none of the levels if the fit had no "other".
     """
     from distreduce.commands._folder import Folder
     from distreduce.commands._tables import places
@@ -52,7 +53,8 @@ def predict(
     """Predict new rows: mean, standard deviation and 5, 50, 95 % quantiles; or class and probabilities.
 
     Columns are found by name: their order is free, others are ignored,
-    a missing one is an error. Levels that the fit did not know are "other".
+    a missing one is an error. Levels that the fit did not know count as "other",
+    or as none of the levels if the fit had no "other".
     """
     from distreduce.commands._folder import Folder
     from distreduce.commands._tables import predictions

@@ -149,5 +149,5 @@ def _write_page(folder: Path, data: Any, study: Any, title: str, command: str) -
     held_out = None if study.comparison is None else study.comparison.predictions()
     write_page(
         folder / REPORT, study.model, data.X[rows], data.target.rows(rows), data.table.iloc[rows], held_out,
-        image_shape=data.recipe.image_shape, title=title, command=command,
+        row_numbers=rows, image_shape=data.recipe.image_shape, title=title, command=command,
     )  # fmt: skip

@@ -8,6 +8,7 @@ import pandas as pd
 
 from distreduce import SDR
 from distreduce.baselines import EmbeddingGP
+from distreduce.experiments._reductions import legend
 from distreduce.experiments.blocks import Block, Text
 from distreduce.experiments.cell import Cell
 from distreduce.experiments.drawing import drawn, style_of
@@ -69,7 +70,7 @@ def _draw(figure: Figure, frame: pd.DataFrame, own: pd.DataFrame, names: list[st
         for axis in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
             axis(lambda value, _: f"{value:g}")
     axes[0].set_ylabel("mean squared error")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize="small")
+    legend(figure)
 
 
 def _draw_curves(ax: Axes, part: pd.DataFrame) -> None:
@@ -87,10 +88,12 @@ EXPERIMENT = Experiment(
     title="Ablation of β",
     paper="the figure of the β ablation (appendix)",
     datasets=REGRESSION,
+    task="regression",
     methods=(METHOD,),
     grid={"beta": (0.0, 0.25, 0.5, 0.75, 1.0)},
     quick_grid={"beta": (0.0, 0.5, 1.0)},
     run=run,
     report=report,
     sources=("beta", "regression"),
+    skips=lambda data, method: method != METHOD,
 )

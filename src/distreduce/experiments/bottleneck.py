@@ -175,8 +175,8 @@ EXPERIMENT = Experiment(
     paper="the table, the CKA curves and the embeddings of the appendix on the supervision bottleneck (m = 200)",
     kind="reduction",
     datasets=("coil20", "snareseq"),
+    task="classification",
     methods=("SDR", "SDR, paper's algorithm", "FGW-only"),
-    skips=lambda data, method: problems.problem(data).task != "classification",
     run=run,
     report=report,
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from distreduce.experiments._reductions import legend
 from distreduce.experiments.blocks import Block, Table, Text
 from distreduce.experiments.comparison import mean_and_deviation
 from distreduce.experiments.drawing import drawn, style_of
@@ -25,7 +26,7 @@ mean with its spread is. Top right is best: high density, low calibration error.
 
 def report(frame: pd.DataFrame) -> list[Block]:
     """Both figures, and the numbers behind the first."""
-    if frame.empty:
+    if frame.empty or "coverage" not in frame:
         return [Text(NOTES)]
     names = list(dict.fromkeys(frame["data"]))
     width = 3.4 * len(names)
@@ -62,7 +63,7 @@ def _draw_tradeoff(figure: Figure, frame: pd.DataFrame, names: list[str]) -> Non
         ax.invert_xaxis()
         ax.set(title=label(name), xlabel="MACE (lower is better →)")
     axes[0].set_ylabel("MLL (higher is better)")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize="small")
+    legend(figure, 5)
 
 
 def _draw_curves(figure: Figure, frame: pd.DataFrame, names: list[str]) -> None:
@@ -76,7 +77,7 @@ def _draw_curves(figure: Figure, frame: pd.DataFrame, names: list[str]) -> None:
             ax.plot(expected, observed, color=look["color"], linestyle=look["linestyle"], linewidth=1.2, label=method)
         ax.set(title=label(name), xlabel="expected share", xlim=(0, 1), ylim=(0, 1), aspect="equal")
     axes[0].set_ylabel("observed share")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize="small")
+    legend(figure, 5)
 
 
 def _numbers(frame: pd.DataFrame) -> Table:

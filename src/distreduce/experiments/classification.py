@@ -27,6 +27,7 @@ EXPERIMENT = Experiment(
     title="Gaussian processes, classification",
     paper="Table 2",
     datasets=CLASSIFICATION,
+    task="classification",
     methods=tuple(name for name in (*OURS, *OTHERS) if name not in ("SDR-GP, embedding alone", "DGP")),
     run=fit_and_score,
     report=report,

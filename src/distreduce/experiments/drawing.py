@@ -59,6 +59,7 @@ def drawn(name: str, caption: str, size: tuple[float, float], draw: Callable[[Fi
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", name)  # a file, and part of identifiers
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=size)
         draw(figure)

@@ -50,6 +50,8 @@ class Experiment:
         Values of each further parameter; every combination is a cell.
     seeds : int
         Number of seeds.
+    task : {"regression", "classification"}, optional
+        The kind of targets that it is about; data sets of the other kind are passed over.
     skips : callable
         Whether a data set and a method do not go together.
     sources : tuple of str
@@ -69,6 +71,7 @@ class Experiment:
     grid: Mapping[str, Sequence[Scalar]] = field(default_factory=dict)
     quick_grid: Mapping[str, Sequence[Scalar]] = field(default_factory=dict)
     seeds: int = 5
+    task: Literal["regression", "classification"] | None = None
     skips: Callable[[str, str], bool] = lambda data, method: False
     sources: tuple[str, ...] = ()
     exclusive: bool = False
@@ -81,6 +84,7 @@ class Experiment:
         return [
             Cell(self.name, data, method, seed, point, selection.quick)
             for data in self._wanted(self.datasets, selection.datasets, self._known_datasets())
+            if self._suits(data)
             for method in self._wanted(self.methods, selection.methods, self._known_methods())
             if not self.skips(data, method)
             for point in points
@@ -97,6 +101,11 @@ class Experiment:
         if asked is None or not self.datasets:
             return own
         return tuple(name for name in dict.fromkeys(asked) if name in own or name in known)
+
+    def _suits(self, data: str) -> bool:
+        from distreduce.experiments import problems
+
+        return data in self.datasets or self.task in (None, problems.problem(data).task)
 
     def _known_datasets(self) -> set[str]:
         from distreduce.experiments import problems
@@ -118,5 +127,5 @@ def check_selection(selection: Selection, experiments: Sequence[Experiment]) -> 
             if name not in known:
                 raise InvalidInputError(
                     f"--{what} {name!r} is in none of {', '.join(e.name for e in experiments)}; "
-                    f"there are {', '.join(sorted(known))}."
+                    f"there are {', '.join(map(repr, sorted(known)))}."
                 )

@@ -77,6 +77,7 @@ EXPERIMENT = Experiment(
     title="Against a plain Gaussian process trained to convergence",
     paper="",
     datasets=(*REGRESSION, *MAKERS),
+    task="regression",
     methods=("SDR-GP", "SDR-GP, three dimensions", PLAIN),
     run=fit_and_score,
     report=report,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor, baselines
+from distreduce.exceptions import InvalidInputError
 from distreduce.experiments.experiment import Kind
 from distreduce.gp import GPClassifier, GPRegressor
 
@@ -31,12 +32,14 @@ class Predictor:
 PREDICTORS: dict[str, Predictor] = {}
 EMBEDDINGS: dict[str, EmbeddingMaker] = {}
 REDUCTIONS: dict[str, ReductionMaker] = {}
+_OURS: set[tuple[Kind, str]] = set()  # filled at the end of this file
 
 
 def add_predictor(
     name: str, *, regression: Maker | None = None, classification: Maker | None = None, images: bool = False
 ) -> None:
     """Register a model that predicts with uncertainty, for Tables 1 and 2 and what is made of them."""
+    _check_name("predictor", name)
     PREDICTORS[name] = Predictor(regression, classification, images)
 
 
@@ -45,6 +48,7 @@ def add_embedding(name: str, make: EmbeddingMaker, *, with_gp: bool = True) -> N
 
     That GP takes 20 Adam steps on two components for regression, and 50 on ten components for classification.
     """
+    _check_name("embedding", name)
     EMBEDDINGS[name] = make
     if with_gp:
         add_predictor(
@@ -60,7 +64,13 @@ def add_embedding(name: str, make: EmbeddingMaker, *, with_gp: bool = True) -> N
 
 def add_reduction(name: str, make: ReductionMaker) -> None:
     """Register a reduction to prototypes, for Figures 2 and 3."""
+    _check_name("reduction", name)
     REDUCTIONS[name] = make
+
+
+def _check_name(kind: Kind, name: str) -> None:
+    if (kind, name) in _OURS:
+        raise InvalidInputError(f"The package has a {kind} {name!r} of its own; choose another name for yours.")
 
 
 def registry(kind: Kind) -> dict[str, Any]:
@@ -155,3 +165,6 @@ add_reduction(
     "DR-then-Cluster",
     lambda m, perplexity, seed: baselines.ReduceThenCluster(n_prototypes=m, perplexity=perplexity, random_state=seed),
 )
+
+KINDS: tuple[Kind, ...] = ("predictor", "embedding", "reduction")
+_OURS.update((kind, name) for kind in KINDS for name in registry(kind))

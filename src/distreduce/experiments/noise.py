@@ -25,7 +25,8 @@ def _diabetes(seed: int) -> tuple[Array, Array]:
     return X, y
 
 
-include("diabetes", Problem(_diabetes, "regression"))
+DATA = "scikit-learn diabetes"
+include(DATA, Problem(_diabetes, "regression"))
 
 
 def run(cell: Cell) -> dict[str, Any]:
@@ -63,10 +64,11 @@ EXPERIMENT = Experiment(
     title="Noisy targets and the ridge of the map",
     paper="",
     kind="embedding",
-    datasets=("diabetes",),
+    datasets=(DATA,),
+    task="regression",
     methods=("SDR",),
     grid={"map_reg": (0.01, 0.1, 0.3, 1.0)},
     run=run,
     report=report,
-    skips=lambda data, method: method != "SDR",
+    skips=lambda data, method: (data, method) != (DATA, "SDR"),
 )

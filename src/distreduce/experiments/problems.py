@@ -67,6 +67,8 @@ _ADDED: dict[str, set[str]] = {"predictor": set(), "embedding": set(), "reductio
 
 def add(name: str, problem: Problem, kinds: tuple[Kind, ...] = ("predictor", "embedding", "reduction")) -> None:
     """Register a data set; the experiments of these kinds can then be asked for it."""
+    if name in PROBLEMS and not any(name in names for names in _ADDED.values()):
+        raise InvalidInputError(f"The package has a data set {name!r} of its own; choose another name for yours.")
     PROBLEMS[name] = problem
     _whole.cache_clear()
     for kind in kinds:
@@ -75,6 +77,8 @@ def add(name: str, problem: Problem, kinds: tuple[Kind, ...] = ("predictor", "em
 
 def include(name: str, problem: Problem) -> None:
     """Register a data set of one experiment; others do not offer it."""
+    if any(name in names for names in _ADDED.values()):
+        raise InvalidInputError(f"The package has a data set {name!r} of its own; choose another name for yours.")
     PROBLEMS[name] = problem
 
 

@@ -31,7 +31,8 @@ k-means clustering of the prototypes, and the silhouette of prototypes coloured 
 the classes and the three baselines do not, so this shows what supervision adds and not who clusters best. The paper \
 prints no numbers for these figures. *SDR, eta=auto* raises the weight of the dependence with the number of samples; \
 it was run on Fashion-MNIST, the other two sets being so small that it hardly differs from the default. A class with \
-a single prototype has a silhouette of zero, as all have where COIL-20's 20 classes share 20 prototypes."""
+a single prototype has a silhouette of zero, as all have where COIL-20's 20 classes share 20 prototypes. Seconds are \
+of one thread, taken while another cell ran beside; the table of *training times* was measured alone."""
 OMITTED = """\
 DR-then-Cluster is missing on Fashion-MNIST: its first step gives every sample a prototype of its own, at a cost \
 that grows with n³: 15 to 26 s for the 1,440 samples of COIL-20, by that law one to two hours a fit for 10,000."""
@@ -119,6 +120,7 @@ EXPERIMENT = Experiment(
     paper="Figures 2 and 3",
     kind="reduction",
     datasets=("coil20", "fashion", "snareseq"),
+    task="classification",
     methods=("SDR", "SDR, eta=auto", "SDR, paper's algorithm", "DistR", "Cluster-then-DR", "DR-then-Cluster"),
     grid={"n_prototypes": (20, 60, 100, 140, 180)},
     quick_grid={"n_prototypes": (10, 30)},

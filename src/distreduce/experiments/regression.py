@@ -28,6 +28,7 @@ EXPERIMENT = Experiment(
     title="Gaussian processes, regression",
     paper="Table 1",
     datasets=REGRESSION,
+    task="regression",
     methods=(*OURS, *OTHERS),
     run=fit_and_score,
     report=report,

@@ -137,7 +137,9 @@ def _in_processes(cells: Sequence[Cell], jobs: int, plugins: Plugins) -> Iterato
 
 
 def _pool(cells: Sequence[Cell], jobs: int, plugins: Plugins) -> Iterator[Record]:
-    with parallel_config("loky", inner_max_num_threads=max(1, cpu_count() // jobs)):
+    with warnings.catch_warnings(), parallel_config("loky", inner_max_num_threads=max(1, cpu_count() // jobs)):
+        # joblib starts a process afresh when it has grown; that is no news to the user
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given", category=UserWarning)
         pool = Parallel(jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=jobs)
         yield from pool(delayed(compute)(cell, plugins) for cell in cells)
 

@@ -70,6 +70,7 @@ EXPERIMENT = Experiment(
     paper="the figure of the appendix on dimensionality reduction",
     kind="embedding",
     datasets=DATASETS,
+    task="regression",
     methods=("SDR", "SDR, paper's algorithm", "KSPCA", "UMAP"),
     seeds=1,
     skips=lambda data, method: data not in DATASETS,

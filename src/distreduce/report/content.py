@@ -28,12 +28,13 @@ MAX_TARGETS = 4
 
 @dataclass(frozen=True)
 class Subject:
-    """What the page is about, checked: a fitted model, its samples, their targets and the table they came from."""
+    """What the page is about, checked: a fitted model, its samples, their targets, table and row numbers."""
 
     model: BaseReduction
     X: Any
     y: Any
     table: pd.DataFrame | None
+    row_numbers: Rows
     image_shape: tuple[int, int] | None
 
     @property
@@ -98,13 +99,15 @@ def document(subject: Subject, choice: Choice, found: list[Distribution]) -> Nod
     nearest = nearest_rows(model, choice.prototypes)
     return {
         "places": _places(subject, choice),
-        "rows": packed(choice.samples, "u4"),
+        "rows": packed(subject.row_numbers[choice.samples], "u4"),
         "labels": packed(_on_page(choice, len(model.prototypes_))[model.labels_[choice.samples]], "u2"),
         "prototypes": _prototypes(model, choice),
         "colourings": colourings,
         "nTargets": len(names),
         "distributions": [each.node() for each in found],
-        "details": details(nearest, subject.X, subject.target_columns(), subject.table, subject.image_shape),
+        "details": details(
+            nearest, subject.X, subject.target_columns(), subject.table, subject.row_numbers, subject.image_shape
+        ),
         "oneToOne": subject.one_to_one,
         "scale": _colour_map(),
     }

@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from distreduce.estimators._base import BaseReduction
 from distreduce.exceptions import InvalidInputError, InvalidTypeError
+from distreduce.report.columns import Rows
 from distreduce.report.content import Subject, choose, distributions, document
 from distreduce.report.encode import as_json
 from distreduce.report.held_out import HeldOut, HeldOutClasses
@@ -43,6 +44,7 @@ def write_report(
     y: ArrayLike | None = None,
     *,
     table: pd.DataFrame | None = None,
+    row_numbers: ArrayLike | None = None,
     held_out: HeldOut | HeldOutClasses | Mapping[str, HeldOut | HeldOutClasses] | None = None,
     image_shape: tuple[int, int] | None = None,
     title: str = "",
@@ -66,6 +68,9 @@ def write_report(
     table : pandas.DataFrame, optional
         The rows the samples came from, in the same order: shown beside a prototype, and columns to colour by. By
         default X itself, unless it holds images or distances.
+    row_numbers : array-like of int of shape (n_samples,), optional
+        The numbers that the page calls the samples by, such as those of their rows in a file of which only some were
+        fitted. By default 0, 1, 2, …
     held_out : HeldOut, HeldOutClasses or mapping of str to these, optional
         Predictions for samples that the fit did not see, of one model or of several by name, the first the main one.
     image_shape : (int, int), optional
@@ -92,14 +97,14 @@ def write_report(
     ...     page.read_text("utf-8")[:15]
     '<!DOCTYPE html>'
     """
-    subject = _subject(model, X, y, table, image_shape)
+    subject = _subject(model, X, y, table, row_numbers, image_shape)
     text = _render(subject, held_out, title, command)
     target = Path(path)
     _write(target, text.encode("utf-8", errors="replace"))
     return target
 
 
-def _subject(model: Any, X: Any, y: Any, table: Any, image_shape: Any) -> Subject:
+def _subject(model: Any, X: Any, y: Any, table: Any, row_numbers: Any, image_shape: Any) -> Subject:
     if not isinstance(model, BaseReduction):
         raise InvalidTypeError(f"model must be a fitted SDR or DistR; got {type(model).__name__}.")
     check_is_fitted(model)
@@ -122,7 +127,17 @@ def _subject(model: Any, X: Any, y: Any, table: Any, image_shape: Any) -> Subjec
     if table is None and image_shape is None and model.metric != "precomputed":
         table = _table_of(X, samples, model)
     unknown = y is not None and bool(pd.isna(np.asarray(y, dtype=object)).all())
-    return Subject(model, samples, None if unknown else y, table, image_shape)
+    return Subject(model, samples, None if unknown else y, table, _numbered(row_numbers, n), image_shape)
+
+
+def _numbered(given: Any, n: int) -> Rows:
+    rows = np.arange(n) if given is None else np.asarray(given)
+    if rows.shape != (n,) or rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= 2**32:
+        raise InvalidInputError(
+            f"row_numbers must be a whole number from 0 to {2**32 - 1} for each of the {n} samples; "
+            f"got an array of {rows.dtype} of shape {rows.shape}."
+        )
+    return rows.astype(np.intp)
 
 
 def _table_of(X: Any, samples: Any, model: BaseReduction) -> pd.DataFrame:
@@ -169,7 +184,7 @@ def _lines(subject: Subject, prototypes: Any, found: list[Any]) -> list[dict[str
             "number": int(k),
             "weight": f"{100 * model.prototype_weights_[k]:.2f} %",
             "count": f"{counts[k]:,}",
-            "medoid": int(model.prototype_medoids_[k]),
+            "medoid": int(subject.row_numbers[model.prototype_medoids_[k]]),
             "targets": [each.in_words(place) for each in found],
         }
         for place, k in enumerate(prototypes)

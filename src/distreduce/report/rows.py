@@ -47,12 +47,13 @@ def details(
     X: Any,
     targets: list[Any],
     table: pd.DataFrame | None,
+    row_numbers: Rows,
     image_shape: tuple[int, int] | None,
 ) -> Node:
-    """The rows named in `nearest` in full, each once; `targets` holds a column for each target."""
+    """The rows named in `nearest` in full, each once and by its number; `targets` holds a column for each target."""
     wanted = sorted({row for rows in nearest for row in rows})
     place = {row: k for k, row in enumerate(wanted)}
-    node: Node = {"nearest": [[place[row] for row in rows] for rows in nearest], "rows": wanted}
+    node: Node = {"nearest": [[place[row] for row in rows] for rows in nearest], "rows": row_numbers[wanted].tolist()}
     node["targets"] = [[_known(column[row]) for row in wanted] for column in targets]
     if table is not None:
         part = table.iloc[wanted, : max(1, min(MAX_ROW_COLUMNS, MAX_CELLS // len(wanted)))]

@@ -8,7 +8,16 @@ import pandas as pd
 from distreduce.datasets.columns import LARGEST_EXACT
 from distreduce.exceptions import InvalidInputError
 from distreduce.tabular.rules import Boolean, Category, Date, Dropped, Number, Rule
-from distreduce.tabular.values import Array, date_layout, days, is_number, numbers, refuse_spoilt_numbers, texts
+from distreduce.tabular.values import (
+    Array,
+    date_layout,
+    days,
+    is_number,
+    mostly_numbers,
+    numbers,
+    refuse_spoilt_numbers,
+    texts,
+)
 
 MOST_LEVELS = 30
 CYCLES = (365.2425, 7.0, 1.0)  # days of a year, a week, a day
@@ -39,7 +48,7 @@ def guess_rule(column: pd.Series, *, as_category: bool = False) -> Rule:
         layout = date_layout(known)
         if layout is not None:
             return _date(column, layout)
-        if len(levels) > min(MOST_LEVELS, len(known) / 2):
+        if len(levels) > min(MOST_LEVELS, len(known) / 2) or mostly_numbers(known):
             refuse_spoilt_numbers(known)
         if len(levels) == len(known) or len(levels) > max(MOST_LEVELS, len(known) / 2):
             return Dropped(name, f"text with {len(levels)} values in {len(known)} rows")

@@ -12,6 +12,7 @@ from distreduce.exceptions import InvalidInputError
 
 Array = NDArray[np.float64]
 EPOCH = pd.Timestamp(0, tz="UTC")
+NEARLY_ALL = 0.9  # share of numbers above which the other cells are mistakes
 # A column is of the first of these that reads all its cells.
 DATE_FORMATS = {
     "ISO8601": "year-month-day",
@@ -102,11 +103,17 @@ def date_layout(cells: pd.Series) -> str | None:
     return None
 
 
+def mostly_numbers(cells: pd.Series) -> bool:
+    """Whether `NEARLY_ALL` texts are plain numbers, and none of them a code such as 01."""
+    plain = pd.to_numeric(cells, errors="coerce").notna()
+    return bool(plain.mean() >= NEARLY_ALL and not cells.str.fullmatch(r"0\d+").any())
+
+
 def refuse_spoilt_numbers(cells: pd.Series) -> None:
     """Texts of which nearly all are numbers are numbers with a mistake, or written in a way that is not understood."""
     plain = pd.to_numeric(cells, errors="coerce").notna()
     almost = cells.map(lambda cell: bool(re.fullmatch(r"[^\w.,+-]*[+-]?[\d.,' ]*\d[\d.,' ]*\s*[^\w\s]?", cell)))
-    if (plain | almost).mean() < 0.9:
+    if (plain | almost).mean() < NEARLY_ALL:
         return
     strange = cells[~plain]
     raise InvalidInputError(

@@ -70,7 +70,7 @@ def headings(table: Table) -> list[tuple[str, list[str]]]:
     found: dict[str, list[str]] = {}
     for column in map(str, table.frame.columns):
         over, _, under = column.rpartition(", ")
-        if over in found:
+        if under in ("paper", "difference") and found and over == next(reversed(found)):
             found[over] = [*(found[over] or ["ours"]), under]
         else:
             found[column] = []
