@@ -106,9 +106,8 @@ def test_an_unknown_experiment_is_refused_with_the_one_that_is_meant():
         experiment("regresion")
 
 
-def test_a_data_set_of_the_other_task_is_passed_over(monkeypatch):
-    monkeypatch.setitem(problems.PROBLEMS, "labels", problems.Problem(lambda seed: None, "classification"))
-    monkeypatch.setattr(problems, "_ADDED", {kind: {"labels"} for kind in problems._ADDED})
+def test_a_data_set_of_the_other_task_is_passed_over():
+    problems.add("labels", problems.Problem(lambda seed: None, "classification"))
 
     assert experiment("regression").cells(Selection(datasets=("labels",))) == []
 
