@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from distreduce.colours import class_palette
 from distreduce.experiments import problems
 from distreduce.experiments.cell import Cell
-from distreduce.experiments.drawing import style_of
+from distreduce.experiments.drawing import legend, style_of
 from distreduce.experiments.measure import measured
 from distreduce.experiments.methods import REDUCTIONS
 from distreduce.experiments.paper import label
 from distreduce.metrics import reduction_scores
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -97,16 +96,6 @@ def _curve(ax: Axes, method: str, groups: Any) -> None:
     look = style_of(method)
     ax.plot(mean.index, mean, label=method, **look)  # type: ignore[arg-type]
     ax.fill_between(mean.index, mean - std, mean + std, color=str(look["color"]), alpha=0.15, linewidth=0)
-
-
-def legend(figure: Figure, columns: int = 4) -> None:
-    """One legend under all panels, of everything that any of them shows."""
-    entries: dict[str, Artist] = {}
-    for ax in figure.axes:
-        for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
-            entries.setdefault(name, handle)
-    if entries:
-        figure.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=columns)
 
 
 def prototype_panels(figure: Figure, frame: pd.DataFrame) -> None:

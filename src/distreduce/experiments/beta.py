@@ -8,10 +8,9 @@ import pandas as pd
 
 from distreduce import SDR
 from distreduce.baselines import EmbeddingGP
-from distreduce.experiments._reductions import legend
 from distreduce.experiments.blocks import Block, Text
 from distreduce.experiments.cell import Cell
-from distreduce.experiments.drawing import drawn, style_of
+from distreduce.experiments.drawing import drawn, legend, style_of
 from distreduce.experiments.experiment import Experiment
 from distreduce.experiments.methods import PAPER_ALGORITHM
 from distreduce.experiments.paper import label

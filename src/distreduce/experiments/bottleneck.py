@@ -12,11 +12,11 @@ from distreduce import SDR
 from distreduce.dependence import cka
 from distreduce.exceptions import SolverConvergenceWarning
 from distreduce.experiments import problems
-from distreduce.experiments._reductions import Array, fitted, legend, prototype_panels, rounded, rounded_list
+from distreduce.experiments._reductions import Array, fitted, prototype_panels, rounded, rounded_list
 from distreduce.experiments.blocks import Block, Figure, Text
 from distreduce.experiments.cell import Cell
 from distreduce.experiments.comparison import comparison_tables
-from distreduce.experiments.drawing import drawn, style_of
+from distreduce.experiments.drawing import drawn, legend, style_of
 from distreduce.experiments.experiment import Experiment
 from distreduce.experiments.paper import label
 from distreduce.kernels import sq_distances

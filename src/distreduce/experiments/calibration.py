@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from distreduce.experiments._reductions import legend
 from distreduce.experiments.blocks import Block, Table, Text
 from distreduce.experiments.comparison import mean_and_deviation
-from distreduce.experiments.drawing import drawn, style_of
+from distreduce.experiments.drawing import drawn, legend, style_of
 from distreduce.experiments.experiment import Experiment
 from distreduce.experiments.paper import label
 from distreduce.experiments.prediction import N_LEVELS, OTHERS, OURS, REGRESSION

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from distreduce.experiments.blocks import Figure as FigureBlock
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.figure import Figure
 
 STYLE: dict[Any, Any] = {
@@ -86,3 +87,13 @@ def style_of(method: str) -> dict[str, str | float]:
         variant = method.partition(", ")[2] if family == "SDR" else ""
         colour, marker, line, order = *VARIANTS.get(variant, FAMILIES[family]), "--", 3.0
     return {"color": colour, "marker": marker, "linestyle": line, "zorder": order}
+
+
+def legend(figure: Figure, columns: int = 4) -> None:
+    """One legend under all panels, of everything that any of them shows."""
+    entries: dict[str, Artist] = {}
+    for ax in figure.axes:
+        for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
+            entries.setdefault(name, handle)
+    if entries:
+        figure.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=columns)

@@ -35,7 +35,7 @@ a single prototype has a silhouette of zero, as all have where COIL-20's 20 clas
 of one thread, taken while another cell ran beside; the table of *training times* was measured alone."""
 OMITTED = """\
 DR-then-Cluster is missing on Fashion-MNIST: its first step gives every sample a prototype of its own, at a cost \
-that grows with n³: 15 to 26 s for the 1,440 samples of COIL-20, by that law one to two hours a fit for 10,000."""
+that grows with n³: 9 to 18 s for the 1,440 samples of COIL-20, by that law one to two hours a fit for 10,000."""
 
 
 def run(cell: Cell) -> dict[str, Any]:
