@@ -13,11 +13,12 @@ from sklearn.decomposition import PCA
 
 from distreduce.affinity import squared_distances, student_affinity, symmetric_entropic_affinity
 from distreduce.coupling import CouplingProblem, affinity_times_plan, initial_plan, structure_matrices
+from distreduce.dense_side import ReductionProblem
 from distreduce.embedding import EmbeddingProblem
 from distreduce.kernels import Delta
 from distreduce.losses import CrossEntropyLoss
 from distreduce.parallel import workers
-from distreduce.solve import ReductionProblem, Settings, solve
+from distreduce.solve import Settings, solve
 from distreduce.start import initial_embedding
 from distreduce.targets import dependence_target
 

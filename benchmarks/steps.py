@@ -19,9 +19,10 @@ from distreduce import SDR
 from distreduce.affinity import entropic_affinity, squared_distances, student_affinity, symmetric_entropic_affinity
 from distreduce.affinity.reference import kkt_residual
 from distreduce.coupling import affinity_times_plan, solve_semirelaxed, structure_constant
+from distreduce.dense_side import ReductionProblem
 from distreduce.embedding import EmbeddingProblem, make_objective, plain
 from distreduce.parallel import workers
-from distreduce.solve import ReductionProblem, solve
+from distreduce.solve import solve
 
 Array = NDArray[np.float64]
 Step = tuple[str, float, Array]

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-import distreduce.solve
+import distreduce.dense_side
 from distreduce.affinity import symmetric_entropic_affinity
 from distreduce.coupling import hard_plan
+from distreduce.dense_side import ReductionProblem
 from distreduce.kernels import RBF, RationalQuadratic
 from distreduce.parallel import single_threaded_blas
 from distreduce.projection import Projection
-from distreduce.solve import ReductionProblem, Settings, solve
+from distreduce.solve import Settings, solve
 
 MU, LAM = 1.5, 0.1
 DEFAULTS = Settings(alpha=0.3, eta=5.0, max_iter=6, max_inner_iter=40)
@@ -197,14 +198,14 @@ def test_the_papers_algorithm_descends(m, optimizer):
 def linear_costs(monkeypatch, problem, settings):
     """The linear costs that the T-steps of a run are given, with the embedding of the first."""
     seen = []
-    original = distreduce.solve.solve_semirelaxed
+    original = distreduce.dense_side.solve_semirelaxed
 
     def watched(coupling, *args, **options):
         seen.append(coupling.linear)
         return original(coupling, *args, **options)
 
     first = solve(problem, replace(settings, max_iter=0)).embedding
-    monkeypatch.setattr(distreduce.solve, "solve_semirelaxed", watched)
+    monkeypatch.setattr(distreduce.dense_side, "solve_semirelaxed", watched)
     solve(problem, replace(settings, max_iter=1))
     return seen, first
 
@@ -239,7 +240,7 @@ def test_a_coupling_that_raises_the_objective_is_not_taken(monkeypatch):
         plan = hard_plan(rng.integers(7, size=30), coupling.weights, 7)
         return type("Found", (), {"plan": plan, "affinity_plan": coupling.affinity @ plan.toarray()})
 
-    monkeypatch.setattr(distreduce.solve, "solve_semirelaxed", nonsense)
+    monkeypatch.setattr(distreduce.dense_side, "solve_semirelaxed", nonsense)
     found = solve(problem, replace(DEFAULTS, max_iter=50, max_inner_iter=5))
     np.testing.assert_array_equal(found.plan.toarray(), problem.plan.toarray())
     history = [record.objective for record in found.history]

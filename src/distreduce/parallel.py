@@ -29,9 +29,12 @@ class Workers:
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
     def run(self, kernel: Callable[..., Part], n_chunks: int, *args: Any) -> list[Part]:
-        if self._pool is None or n_chunks == 1:
-            return [kernel(chunk, n_chunks, *args) for chunk in range(n_chunks)]
-        return list(self._pool.map(lambda chunk: kernel(chunk, n_chunks, *args), range(n_chunks)))
+        return list(self.stream(kernel, n_chunks, *args))
+
+    def stream(self, kernel: Callable[..., Part], n_chunks: int, *args: Any) -> Iterator[Part]:
+        """The same one after another, for parts too large to be held all at once."""
+        compute = map if self._pool is None or n_chunks == 1 else self._pool.map
+        return iter(compute(lambda chunk: kernel(chunk, n_chunks, *args), range(n_chunks)))
 
     def close(self) -> None:
         if self._pool is not None:
@@ -61,7 +64,7 @@ class _SharedLimit:
 
     def acquire(self) -> None:
         with self._lock:
-            if self._users == 0:
+            if self._users == 0 and self._limits is None:
                 _release_openblas()
                 self._limits = threadpool_limits(limits=1)
             self._users += 1
@@ -75,8 +78,18 @@ class _SharedLimit:
                 _release_openblas()
                 self._limits = None
 
+    def forget_users(self) -> None:
+        """After a fork, in the child: fits that ran in other threads are not here, and nobody will open their lock.
+
+        The limit they had set is, and is lifted after the first fit here.
+        """
+        self._lock = threading.Lock()
+        self._users = 0
+
 
 _LIMIT = _SharedLimit()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_LIMIT.forget_users)
 
 
 @contextmanager

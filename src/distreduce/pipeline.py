@@ -13,12 +13,13 @@ from scipy import sparse
 from distreduce.affinity import squared_distances, symmetric_entropic_affinity
 from distreduce.coupling import initial_plan
 from distreduce.coupling.initial import plan_from_array
+from distreduce.dense_side import ReductionProblem
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import RBF, Kernel, Linear, RationalQuadratic
 from distreduce.losses import BregmanLoss, supervised_rows
 from distreduce.parallel import Workers
 from distreduce.projection import KernelMap, Projection, barycentres, relevance_length_scales
-from distreduce.solve import Record, Reduction, ReductionProblem, Settings, solve
+from distreduce.solve import Record, Reduction, Settings, solve
 from distreduce.start import initial_embedding
 
 Array = NDArray[np.float64]

@@ -25,7 +25,19 @@ def initial_embedding(
     """
     mass = np.asarray(plan.sum(axis=0)).ravel()
     shares = sparse.csr_array(sparse.diags_array(1.0 / np.where(mass > 0, mass, 1.0)) @ plan.T)
-    gram = _distance_gram(inputs, shares) if precomputed else _feature_gram(inputs, shares, mass)
+    if precomputed:
+        return _placed(_distance_gram(inputs, shares), mass, n_components, random_state)
+    return embedding_of_means(shares @ inputs, mass, n_components, random_state)
+
+
+def embedding_of_means(means: Any, mass: Array, n_components: int, random_state: np.random.RandomState) -> Array:
+    """The same from the prototypes' mean features (m, d), dense or sparse, and their masses (m,)."""
+    means = np.asarray(means.toarray() if sparse.issparse(means) else means, dtype=np.float64)
+    return _placed(_feature_gram(means, mass), mass, n_components, random_state)
+
+
+def _placed(gram: Array, mass: Array, n_components: int, random_state: np.random.RandomState) -> Array:
+    """Leading principal coordinates on the scale of a start, with noise where the prototypes do not differ."""
     scores = _leading_scores(gram, mass, n_components)
     spread = float(np.sqrt((mass @ scores**2).max() / mass.sum()))
     noise = random_state.standard_normal(scores.shape)
@@ -37,10 +49,8 @@ def initial_embedding(
     return scores
 
 
-def _feature_gram(inputs: Any, shares: sparse.csr_array, mass: Array) -> Array:
+def _feature_gram(means: Array, mass: Array) -> Array:
     """Inner products (m, m) of the barycentres, centred by mass and divided by the largest entry against overflow."""
-    means = shares @ inputs
-    means = np.asarray(means.toarray() if sparse.issparse(means) else means, dtype=np.float64)
     means = means - mass @ means / mass.sum()
     means /= np.abs(means).max() or 1.0
     return means @ means.T

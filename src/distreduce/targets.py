@@ -40,13 +40,25 @@ def dependence_target(
     if form == "transport" and not one_to_one:
         K = _transported_kernel(T, Y, kernel)
     else:
-        K = kernel(_means(T, Y, carried))
+        K = kernel(_means(np.asarray(T.T @ Y), carried))
     return _as_direction(K, omega, dependence), omega
 
 
-def _means(T: sparse.csr_array, Y: Array, carried: Array) -> Array:
+def dependence_target_of_sums(
+    sums: Array, carried: Array, kernel: Kernel | None, form: TargetForm, dependence: Dependence
+) -> tuple[Array, Array]:
+    """The same for fewer prototypes than samples, from sums Tᵀφ(Y) and the supervised mass (m,) of each prototype.
+
+    φ(y) is y itself, or, with ``kernel=None`` for the form ``"transport"``, features with K_Y = ΦΦᵀ.
+    """
+    omega = carried if form == "mass" else (carried > 0).astype(float)
+    K = sums @ sums.T if kernel is None else kernel(_means(sums, carried))
+    return _as_direction(K, omega, dependence), omega
+
+
+def _means(sums: Array, carried: Array) -> Array:
     """Mean target of every prototype; where there is none any finite number does, its weight being zero."""
-    return np.asarray(T.T @ Y) / np.where(carried > 0, carried, 1.0)[:, None]
+    return sums / np.where(carried > 0, carried, 1.0)[:, None]
 
 
 def _transported_kernel(T: sparse.csr_array, Y: Array, kernel: Kernel) -> Array:

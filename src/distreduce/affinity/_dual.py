@@ -13,6 +13,7 @@ of the pairs and adding to both ends saves half of the exponentials and was meas
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numba import njit
@@ -47,6 +48,29 @@ class DualPoint:
     value: float
 
 
+class ConcaveDual(Protocol):
+    """What Newton's method asks of a problem, wherever its pairs are."""
+
+    weights: Array
+    log_perplexity: float
+
+    def evaluate(self, gamma: Array, mu: Array) -> DualPoint:
+        """Value, row sums and curvature at (γ, μ)."""
+        ...
+
+    def hessian_product(self, point: DualPoint, direction: Array) -> Array:
+        """Hessian of −g at ``point`` times ``direction``, a (2, n) array of changes of μ and γ."""
+        ...
+
+
+def dual_point(dual: ConcaveDual, gamma: Array, mu: Array, sums: Array) -> DualPoint:
+    """The dual at (γ, μ) from the row sums that ``row_sums`` gives."""
+    mass, plogp, *blocks = sums
+    w = dual.weights
+    linear = float(w @ (mu + gamma * (dual.log_perplexity + 1.0)))
+    return DualPoint(gamma, mu, mass, -plogp, w * np.array(blocks), float(w @ (gamma * mass)) - linear)
+
+
 @dataclass
 class Dual:
     """The data of one problem, and a count of the passes made over its pairs."""
@@ -63,10 +87,7 @@ class Dual:
         self.n_evaluations += 1
         n = len(mu)
         parts = self.workers.run(dual_sums, chunk_count(n), self.distances, 2.0 / self.scale, self.weights, gamma, mu)
-        mass, plogp, *blocks = ordered_sum(parts)
-        w = self.weights
-        linear = float(w @ (mu + gamma * (self.log_perplexity + 1.0)))
-        return DualPoint(gamma, mu, mass, -plogp, w * np.array(blocks), float(w @ (gamma * mass)) - linear)
+        return dual_point(self, gamma, mu, ordered_sum(parts))
 
     def hessian_product(self, point: DualPoint, direction: Array) -> Array:
         """Hessian of −g at ``point`` times ``direction``, a (2, n) array of changes of μ and γ. One pass."""
@@ -84,28 +105,44 @@ class Dual:
 def dual_sums(
     chunk: int, n_chunks: int, distances: Array, factor: float, weights: Array, gamma: Array, mu: Array
 ) -> Array:
-    """Σ_j w_j × (P, Pℓ, P/s, −Pℓ/s, Pℓ²/s)_ij for the rows i of chunk::n_chunks; the other rows stay zero."""
+    """``row_sums`` of the rows i of chunk::n_chunks; the other rows stay zero."""
     n = len(mu)
     sums = np.zeros((5, n))
     for i in range(chunk, n, n_chunks):
-        row, gamma_i, mu_i = distances[i], gamma[i], mu[i]
-        mass, plogp, mu_mu, mu_gamma, gamma_gamma = 0.0, 0.0, 0.0, 0.0, 0.0
-        for j in range(n):
-            inverse = 1.0 / (gamma_i + gamma[j])
-            ell = min(max((mu_i + mu[j] - factor * row[j]) * inverse, MIN_EXPONENT), MAX_EXPONENT)
-            p = weights[j] * bounded_exp(ell)
-            q = p * inverse
-            mass += p
-            plogp += p * ell
-            mu_mu += q
-            mu_gamma -= q * ell
-            gamma_gamma += q * ell * ell
-        # A change of x_i enters x_i + x_i twice: the Hessian's diagonal block counts the pair (i, i) twice.
-        ell = min(max((mu_i - 0.5 * factor * row[i]) / gamma_i, MIN_EXPONENT), MAX_EXPONENT)
-        q = weights[i] * bounded_exp(ell) * 0.5 / gamma_i
-        sums[0, i], sums[1, i] = mass, plogp
-        sums[2, i], sums[3, i], sums[4, i] = mu_mu + q, mu_gamma - q * ell, gamma_gamma + q * ell * ell
+        row_sums(distances[i], distances[i, i], factor, weights[i], gamma[i], mu[i], weights, gamma, mu, sums[:, i])
     return sums
+
+
+@njit(**KERNEL)
+def row_sums(
+    row: Array,
+    own: float,
+    factor: float,
+    w_i: float,
+    gamma_i: float,
+    mu_i: float,
+    weights: Array,
+    gamma: Array,
+    mu: Array,
+    out: Array,
+) -> None:
+    """Σ_j w_j × (P, Pℓ, P/s, −Pℓ/s, Pℓ²/s)_ij of one row of distances, ``own`` that of i to itself."""
+    mass, plogp, mu_mu, mu_gamma, gamma_gamma = 0.0, 0.0, 0.0, 0.0, 0.0
+    for j in range(len(row)):
+        inverse = 1.0 / (gamma_i + gamma[j])
+        ell = min(max((mu_i + mu[j] - factor * row[j]) * inverse, MIN_EXPONENT), MAX_EXPONENT)
+        p = weights[j] * bounded_exp(ell)
+        q = p * inverse
+        mass += p
+        plogp += p * ell
+        mu_mu += q
+        mu_gamma -= q * ell
+        gamma_gamma += q * ell * ell
+    # A change of x_i enters x_i + x_i twice: the Hessian's diagonal block counts the pair (i, i) twice.
+    ell = min(max((mu_i - 0.5 * factor * own) / gamma_i, MIN_EXPONENT), MAX_EXPONENT)
+    q = w_i * bounded_exp(ell) * 0.5 / gamma_i
+    out[0], out[1] = mass, plogp
+    out[2], out[3], out[4] = mu_mu + q, mu_gamma - q * ell, gamma_gamma + q * ell * ell
 
 
 @njit(**KERNEL)
@@ -120,32 +157,58 @@ def hessian_sums(
     d_mu: Array,
     d_gamma: Array,
 ) -> Array:
-    """Σ_j w_j P_ij/s_ij (1, −ℓ_ij) (dμ_i + dμ_j − ℓ_ij (dγ_i + dγ_j)) for the rows i of chunk::n_chunks."""
+    """``row_hessian`` of the rows i of chunk::n_chunks; the other rows stay zero."""
     n = len(mu)
     sums = np.zeros((2, n))
     for i in range(chunk, n, n_chunks):
-        row, gamma_i, mu_i, d_mu_i, d_gamma_i = distances[i], gamma[i], mu[i], d_mu[i], d_gamma[i]
-        along_mu, along_gamma = 0.0, 0.0
-        for j in range(n):
-            inverse = 1.0 / (gamma_i + gamma[j])
-            ell = min(max((mu_i + mu[j] - factor * row[j]) * inverse, MIN_EXPONENT), MAX_EXPONENT)
-            change = d_mu_i + d_mu[j] - ell * (d_gamma_i + d_gamma[j])
-            change *= weights[j] * bounded_exp(ell) * inverse
-            along_mu += change
-            along_gamma -= ell * change
-        sums[0, i], sums[1, i] = along_mu, along_gamma
+        sums[0, i], sums[1, i] = row_hessian(
+            distances[i], factor, gamma[i], mu[i], d_mu[i], d_gamma[i], weights, gamma, mu, d_mu, d_gamma
+        )
     return sums
+
+
+@njit(**KERNEL)
+def row_hessian(
+    row: Array,
+    factor: float,
+    gamma_i: float,
+    mu_i: float,
+    d_mu_i: float,
+    d_gamma_i: float,
+    weights: Array,
+    gamma: Array,
+    mu: Array,
+    d_mu: Array,
+    d_gamma: Array,
+) -> tuple[float, float]:
+    """Σ_j w_j P_ij/s_ij (1, −ℓ_ij) (dμ_i + dμ_j − ℓ_ij (dγ_i + dγ_j)) of one row of distances."""
+    along_mu, along_gamma = 0.0, 0.0
+    for j in range(len(row)):
+        inverse = 1.0 / (gamma_i + gamma[j])
+        ell = min(max((mu_i + mu[j] - factor * row[j]) * inverse, MIN_EXPONENT), MAX_EXPONENT)
+        change = d_mu_i + d_mu[j] - ell * (d_gamma_i + d_gamma[j])
+        change *= weights[j] * bounded_exp(ell) * inverse
+        along_mu += change
+        along_gamma -= ell * change
+    return along_mu, along_gamma
 
 
 @njit(**ELEMENTWISE)
 def fill_affinity(
     chunk: int, n_chunks: int, distances: Array, factor: float, gamma: Array, mu: Array, lowest: float, out: Array
 ) -> None:
-    """Write P_ij for the rows i of chunk::n_chunks; an entry needs no other distance than its own: ``out`` may be D."""
+    """``fill_row`` of the rows i of chunk::n_chunks; an entry needs its own distance only: ``out`` may be D."""
     n = len(mu)
     for i in range(chunk, n, n_chunks):
-        row, out_row, gamma_i, mu_i = distances[i], out[i], gamma[i], mu[i]
-        for j in range(n):
-            ell = ((mu_i + mu[j]) - factor * row[j]) / (gamma_i + gamma[j])
-            p = bounded_exp(min(max(ell, MIN_EXPONENT), MAX_EXPONENT))
-            out_row[j] = p if ell > lowest else 0.0
+        fill_row(distances[i], factor, gamma[i], mu[i], gamma, mu, lowest, out[i])
+
+
+@njit(**ELEMENTWISE)
+def fill_row(
+    row: Array, factor: float, gamma_i: float, mu_i: float, gamma: Array, mu: Array, lowest: float, out: Array
+) -> None:
+    """Write P_ij of one row of distances."""
+    for j in range(len(row)):
+        ell = ((mu_i + mu[j]) - factor * row[j]) / (gamma_i + gamma[j])
+        p = bounded_exp(min(max(ell, MIN_EXPONENT), MAX_EXPONENT))
+        out[j] = p if ell > lowest else 0.0

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distreduce.affinity._dual import Dual, DualPoint
+from distreduce.affinity._dual import ConcaveDual, DualPoint
 from distreduce.compiled import Array
 
 # Curvature in γ given to every row, relative to w_i/γ_i: a row that lost all its neighbours has none of its own.
@@ -22,7 +22,7 @@ _MAX_PRODUCTS = 30
 class NewtonSystem:
     """Hessian of −g plus ``damping`` times its diagonal blocks, acting on arrays (dμ, dγ) of shape (2, n)."""
 
-    dual: Dual
+    dual: ConcaveDual
     point: DualPoint
     damping: float
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distreduce.affinity._dual import Dual, DualPoint
+from distreduce.affinity._dual import ConcaveDual, DualPoint
 from distreduce.affinity._linear import NewtonSystem, solve_in_box
 from distreduce.compiled import Array
 
@@ -52,7 +52,7 @@ class Solution:
     converged: bool
 
 
-def solve(dual: Dual, gamma: Array, nu: Array, scale: Array, tol: float, max_iter: int) -> Solution:
+def solve(dual: ConcaveDual, gamma: Array, nu: Array, scale: Array, tol: float, max_iter: int) -> Solution:
     """Minimise −g over γ ≥ floor, from γ and ν = μ/γ; ``scale`` is the natural size of each γ_i."""
     # A γ of a tenth of the tolerance is as good as zero for the conditions, and keeps P defined among duplicates.
     floor = 0.1 * tol * scale
@@ -77,7 +77,7 @@ def solve(dual: Dual, gamma: Array, nu: Array, scale: Array, tol: float, max_ite
     return Solution(point, residuals.kkt, residuals.kkt <= tol)
 
 
-def measure(dual: Dual, point: DualPoint, floor: Array, scale: Array) -> Residuals:
+def measure(dual: ConcaveDual, point: DualPoint, floor: Array, scale: Array) -> Residuals:
     """Residuals of a point; see ``Residuals``."""
     log_mass = np.log(point.mass)
     excess = point.entropy / point.mass + log_mass - dual.log_perplexity
@@ -90,7 +90,7 @@ def measure(dual: Dual, point: DualPoint, floor: Array, scale: Array) -> Residua
     return Residuals(log_mass, excess, free, merit, float(np.maximum(np.abs(point.mass - 1.0), violation).max()))
 
 
-def gradient(dual: Dual, point: DualPoint) -> Array:
+def gradient(dual: ConcaveDual, point: DualPoint) -> Array:
     """Gradient of −g along (μ, γ): w_i (r_i − 1) and w_i (H_i + r_i − log ξ − 1)."""
     mass, entropy = point.mass - 1.0, point.entropy - dual.log_perplexity
     return dual.weights * np.array([mass, entropy + mass])
@@ -112,7 +112,7 @@ def newton_step(system: NewtonSystem, residuals: Residuals, floor: Array, radius
 
 
 def search(
-    dual: Dual, point: DualPoint, step: Array, floor: Array, scale: Array, best_merit: float
+    dual: ConcaveDual, point: DualPoint, step: Array, floor: Array, scale: Array, best_merit: float
 ) -> tuple[DualPoint, Residuals] | None:
     """The first acceptable point along the step, or None.
 
@@ -120,7 +120,8 @@ def search(
     """
     nu = point.mu / point.gamma
     d_log_gamma = np.log1p(step[1] / point.gamma)
-    d_nu = np.clip((step[0] - nu * step[1]) / point.gamma, -_MAX_NU_STEP, _MAX_NU_STEP)
+    held = (point.gamma <= floor) & (step[1] == 0.0)
+    d_nu = np.clip((step[0] - nu * step[1]) / point.gamma, *nu_box(dual, point, held))
     for length in _STEP_LENGTHS:
         gamma = np.maximum(point.gamma * np.exp(length * d_log_gamma), floor)
         trial = dual.evaluate(gamma, gamma * (nu + length * d_nu))
@@ -130,7 +131,20 @@ def search(
     return None
 
 
-def descends(dual: Dual, point: DualPoint, trial: DualPoint) -> bool:
+def nu_box(dual: ConcaveDual, point: DualPoint, held: Array) -> tuple[Array, Array]:
+    """Bounds of a step of ν; ``held`` are the rows that stay at the floor of γ.
+
+    A row at the floor whose mass lies on wider rows (a sample that very many have as a neighbour) moves μ by the width
+    of those, r_i / Σ_j w_j P_ij/s_ij: in units of its own γ_i it would take a million steps. Upwards it is bounded by
+    its share of itself, w_i P_ii = w_i exp ν_i ≤ 1.
+    """
+    width = dual.weights * point.mass / point.curvature[0]
+    far = np.where(held, np.maximum(0.5 * width / point.gamma, 1.0), 1.0) * _MAX_NU_STEP
+    room = -np.log(dual.weights) - point.mu / point.gamma
+    return -far, np.maximum(np.minimum(far, room), _MAX_NU_STEP)
+
+
+def descends(dual: ConcaveDual, point: DualPoint, trial: DualPoint) -> bool:
     """Whether −g is lower at ``trial``.
 
     Next to far outliers −g is a huge number whose last digits say nothing about the other rows. Its slopes along the

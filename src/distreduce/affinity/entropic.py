@@ -113,20 +113,26 @@ def _solve_rows(
     out = np.zeros((4, n))
     guess = 0.0
     for i in range(chunk, n, n_chunks):
-        farthest, nearest, weight_at_zero = _row_extent(distances[i], weights)
-        if np.log(weight_at_zero) >= log_perplexity - 1e-12:
-            scale = nearest if nearest < np.inf else 1.0
-            out[0, i], out[1, i] = SLACK_BANDWIDTH * scale, np.log(weight_at_zero)
-            out[2, i], out[3, i] = scale, 1.0
-            continue
-        # In units of the farthest sample nothing overflows. The next row starts where this one ended.
-        unit = 1.0 / farthest
-        low, high = np.log(nearest * unit / -MIN_EXPONENT), _LOG_WIDEST
-        log_gamma, log_partition = _bandwidth(distances[i], unit, weights, log_perplexity, guess, low, high, tol)
-        guess = log_gamma
-        out[0, i], out[1, i] = np.exp(log_gamma) * farthest, log_partition
-        out[2, i] = out[0, i]
+        # The next row starts where this one ended.
+        out[0, i], out[1, i], out[2, i], out[3, i], guess = solve_row(distances[i], weights, log_perplexity, guess, tol)
     return out
+
+
+@njit(**KERNEL)
+def solve_row(
+    row: Array, weights: Array, log_perplexity: float, guess: float, tol: float
+) -> tuple[float, float, float, float, float]:
+    """(γ, log Z, scale, slack) of one row, and log γ relative to its farthest sample, of which ``guess`` is a guess."""
+    farthest, nearest, weight_at_zero = _row_extent(row, weights)
+    if np.log(weight_at_zero) >= log_perplexity - 1e-12:
+        scale = nearest if nearest < np.inf else 1.0
+        return SLACK_BANDWIDTH * scale, np.log(weight_at_zero), scale, 1.0, guess
+    # In units of the farthest sample nothing overflows.
+    unit = 1.0 / farthest
+    low, high = np.log(nearest * unit / -MIN_EXPONENT), _LOG_WIDEST
+    log_gamma, log_partition = _bandwidth(row, unit, weights, log_perplexity, guess, low, high, tol)
+    gamma = np.exp(log_gamma) * farthest
+    return gamma, log_partition, gamma, 0.0, log_gamma
 
 
 @njit(**KERNEL)

@@ -17,7 +17,7 @@ from distreduce.exceptions import AffinityConvergenceWarning
 from distreduce.parallel import SERIAL, Workers
 
 # The rows' own bandwidths are only a start: a few hundredths of a nat are enough.
-_START_TOLERANCE = 0.03
+START_TOLERANCE = 0.03
 
 
 @dataclass(frozen=True)
@@ -95,14 +95,15 @@ def symmetric_entropic_affinity(
     """
     distances = as_distances(sq_distances)
     w = as_weights(weights, len(distances))
-    rows = row_bandwidths(distances, perplexity, w, tol=_START_TOLERANCE, workers=workers)
+    rows = row_bandwidths(distances, perplexity, w, tol=START_TOLERANCE, workers=workers)
     # Computing in units of a typical bandwidth makes the solution exactly as good on any scale of the distances.
     unit = float(np.median(rows.scale))
     dual = Dual(distances, w, float(np.log(perplexity)), unit, workers)
     # μ_i = −γ_i log Z_i makes P_ij the geometric mean of the two rows' affinities, weighted by their bandwidths.
     solution = solve(dual, rows.gamma / unit, -rows.log_partition, rows.scale / unit, tol, max_iter)
     if not solution.converged:
-        warnings.warn(_message(solution.kkt, tol, dual.n_evaluations), AffinityConvergenceWarning, stacklevel=2)
+        message = convergence_message(solution.kkt, tol, dual.n_evaluations)
+        warnings.warn(message, AffinityConvergenceWarning, stacklevel=2)
     matrix = distances if overwrite and distances.flags.writeable else np.empty_like(distances)
     dual.fill(solution.point, matrix)
     point = solution.point
@@ -111,7 +112,8 @@ def symmetric_entropic_affinity(
     )
 
 
-def _message(residual: float, tol: float, n_evaluations: int) -> str:
+def convergence_message(residual: float, tol: float, n_evaluations: int) -> str:
+    """What to tell when Newton's method has not reached its tolerance."""
     return (
         f"The symmetric entropic affinity stopped at a residual of {residual:.1e} (tolerance {tol:.0e}) after "
         f"{n_evaluations} passes over the pairs; raise max_iter, or tol when such a residual is good enough."

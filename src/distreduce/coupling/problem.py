@@ -35,9 +35,13 @@ def structure_constant(affinity: NDArray[np.floating], weights: Array, loss: Lit
     total = 0.0
     for row, weight in zip(affinity, weights, strict=True):
         a = np.asarray(row, dtype=np.float64)
-        f1 = a * np.log(np.where(a > 0, a, 1.0)) - a if loss == "kl" else a**2
-        total += weight * float(f1 @ weights)
+        total += weight * float(structure_terms(a, loss) @ weights)
     return total
+
+
+def structure_terms(affinity: Array, loss: Literal["kl", "square"]) -> Array:
+    r""":math:`f_1` of :func:`structure_matrices`, by entry: :math:`a\log a - a` for KL, :math:`a^2` for square."""
+    return affinity * np.log(np.where(affinity > 0, affinity, 1.0)) - affinity if loss == "kl" else affinity**2
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def _sweep(C, h, f2, h2, alpha, cost, least, T, CT, f2q):  # type: ignore[no-unt
     """Move every row that gains; T, C·T and f2·q are kept up to date. Returns the number of moves."""
     moves = 0
     for i in range(len(h)):
-        change = _changes(C[i, i], h[i], f2, h2, alpha, cost[i], T[i], CT[i], f2q)
+        change = changes(C[i, i], h[i], f2, h2, alpha, cost[i], T[i], CT[i], f2q)
         target = change.argmin()
         if change[target] < -least:
             moves += 1
@@ -63,20 +63,20 @@ def _sweep(C, h, f2, h2, alpha, cost, least, T, CT, f2q):  # type: ignore[no-unt
 
 
 @njit(**KERNEL)
-def _subtract(factor, row, total):  # type: ignore[no-untyped-def]
+def subtract(factor, row, total):  # type: ignore[no-untyped-def]
     """total −= factor · row, without a temporary array."""
     for b in range(row.shape[0]):
         total[b] -= factor * row[b]
 
 
 @njit(**KERNEL)
-def _changes(own, h, f2, h2, alpha, cost, row, CT, f2q):  # type: ignore[no-untyped-def]
+def changes(own, h, f2, h2, alpha, cost, row, CT, f2q):  # type: ignore[no-untyped-def]
     """J(row → h e_b) − J for every prototype b: with d = h e_b − row, ⟨∇J, d⟩ + α dᵀ(f2 − C_ii h2) d."""
     m = len(row)
     slope, across, constant = cost + 2 * alpha * f2q, np.zeros(m), 0.0
     for l in range(m):
         if CT[l] != 0.0:
-            _subtract(2 * alpha * CT[l], h2[l], slope)
+            subtract(2 * alpha * CT[l], h2[l], slope)
         if row[l] != 0.0:
             across += row[l] * (f2[l] - own * h2[l])
     for l in range(m):

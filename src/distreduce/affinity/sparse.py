@@ -1,0 +1,108 @@
+"""Symmetric entropic affinity (SEA) on a sparse graph of neighbours: C_X of more samples than an n×n matrix allows."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from distreduce.affinity._inputs import as_weights, check_perplexity
+from distreduce.affinity._newton import solve
+from distreduce.affinity._sparse_dual import SparseDual, sparse_row_bandwidths
+from distreduce.affinity.rows import GraphRows
+from distreduce.affinity.symmetric import START_TOLERANCE, convergence_message
+from distreduce.compiled import Array
+from distreduce.coupling.problem import structure_terms
+from distreduce.exceptions import AffinityConvergenceWarning, InvalidInputError
+from distreduce.large.shards import Shards
+
+# Enough weight in every row is necessary, not sufficient: many samples may all need the mass of the same few.
+_MORE_NEIGHBOURS = " Where many samples share few neighbours there may be no solution: raise n_neighbors."
+
+
+@dataclass(frozen=True)
+class SparseAffinity:
+    """How the symmetric entropic affinity that the shards keep was found.
+
+    Attributes
+    ----------
+    gamma, mu : arrays of shape (n,)
+        Dual variables: P_ij = exp((μ_i + μ_j − 2 D_ij) / (γ_i + γ_j)) on the graph's entries.
+    residual, n_evaluations, converged
+        As in :class:`distreduce.affinity.SymmetricAffinity`.
+    """
+
+    gamma: Array
+    mu: Array
+    residual: float
+    n_evaluations: int
+    converged: bool
+
+
+def keep_sparse_affinity(
+    shards: Shards, weights: ArrayLike | None, perplexity: float, *, tol: float = 1e-5, max_iter: int = 100
+) -> SparseAffinity:
+    r"""Symmetric entropic affinity of weighted samples, P zero outside the entries of a symmetric graph.
+
+    minimise Σ_ij w_i w_j P_ij D_ij over P = Pᵀ with Σ_j w_j P_ij = 1 and −Σ_j w_j P_ij log P_ij ≥ log ξ in every row,
+    all sums over the graph's entries. On the complete graph this is ``symmetric_entropic_affinity``.
+
+    Parameters
+    ----------
+    shards : Shards
+        With the part "graph", :class:`GraphRows` of squared distances D: a symmetric pattern, equal values at both ends
+        of an edge, the diagonal included with distance zero. P is kept as the part "affinity", in the same pattern.
+    weights : array of shape (n,), optional
+        Weights w of the samples, as counts; ones by default.
+    perplexity : float
+        Perplexity ξ, between 1 and the smallest weight Σ_j w_j of the entries of a row.
+    tol : float
+        Largest violation of the optimality conditions to accept.
+    max_iter : int
+        Newton iterations before giving up with an ``AffinityConvergenceWarning``.
+
+    Returns
+    -------
+    SparseAffinity
+    """
+    w = as_weights(weights, int(shards.bounds[-1]))
+    check_perplexity(perplexity, w)
+    _check_reach(shards, w, perplexity)
+    rows = sparse_row_bandwidths(shards, w, perplexity, START_TOLERANCE)
+    # Units and start as in the dense solver.
+    unit = float(np.median(rows.scale))
+    dual = SparseDual(shards, w, float(np.log(perplexity)), unit)
+    solution = solve(dual, rows.gamma / unit, -rows.log_partition, rows.scale / unit, tol, max_iter)
+    if not solution.converged:
+        message = convergence_message(solution.kkt, tol, dual.n_evaluations)
+        warnings.warn(message + _MORE_NEIGHBOURS, AffinityConvergenceWarning, stacklevel=2)
+    point = solution.point
+    dual.keep("affinity", point)
+    return SparseAffinity(unit * point.gamma, unit * point.mu, solution.kkt, dual.n_evaluations, solution.converged)
+
+
+def _check_reach(shards: Shards, weights: Array, perplexity: float) -> None:
+    """A row over entries of total weight W has a perplexity of at most W."""
+    least = min(shards.collect(_least_row_weight, ["graph"], weights))
+    if least < perplexity * (1.0 - 1e-12):
+        raise InvalidInputError(
+            f"perplexity is {perplexity:g}, but a sample and its neighbours weigh only {least:g}; "
+            "raise n_neighbors, to three times the perplexity or more, or lower the perplexity."
+        )
+
+
+def _least_row_weight(graph: GraphRows, weights: Array) -> float:
+    return float(np.add.reduceat(weights[graph.indices], graph.indptr[:-1]).min())
+
+
+def structure_constant_sparse(shards: Shards, weights: Array, loss: Literal["kl", "square"]) -> float:
+    r""":math:`\sum_{ij} f_1(C_{ij}) h_i h_j` over the entries of the part "affinity"; outside them f_1(0) = 0."""
+    return sum(shards.collect(_structure_of_rows, ["affinity"], weights, loss, rows=[weights]), start=0.0)
+
+
+def _structure_of_rows(affinity: GraphRows, own: Array, weights: Array, loss: Literal["kl", "square"]) -> float:
+    terms = structure_terms(affinity.values.astype(np.float64), loss) * weights[affinity.indices]
+    return float(np.add.reduceat(terms, affinity.indptr[:-1]) @ own)

@@ -1,0 +1,335 @@
+"""The coupling T over a sparse affinity in shards: the same descent as the dense solvers, with nothing n×m in memory.
+
+A pass over the samples computes, row by row, (CT)_i from the plan of the neighbours, the gradient, the cheapest
+prototype, and adds up the m×m matrices TᵀCT and VᵀCT. One more, light pass gives VᵀCV. The step along T + τ(V − T) is
+then exact, from these three and the masses alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from distreduce.affinity.rows import GraphRows
+from distreduce.coupling._row_loops import best_moves, carry, descend_rows
+from distreduce.coupling.problem import column_mass
+from distreduce.coupling.products import hard_plan, rescale_rows
+from distreduce.kernels import sq_distances
+from distreduce.large.shards import Shards
+from distreduce.losses import BregmanLoss, SquaredLoss, supervised_rows
+
+Array = NDArray[np.float64]
+BLOCK_ROWS = 2048
+MAX_ITER, MAX_SWEEPS, MAX_HALVINGS = 2000, 50, 6
+
+
+@dataclass(frozen=True)
+class ShardedCoupling:
+    r"""The BSFGW problem of :class:`distreduce.coupling.CouplingProblem`, semi-relaxed, over shards.
+
+    Shards hold the parts "affinity" (:class:`GraphRows` of C) and "targets" (rows of Y, or None).
+
+    Attributes
+    ----------
+    weights, f2, h2, loss, alpha
+        As there.
+    embedding, fitted, mu
+        Z (m, p), KL (n, p) or None, and μ: the additional linear cost is (μ/2)|z_k − (KL)_i|².
+    """
+
+    shards: Shards
+    weights: Array
+    f2: Array
+    h2: Array
+    embedding: Array
+    fitted: Array
+    mu: float
+    loss: BregmanLoss = SquaredLoss()
+    alpha: float = 0.2
+
+    def structure(self, mass: Array, transported: Array) -> float:
+        """GW(T) without its constant, from q and TᵀCT (of a difference of plans as well)."""
+        return float(mass @ self.f2 @ mass) - float((transported * self.h2).sum())
+
+    def costs(self, held: Array | None) -> RowCosts:
+        """The cost of every row at every prototype that does not come from GW, for prototype targets `held`."""
+        return RowCosts(self.loss, 1 - self.alpha, held, self.embedding, self.mu)
+
+
+@dataclass(frozen=True)
+class RowCosts:
+    """(1−α) L_s(y_i, g_k) + (μ/2)|z_k − (KL)_i|², a block of rows at a time."""
+
+    loss: BregmanLoss
+    share: float
+    targets: Array | None
+    embedding: Array
+    mu: float
+
+    def __call__(self, Y: Array | None, fitted: Array) -> Array:
+        """Costs (rows, m) for rows of Y and of KL."""
+        cost = 0.5 * self.mu * sq_distances(fitted, self.embedding)
+        if self.targets is not None and Y is not None:
+            cost += self.share * self.loss.cost(np.asarray(Y, dtype=np.float64), self.targets)
+        return cost
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """What one pass found at T: the cheapest prototypes V, TᵀCT, VᵀCT, and ⟨·, T⟩, ⟨·, V⟩ of gradient and costs."""
+
+    cheapest: NDArray[np.int32]
+    transported: Array
+    across: Array
+    slope: Array
+    linear: Array
+
+
+def transported(shards: Shards, plan: sparse.csr_array) -> Array:
+    """TᵀCT (m, m), exactly symmetric."""
+    total = _added(shards.collect(_carry_shard, ["affinity"], _entries(plan), plan.shape[1], rows=[plan]))
+    return 0.5 * (total + total.T)
+
+
+def target_sums(
+    shards: Shards, plan: sparse.csr_array, loss: BregmanLoss, part: str = "targets"
+) -> tuple[Array, Array] | None:
+    """Tᵀ s(Y) (m, c) and the mass (m,) of the samples with known targets; None without any."""
+    parts = shards.collect(_sum_shard, [part], loss, rows=[plan])
+    if parts[0] is None:
+        return None
+    return sum(part[0] for part in parts), sum(part[1] for part in parts)
+
+
+def supervision(shards: Shards, plan: sparse.csr_array, loss: BregmanLoss) -> float:
+    """Σ_ij L_s(y_i, g_j*(T)) T_ij; zero without targets."""
+    held = _prototype_targets(shards, plan, loss)
+    return 0.0 if held is None else float(sum(shards.collect(_cost_shard, ["targets"], loss, held, rows=[plan])))
+
+
+def solve_on_shards(
+    problem: ShardedCoupling, initial: sparse.csr_array, *, tol: float = 1e-9
+) -> tuple[sparse.csr_array, Array]:
+    """Minimise J(T) over {T ≥ 0, T1 = h} from `initial`; T and TᵀCT.
+
+    As in :func:`distreduce.coupling.solve_semirelaxed`: conditional gradient with the prototype targets held and then
+    refreshed, then exact moves of single rows, here of many at once.
+    """
+    T, value, n_iter, converged = initial, np.inf, 0, False
+    while n_iter < MAX_ITER and not converged:
+        held = _prototype_targets(problem.shards, T, problem.loss)
+        T, carried, new, steps = _descend(problem, T, held, MAX_ITER - n_iter, tol)
+        converged = held is None or value - new <= tol * max(1.0, abs(new))
+        value, n_iter = new, n_iter + steps
+    return _move_rows(problem, rescale_rows(T, problem.weights), carried, tol)
+
+
+def _descend(
+    problem: ShardedCoupling, T: sparse.csr_array, held: Array | None, max_iter: int, tol: float
+) -> tuple[sparse.csr_array, Array, float, int]:
+    """T, TᵀCT, J with the targets held, and the number of steps; ends as the dense descent does."""
+    value = np.inf
+    for iteration in range(1, max_iter + 1):
+        here = _gradient_pass(problem, T, held)
+        q = column_mass(T)
+        value = here.linear[0] + problem.alpha * problem.structure(q, here.transported)
+        V = hard_plan(here.cheapest, problem.weights, len(q))
+        gap = here.slope[0] - here.slope[1]
+        if gap <= tol * max(1.0, abs(value)):
+            return T, here.transported, value, iteration
+        end = transported(problem.shards, V)
+        curvature = problem.alpha * problem.structure(
+            column_mass(V) - q, end - here.across - here.across.T + here.transported
+        )
+        step = _exact_step(curvature, -gap)
+        previous, value = value, value + step * (step * curvature - gap)
+        T = V if step == 1.0 else sparse.csr_array((1 - step) * T + step * V)
+        cross = here.across + here.across.T
+        carried = (1 - step) ** 2 * here.transported + step * (1 - step) * cross + step**2 * end
+        if step == 0 or previous - value <= tol * max(1.0, abs(value)):
+            return T, carried, value, iteration
+    return T, carried, value, max_iter
+
+
+def _exact_step(curvature: float, slope: float) -> float:
+    """argmin of aτ² + bτ over [0, 1]."""
+    if curvature > 0:
+        return min(1.0, max(0.0, -slope / (2 * curvature)))
+    return 1.0 if curvature + slope < 0 else 0.0
+
+
+def _move_rows(
+    problem: ShardedCoupling, T: sparse.csr_array, carried: Array, tol: float
+) -> tuple[sparse.csr_array, Array]:
+    """Move rows to the prototypes where J falls by their exact changes, until that gains no more than `tol`.
+
+    The changes are exact for one row at a time: when all moves together would not lower J, the better half is tried.
+    """
+    for _ in range(MAX_SWEEPS):
+        held = _prototype_targets(problem.shards, T, problem.loss)
+        rows = [problem.weights, np.arange(T.shape[0]), T, problem.fitted]
+        shared = (_entries(T), problem.f2 @ column_mass(T), problem.f2, problem.h2, problem.alpha, problem.costs(held))
+        parts = problem.shards.collect(_moves_shard, ["affinity", "targets"], *shared, rows=rows)
+        target, change, linear = (np.concatenate(column) for column in zip(*parts, strict=True))
+        value = problem.alpha * problem.structure(column_mass(T), carried)
+        least = tol * max(1.0, abs(value + float(linear[:, 0].sum())))
+        found = _best_subset(problem, T, value, target, change, linear[:, 1], least)
+        if found is None:
+            break
+        T, carried = found
+    return T, carried
+
+
+def _best_subset(
+    problem: ShardedCoupling,
+    T: sparse.csr_array,
+    structure: float,
+    target: NDArray[np.int32],
+    change: Array,
+    linear_change: Array,
+    least: float,
+) -> tuple[sparse.csr_array, Array] | None:
+    """The plan after the largest set of best moves that lowers J by more than `least`, with its TᵀCT; or None."""
+    order = np.argsort(change, kind="stable")
+    n_moves = int(np.searchsorted(change[order], 0.0))
+    for _ in range(MAX_HALVINGS):
+        chosen = order[:n_moves]
+        if n_moves == 0 or -change[chosen].sum() <= least:
+            return None
+        moved = _with_rows_moved(T, chosen, target, problem.weights)
+        carried = transported(problem.shards, moved)
+        after = problem.alpha * problem.structure(column_mass(moved), carried)
+        if after + float(linear_change[chosen].sum()) < structure - least:
+            return moved, carried
+        n_moves //= 2
+    return None
+
+
+def _with_rows_moved(
+    T: sparse.csr_array, rows: NDArray[np.intp], target: NDArray[np.int32], weights: Array
+) -> sparse.csr_array:
+    """T with the given rows sent, with all their mass, to their targets."""
+    stays = np.ones(T.shape[0])
+    stays[rows] = 0.0
+    moved = sparse.csr_array((weights[rows], (rows, target[rows])), shape=T.shape)
+    kept = sparse.csr_array(sparse.diags_array(stays) @ T)
+    kept.eliminate_zeros()
+    return sparse.csr_array(kept + moved)
+
+
+def _gradient_pass(problem: ShardedCoupling, T: sparse.csr_array, held: Array | None) -> _Pass:
+    shared = (_entries(T), problem.f2 @ column_mass(T), problem.h2, problem.alpha, problem.costs(held))
+    parts = problem.shards.collect(
+        _gradient_shard, ["affinity", "targets"], *shared, rows=[problem.weights, T, problem.fitted]
+    )
+    carried = _added([part[1] for part in parts])
+    return _Pass(
+        cheapest=np.concatenate([part[0] for part in parts]),
+        transported=0.5 * (carried + carried.T),
+        across=_added([part[2] for part in parts]),
+        slope=sum(part[3][:2] for part in parts),
+        linear=sum(part[3][2:] for part in parts),
+    )
+
+
+def _prototype_targets(shards: Shards, plan: sparse.csr_array, loss: BregmanLoss) -> Array | None:
+    sums = target_sums(shards, plan, loss)
+    return None if sums is None else loss.from_sums(*sums)
+
+
+def _entries(plan: sparse.csr_array) -> tuple[Any, Any, Any]:
+    """The whole plan as small arrays for the shards: a row needs the plan of its neighbours, wherever they are."""
+    return plan.indptr.astype(np.int64), plan.indices.astype(np.int32), plan.data
+
+
+def _added(parts: list[sparse.csr_array]) -> Array:
+    """The shards' m×m matrices, which are sparse, added in the order of the shards."""
+    total = parts[0].toarray()
+    for part in parts[1:]:
+        rows = np.flatnonzero(np.diff(part.indptr))
+        total[rows] += part[rows].toarray()
+    return np.asarray(total)
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    for start in range(0, n, BLOCK_ROWS):
+        yield slice(start, min(n, start + BLOCK_ROWS))
+
+
+def _gradient_shard(
+    affinity: GraphRows,
+    Y: Array | None,
+    weights: Array,
+    own: sparse.csr_array,
+    fitted: Array,
+    plan: tuple[Any, Any, Any],
+    f2q: Array,
+    h2: Array,
+    alpha: float,
+    costs: RowCosts,
+) -> tuple[NDArray[np.int32], sparse.csr_array, sparse.csr_array, Array]:
+    """Cheapest prototypes of the shard's rows, its shares of TᵀCT and VᵀCT, and (⟨∇,T⟩, ⟨∇,V⟩, ⟨cost,T⟩, ⟨cost,V⟩)."""
+    m = len(f2q)
+    cheapest, sums = np.empty(len(weights), dtype=np.int32), np.zeros(4)
+    carried, across = np.zeros((m, m)), np.zeros((m, m))
+    entries = _entries(own)
+    for rows in _blocks(len(weights)):
+        cost = costs(None if Y is None else Y[rows], fitted[rows])
+        descend_rows(
+            rows.start, *affinity, *plan, *entries, weights, cost, 2 * alpha * f2q, 2 * alpha * h2,
+            cheapest, carried, across, sums,
+        )  # fmt: skip
+    return cheapest, sparse.csr_array(carried), sparse.csr_array(across), sums
+
+
+def _moves_shard(
+    affinity: GraphRows,
+    Y: Array | None,
+    weights: Array,
+    numbers: NDArray[np.intp],
+    own: sparse.csr_array,
+    fitted: Array,
+    plan: tuple[Any, Any, Any],
+    f2q: Array,
+    f2: Array,
+    h2: Array,
+    alpha: float,
+    costs: RowCosts,
+) -> tuple[NDArray[np.int32], Array, Array]:
+    """The best move of every row, the exact change of J by it, and (cost now, change of the cost) of the row."""
+    n = len(weights)
+    target, change, linear = np.empty(n, dtype=np.int32), np.empty(n), np.empty((n, 2))
+    entries = _entries(own)
+    for rows in _blocks(n):
+        cost = costs(None if Y is None else Y[rows], fitted[rows])
+        best_moves(
+            rows.start, *affinity, *plan, *entries, weights, numbers, cost, f2q, f2, h2, alpha, target, change,
+            linear,
+        )  # fmt: skip
+    return target, change, linear
+
+
+def _carry_shard(affinity: GraphRows, own: sparse.csr_array, plan: tuple[Any, Any, Any], m: int) -> sparse.csr_array:
+    """The shard's share of TᵀCT."""
+    carried = np.zeros((m, m))
+    carry(*affinity, *plan, *_entries(own), carried)
+    return sparse.csr_array(carried)
+
+
+def _sum_shard(Y: Array | None, own: sparse.csr_array, loss: BregmanLoss) -> tuple[Array, Array] | None:
+    """The shard's share of Tᵀ s(Y) and of the supervised mass."""
+    if Y is None:
+        return None
+    values = np.asarray(Y, dtype=np.float64)
+    return np.asarray(own.T @ loss.embed(values)), np.asarray(own.T @ supervised_rows(values).astype(float))
+
+
+def _cost_shard(Y: Array, own: sparse.csr_array, loss: BregmanLoss, held: Array) -> float:
+    """The shard's share of Σ_ij L_s(y_i, g_j) T_ij."""
+    blocks = _blocks(own.shape[0])
+    return float(sum(own[rows].multiply(loss.cost(np.asarray(Y[rows], dtype=np.float64), held)).sum() for rows in blocks))

@@ -1,0 +1,175 @@
+"""The out-of-sample map on a few landmarks, z(x) = K(x, X_r) L (Nyström), over samples that lie in shards of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.linalg import cho_solve, eigh, solve_triangular
+
+from distreduce.exceptions import NumericalError
+from distreduce.kernels import RBF, Kernel
+from distreduce.large.shards import Shards
+from distreduce.projection.kernel_map import _cholesky_with_jitter, barycentres
+
+Array = NDArray[np.float64]
+BLOCK_ROWS = 1024
+# Directions of K_rr below this, relative to the largest, are left out: rounding made them, or repeated landmarks.
+SMALLEST_DIRECTION = 1e-12
+# A plan that differs in more rows is transported afresh, and so is every tenth, lest roundings add up.
+MOST_CHANGED = 1 / 3
+MOST_UPDATES = 9
+
+
+@dataclass(frozen=True)
+class LandmarkKernel:
+    """K(x, X_r) for blocks of rows; to about 1e-12 the `kernel` itself, and several times faster where it is an RBF."""
+
+    kernel: Kernel
+    landmarks: Any
+
+    def __call__(self, X: Any) -> Array:
+        """Similarities (rows, r)."""
+        if self._expanded is None:
+            return self.kernel(X.astype(np.float64, copy=False), self.landmarks.astype(np.float64, copy=False))
+        origin, scale, right = self._expanded
+        left = np.empty((X.shape[0], X.shape[1] + 2))
+        A = left[:, :-2]
+        np.subtract(X, origin, out=A)
+        A *= scale
+        left[:, -2], left[:, -1] = 1.0, np.einsum("ik,ik->i", A, A)
+        K: Array = left @ right
+        np.minimum(K, 0.0, out=K)  # a row that is a landmark: rounding may leave a distance below zero
+        return np.exp(K, out=K)
+
+    def blocks(self, X: Any) -> Iterator[tuple[slice, Array]]:
+        """The same for blocks of rows, one after another."""
+        for start in range(0, X.shape[0], BLOCK_ROWS):
+            rows = slice(start, min(X.shape[0], start + BLOCK_ROWS))
+            yield rows, self(X[rows])
+
+    @cached_property
+    def _expanded(self) -> tuple[Array, Array, Array] | None:
+        r"""Origin, scale and the right factor of :math:`-|a - b|^2 = (a, 1, |a|^2) \cdot (2b, -|b|^2, -1)`.
+
+        With a = (x − origin)/(√2 l) one matrix product gives the exponents of an RBF. None for other kernels and for
+        sparse rows, which have no origin but zero.
+        """
+        if not isinstance(self.kernel, RBF) or sparse.issparse(self.landmarks):
+            return None
+        scale = np.sqrt(0.5) / np.asarray(self.kernel.length_scale, dtype=np.float64)
+        points = np.asarray(self.landmarks, dtype=np.float64)
+        origin = points.mean(axis=0)
+        B = (points - origin) * scale
+        return origin, scale, np.vstack([2.0 * B.T, -np.einsum("ik,ik->i", B, B), -np.ones(len(B))])
+
+
+class LandmarkProjection:
+    r"""Everything about L (r, p) for r landmarks: closed form, fitted values, and what elimination leaves.
+
+    With k_i = K(x_i, X_r), h the sample weights, W = diag(h), and f_i the barycentres of the plan T, F = W⁻¹TZ,
+
+    .. math::
+        \min_L \tfrac{\mu}{2}\sum_i h_i |f_i - k_i L|^2 + \tfrac{\lambda}{2}\mathrm{Tr}(L^\top K_{rr} L)
+        = \tfrac12\mathrm{Tr}(Z^\top R Z), \quad R = \mu T^\top W^{-1} T - \mu^2 M^\top G^{-1} M
+
+    at :math:`L^* = \mu G^{-1} M Z`, where :math:`G = \mu K_{rn} W K_{nr} + \lambda K_{rr}` and :math:`M = K_{rn} T`.
+
+    G is worse conditioned than K_rr, which is singular as soon as landmarks are many and the kernel smooth. All is
+    therefore done in coordinates φ(x) = K(x, X_r) A with AᵀK_rrA = I, A (r, q) from the eigenvectors of K_rr:
+    :math:`A^\top G A = \mu \sum_i h_i \varphi_i \varphi_i^\top + \lambda I` needs no repair.
+
+    Parameters
+    ----------
+    shards : Shards
+        Hold the part "features".
+    landmarks : (r, d) array or sparse matrix
+        X_r, in the units of the features.
+    """
+
+    def __init__(
+        self, shards: Shards, landmarks: Any, kernel: Kernel, weights: Array, mu: float, regularisation: float
+    ) -> None:
+        """One pass over the samples, of about 3 n q r multiplications."""
+        self.mu, self.regularisation, self.weights = mu, regularisation, weights
+        self._shards, self._similarity = shards, LandmarkKernel(kernel, landmarks)
+        self._axes = _orthonormal_axes(self._similarity(landmarks))
+        G = mu * shards.total(_information, ["features"], self._similarity, self._axes, rows=[weights])
+        G[np.diag_indices(len(G))] += regularisation
+        self._factor = _cholesky_with_jitter(G)
+        self._latest: tuple[sparse.csr_array, Array, int] | None = None
+
+    def quadratic(self, plan: sparse.csr_array) -> Array:
+        """R (m, m), symmetric."""
+        explained = solve_triangular(self._factor[0], self._axes.T @ self._transported(plan), lower=True)
+        R = self.mu * (plan.T @ barycentres(plan, self.weights)).toarray() - self.mu**2 * explained.T @ explained
+        return np.asarray(0.5 * (R + R.T))
+
+    def coefficients(self, plan: sparse.csr_array, Z: Array) -> Array:
+        """L* (r, p) for the plan and the prototypes Z (m, p)."""
+        MZ = self._axes.T @ (self._transported(plan) @ Z)
+        return np.asarray(self._axes @ cho_solve(self._factor, self.mu * MZ))
+
+    def fitted(self, coefficients: Array) -> Array:
+        """K(x_i, X_r) L (n, p) of all samples: one pass."""
+        return np.concatenate(self._shards.collect(_mapped, ["features"], self._similarity, coefficients))
+
+    def _transported(self, plan: sparse.csr_array) -> Array:
+        """M = K_rn T (r, m): one pass, over the rows in which the plan is not the latest one where these are few."""
+        if self._latest is None:
+            self._latest = plan, self._pass(plan), 0
+        latest, M, updates = self._latest
+        change = sparse.csr_array(plan - latest)
+        n_changed = np.count_nonzero(np.diff(change.indptr))
+        if n_changed == 0:
+            return M
+        if updates < MOST_UPDATES and n_changed <= MOST_CHANGED * len(self.weights):
+            self._latest = plan, M + self._pass(change), updates + 1
+        else:
+            self._latest = plan, self._pass(plan), 0
+        return self._latest[1]
+
+    def _pass(self, plan: sparse.csr_array) -> Array:
+        return np.asarray(self._shards.total(_transported, ["features"], self._similarity, rows=[plan]))
+
+
+def _orthonormal_axes(K: Array) -> Array:
+    """A (r, q) with AᵀKA = I for the directions in which K is not zero."""
+    if not np.isfinite(K).all():
+        raise NumericalError("The input kernel is not finite; scale X or give a length_scale that fits it.")
+    values, vectors = eigh(0.5 * (K + K.T), check_finite=False)
+    kept = values > SMALLEST_DIRECTION * values[-1]
+    return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
+
+
+def _information(features: Any, weights: Array, similarity: LandmarkKernel, axes: Array) -> Array:
+    """Σ_i h_i φ_i φ_iᵀ (q, q) of a shard."""
+    total = np.zeros((axes.shape[1], axes.shape[1]))
+    for rows, K in similarity.blocks(features):
+        phi = K @ axes
+        phi *= np.sqrt(weights[rows])[:, None]
+        total += phi.T @ phi
+    return total
+
+
+def _transported(features: Any, plan: sparse.csr_array, similarity: LandmarkKernel) -> Array:
+    """K_rn T (r, m) of a shard; rows without entries in the plan cost nothing."""
+    used = np.flatnonzero(np.diff(plan.indptr))
+    features, plan = (features, plan) if len(used) == plan.shape[0] else (features[used], plan[used])
+    total = np.zeros((plan.shape[1], similarity.landmarks.shape[0]))
+    for rows, K in similarity.blocks(features):
+        total += plan[rows].T @ K
+    return total.T
+
+
+def _mapped(features: Any, similarity: LandmarkKernel, coefficients: Array) -> Array:
+    """K(x_i, X_r) L of a shard's rows."""
+    mapped = np.empty((features.shape[0], coefficients.shape[1]))
+    for rows, K in similarity.blocks(features):
+        mapped[rows] = K @ coefficients
+    return mapped

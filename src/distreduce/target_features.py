@@ -1,0 +1,71 @@
+"""The target kernel as an inner product of few features, K_Y ≈ Φ Φᵀ: what large samples transport through a plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from distreduce.kernels import Delta, Kernel, Linear
+from distreduce.losses import supervised_rows
+
+Array = NDArray[np.float64]
+RESIDUAL = 1e-6  # no landmark is added once the kernel is known to this everywhere in the sample
+BLOCK_ROWS = 256
+
+
+@dataclass(frozen=True)
+class TargetFeatures:
+    r"""Nyström features :math:`\varphi(y) = F^{-1} k(Y_r, y)` with :math:`K(Y_r, Y_r) = F F^\top`.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        k, positive semi-definite.
+    landmarks, factor : (D, c) and (D, D) arrays or None
+        Y_r and the lower triangular F; None where k is an inner product and y is its own feature.
+    error : float
+        The largest k(y, y) − |φ(y)|² in the sample. K − Φ Φᵀ is positive semi-definite, so by Cauchy-Schwarz no entry
+        between two targets of the sample is larger.
+    """
+
+    kernel: Kernel
+    landmarks: Array | None
+    factor: Array | None
+    error: float
+
+    def __call__(self, Y: Array) -> Array:
+        """Φ (rows, D) of known targets Y (rows, c)."""
+        if self.landmarks is None:
+            return Y
+        return np.asarray(solve_triangular(self.factor, self.kernel(self.landmarks, Y), lower=True)).T
+
+
+def nystrom_features(sample_targets: Array, kernel: Kernel, n_features: int = 256) -> TargetFeatures:
+    """Features from a sample of the targets; exact for class weights and for the linear kernel.
+
+    A landmark is always the target that those before it explain worst (the pivots of an incomplete Cholesky
+    factorisation): the farthest point, with distances as the kernel has them.
+    """
+    if isinstance(kernel, Delta | Linear):
+        return TargetFeatures(kernel, None, None, 0.0)
+    Y = sample_targets[supervised_rows(sample_targets)]
+    residual = _diagonal(Y, kernel)
+    columns = np.zeros((len(Y), min(n_features, len(Y))))
+    pivots: list[int] = []
+    while len(pivots) < columns.shape[1] and residual.max() > RESIDUAL:
+        pivot, known = int(residual.argmax()), len(pivots)
+        column = kernel(Y, Y[[pivot]])[:, 0] - columns[:, :known] @ columns[pivot, :known]
+        columns[:, known] = column / np.sqrt(residual[pivot])
+        residual = residual - columns[:, known] ** 2
+        pivots.append(pivot)
+    # Row i of the columns is φ(y_i), so those of the landmarks are the triangular F itself.
+    return TargetFeatures(kernel, Y[pivots], columns[pivots, : len(pivots)], float(max(0.0, residual.max())))
+
+
+def _diagonal(Y: Array, kernel: Kernel) -> Array:
+    """k(y, y) of every row, without the whole matrix."""
+    blocks = (Y[start : start + BLOCK_ROWS] for start in range(0, len(Y), BLOCK_ROWS))
+    return np.concatenate([np.diagonal(kernel(block)) for block in blocks])
