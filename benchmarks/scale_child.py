@@ -1,0 +1,75 @@
+"""Starts the process of one point of scale.py, and ends it where it takes too much memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from distreduce.experiments import Cell
+from distreduce.experiments.record import Record
+
+POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a fit may take: seconds, and gigabytes (1024³ bytes) resident."""
+
+    seconds: float
+    gigabytes: float
+
+
+class PointError(Exception):
+    """A point ended by an error and not by a limit; the message is the end of what it wrote."""
+
+
+def measured_apart(cell: Cell, limits: Limits) -> Record:
+    """The cell's record; one with an "error" that names the limit where the fit went over one."""
+    command = [sys.executable, str(Path(__file__).with_name("scale.py")), "--point", cell.key]
+    command += ["--limit", str(limits.seconds)]
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        child = subprocess.Popen(command, stdout=out, stderr=err)
+        try:
+            heavy = _watch(child, limits.gigabytes)
+        finally:
+            child.kill()
+            child.wait()
+        if heavy or child.returncode == -signal.SIGALRM:
+            reason = f"over {limits.gigabytes:g} GB" if heavy else f"over {limits.seconds / 60:.3g} min"
+            return {**cell.as_dict(), "error": reason, "limits": asdict(limits)}
+        if child.returncode != 0:
+            err.seek(0)
+            raise PointError(f"{cell}: ended with {child.returncode}\n{err.read()[-2000:]}")
+        out.seek(0)
+        record: dict[str, Any] = json.loads(out.read().splitlines()[-1])
+        return record
+
+
+def settled(record: Record, limits: Limits) -> bool:
+    """Whether a stored record need not be measured again: it is whole, or no limit is wider now than it was."""
+    then = record.get("limits", {})
+    return "error" not in record or all(then[name] >= limit for name, limit in asdict(limits).items())
+
+
+def _watch(child: subprocess.Popen[bytes], gigabytes: float) -> bool:
+    """Wait until the child ends, or until it has more than that resident."""
+    while child.poll() is None:
+        if _resident_bytes(child.pid) > gigabytes * 1024**3:
+            return True
+        time.sleep(POLL_SECONDS)
+    return False
+
+
+def _resident_bytes(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError):  # it has just ended
+        return 0
