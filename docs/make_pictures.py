@@ -11,7 +11,8 @@ from sklearn.decomposition import PCA
 from sklearn.model_selection import train_test_split
 
 from distreduce import SDR, DistR, SDRGPRegressor
-from distreduce.colours import class_palette
+from distreduce.colours import class_palette, class_shapes
+from distreduce.markers import marker_path
 from distreduce.plotting import plot_calibration, plot_coupling, plot_embedding, plot_history
 
 FOLDER = Path(__file__).parent / "img"
@@ -22,7 +23,10 @@ def compare(X: np.ndarray, y: np.ndarray, distr: DistR, sdr: SDR) -> Figure:
     figure = Figure(figsize=(13.5, 4.6), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     scores = PCA(2, random_state=0).fit_transform(X)
-    left.scatter(*scores.T, s=9, c=class_palette(10)[y], alpha=0.5, linewidth=0)
+    shapes, colours = class_shapes(10)[y], class_palette(10)[y]
+    for shape in np.unique(shapes):
+        own = shapes == shape
+        left.scatter(*scores[own].T, s=9, c=colours[own], marker=marker_path(shape), alpha=0.5, linewidth=0)
     left.set_aspect("equal", adjustable="datalim")
     for ax, model in ((middle, distr), (right, sdr)):
         plot_embedding(model, y, ax)

@@ -11,12 +11,13 @@ import pytest
 import uncertainty_toolbox as uct
 from matplotlib.colors import to_rgba, to_rgba_array
 from matplotlib.figure import Figure
+from scipy.spatial.distance import pdist
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 
 from distreduce import SDR, DistR
-from distreduce.colours import OKABE_ITO, UNKNOWN, class_palette
+from distreduce.colours import OKABE_ITO, UNKNOWN, class_palette, class_shapes
 from distreduce.exceptions import InvalidInputError, InvalidTypeError
 from distreduce.plotting import plot_calibration, plot_coupling, plot_embedding, plot_history, plot_prototypes
 
@@ -100,9 +101,58 @@ def test_the_legend_names_the_classes(classes):
     assert [text.get_text() for text in legend.get_texts()] == ["setosa", "versicolor", "virginica"]
 
 
-def test_more_than_twelve_classes_have_no_legend(unsupervised):
-    ax = plot_embedding(unsupervised, np.repeat(np.arange(15), 10).astype(str), axes())
-    assert ax.get_legend() is None
+@pytest.mark.parametrize(("n_classes", "named"), [(24, 24), (25, 0)])
+def test_more_classes_than_marks_have_no_legend(unsupervised, n_classes, named):
+    legend = plot_embedding(unsupervised, [f"c{k % n_classes}" for k in range(150)], axes()).get_legend()
+    assert (len(legend.get_texts()) if legend else 0) == named
+
+
+def test_up_to_24_classes_no_two_share_colour_and_shape(unsupervised):
+    codes = np.arange(150) % 24
+    samples = plot_embedding(unsupervised, [f"c{k:02}" for k in codes], axes()).collections[0]
+    marks = {
+        (tuple(colour), path.vertices.tobytes())
+        for colour, path in zip(samples.get_facecolors(), samples.get_paths(), strict=True)
+    }
+    assert len(marks) == 24
+
+
+def test_prototypes_have_the_shape_of_their_most_frequent_class(unsupervised):
+    codes = np.arange(150) // 15
+    drawn = discs(plot_embedding(unsupervised, [f"c{k}" for k in codes], axes())).get_paths()
+    order = np.argsort(-unsupervised.prototype_weights_, kind="stable")[: len(drawn)]
+    main = (unsupervised.coupling_.T @ np.eye(10)[codes])[order].argmax(axis=1)
+    assert [len(path.vertices) == 5 for path in drawn] == [k >= 8 for k in main]  # squares beyond the eighth class
+
+
+def test_a_sample_without_a_label_is_a_disc(unsupervised):
+    y = np.array([f"c{k:02}" for k in np.arange(150) % 20], dtype=object)
+    y[19] = None
+    paths = plot_embedding(unsupervised, y, axes()).collections[0].get_paths()
+    assert len(paths[19].vertices) == len(paths[0].vertices) > 5
+
+
+# Of Machado, Oliveira and Fernandes (2009), severity 1, on linear light.
+SIMULATED = {
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+}
+
+
+def lab(rgb):
+    """CIE L*a*b* of linear sRGB, white D65."""
+    xyz = rgb @ np.array([[0.4124, 0.2126, 0.0193], [0.3576, 0.7152, 0.1192], [0.1805, 0.0722, 0.9505]])
+    f = np.cbrt(np.maximum(xyz / [0.9505, 1.0, 1.089], 0.008856))
+    return np.c_[116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])]
+
+
+@pytest.mark.parametrize("vision", SIMULATED)
+@pytest.mark.parametrize("shape", [0, 1, 2])
+def test_colours_of_one_shape_differ_for_colour_blind_readers(vision, shape):
+    own = class_palette(24)[class_shapes(24) == shape, :3]
+    linear = np.where(own > 0.04045, ((own + 0.055) / 1.055) ** 2.4, own / 12.92)
+    seen = lab(np.clip(linear @ np.array(SIMULATED[vision]).T, 0, 1))
+    assert pdist(seen).min() > 8  # a difference of 2 can just be seen
 
 
 def test_more_classes_than_safe_colours_are_named_on_the_picture(unsupervised):
@@ -347,12 +397,12 @@ def test_without_axes_a_new_figure_is_made(classes, monkeypatch):
     assert len(plot_embedding(classes, LABELS).collections) == 2
 
 
-@pytest.mark.parametrize("n_classes", [2, 8, 9, 18, 19, 60])
+@pytest.mark.parametrize("n_classes", [2, 8, 9, 24, 25, 60])
 def test_every_class_has_its_own_colour(n_classes):
     assert len(np.unique(class_palette(n_classes).round(6), axis=0)) == n_classes
 
 
-@pytest.mark.parametrize("n_classes", [8, 18, 60])
+@pytest.mark.parametrize("n_classes", [8, 24, 60])
 def test_no_class_has_the_grey_of_the_unknown(n_classes):
     strength = np.ptp(class_palette(n_classes)[:, :3], axis=1)
     assert ((strength > 0.1) | (class_palette(n_classes)[:, 0] == 0)).all()  # black is no grey

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from distreduce.commands import apply
+from distreduce.commands.bench import bench
 from distreduce.commands.data import app as data_app
 from distreduce.commands.fit import fit
 from distreduce.commands.reproduce import app as reproduce_app
@@ -21,6 +22,8 @@ from distreduce.exceptions import DistReduceError
 
 if TYPE_CHECKING:
     from distreduce.demo import Outcome
+
+LONGEST = 2000  # characters of an error
 
 app = typer.Typer(
     help="Supervised distributional reduction: few weighted, low-dimensional prototypes of (X, y).",
@@ -30,7 +33,7 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(reproduce_app, name="reproduce")
-for command in (fit, apply.transform, apply.predict, apply.report):
+for command in (fit, apply.transform, apply.predict, apply.report, bench):
     app.command()(command)
 
 
@@ -45,7 +48,9 @@ def main() -> None:
 
 
 def _fail(sentence: str) -> None:
-    typer.echo(f"distreduce: {sentence}", err=True)
+    """One line on standard error; a name from somebody's file must not steer the terminal, nor fill it."""
+    line = "".join(sign if sign.isprintable() else " " for sign in sentence)
+    typer.echo(f"distreduce: {line[:LONGEST] + '…' if len(line) > LONGEST else line}", err=True)
     sys.exit(1)
 
 

@@ -1,8 +1,8 @@
-"""Colours of samples and prototypes by their targets, for `distreduce.plotting`."""
+"""Colours and shapes of samples and prototypes by their targets, for `distreduce.plotting`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from distreduce.estimators._base import BaseReduction
 from distreduce.estimators._targets import guess_task
 from distreduce.exceptions import InvalidInputError
+from distreduce.markers import SHAPES, Shapes, marker_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,14 +21,23 @@ Array = NDArray[np.float64]
 
 # Okabe and Ito's palette, told apart with any common colour vision; black last, because it draws the eye.
 OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+# Paul Tol's "muted" and "light", each without its grey and, of nine, without the sand that the other has as yellow.
+# Each of the three is safe by itself, and classes of different palettes differ in shape.
+TOL_MUTED = ("#332288", "#CC6677", "#117733", "#88CCEE", "#882255", "#44AA99", "#999933", "#AA4499")
+TOL_LIGHT = ("#77AADD", "#EE8866", "#EEDD88", "#FFAABB", "#99DDFF", "#44BB99", "#BBCC33", "#AAAA00")
+SAFE = (*OKABE_ITO, *TOL_MUTED, *TOL_LIGHT)
 COLOUR_MAP = "viridis"  # perceptually uniform and safe for colour-blind readers
 UNKNOWN = "#9A9A9A"
-MAX_LEGEND = 12
+MAX_LEGEND = len(SAFE)
+LEGEND_ROWS = 12
 
 
 @dataclass(frozen=True)
 class Colours:
-    """RGBA of the samples and of the prototypes, the numbers behind them, and what explains them to the reader."""
+    """RGBA of the samples and of the prototypes, the numbers behind them, and what explains them to the reader.
+
+    Shapes are places in `distreduce.markers.SHAPES`; None if all are discs.
+    """
 
     samples: Array
     prototypes: Array
@@ -37,6 +47,8 @@ class Colours:
     palette: Array | None = None
     scale: Any = None
     name: str = ""
+    sample_shapes: Shapes | None = None
+    prototype_shapes: Shapes | None = None
 
     def explain(self, ax: Axes) -> None:
         """A legend of at most `MAX_LEGEND` classes, or a colour bar."""
@@ -47,10 +59,13 @@ class Colours:
         from matplotlib.lines import Line2D
 
         handles = [
-            Line2D([], [], marker="o", linestyle="", color=tuple(colour), label=str(label))
-            for label, colour in zip(self.classes, self.palette, strict=True)
+            Line2D([], [], marker=marker_path(shape), linestyle="", color=tuple(colour), label=str(label))
+            for label, colour, shape in zip(self.classes, self.palette, class_shapes(len(self.classes)), strict=True)
         ]
-        ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, handletextpad=0.1)
+        ax.legend(
+            handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, handletextpad=0.1,
+            ncols=-(-len(handles) // LEGEND_ROWS),
+        )  # fmt: skip
 
 
 def target_colours(model: BaseReduction, y: ArrayLike | None, target: int) -> Colours:
@@ -75,8 +90,13 @@ def _by_class(values: Array, means: Array, classes: NDArray[Any]) -> Colours:
     samples = np.tile(to_rgba(UNKNOWN), (len(values), 1))
     samples[known] = palette[values[known].argmax(axis=1)]
     heights = np.where(known, np.nan_to_num(values).argmax(axis=1), np.nan)
-    blend = np.clip(means @ palette, 0, 1)
-    return Colours(samples, blend, heights, means.argmax(axis=1).astype(float), classes, palette)
+    blend, main = np.clip(means @ palette, 0, 1), means.argmax(axis=1)
+    colours = Colours(samples, blend, heights, main.astype(float), classes, palette)
+    if len(classes) <= len(OKABE_ITO):
+        return colours
+    shapes = class_shapes(len(classes))
+    own = np.where(known, shapes[np.nan_to_num(heights).astype(np.intp)], 0)
+    return replace(colours, sample_shapes=own, prototype_shapes=shapes[main])
 
 
 def _by_number(model: BaseReduction, values: Array, means: Array, target: int) -> Colours:
@@ -93,19 +113,20 @@ def _by_number(model: BaseReduction, values: Array, means: Array, target: int) -
 
 
 def class_palette(n_classes: int) -> Array:
-    """RGBA (n_classes, 4): Okabe and Ito's up to 8 classes, matplotlib's tab20 up to 18, then a circle of hues."""
-    from matplotlib import colormaps
+    """RGBA (n_classes, 4): Okabe and Ito's up to 8 classes, with two of Tol's up to 24, then a circle of hues."""
     from matplotlib.colors import hsv_to_rgb, to_rgba_array
 
-    if n_classes <= len(OKABE_ITO):
-        return np.asarray(to_rgba_array(OKABE_ITO))[:n_classes]
-    if n_classes <= 18:
-        # The strong half of the pairs first; without the greys, which mean that a target is not known.
-        strong_first = [k for k in (*range(0, 20, 2), *range(1, 20, 2)) if k not in (14, 15)]
-        return np.asarray(colormaps["tab20"](strong_first))[:n_classes]
+    if n_classes <= len(SAFE):
+        return np.asarray(to_rgba_array(SAFE))[:n_classes]
     turn = np.arange(n_classes) / n_classes
     value = np.where(np.arange(n_classes) % 2, 0.6, 0.9)  # neighbours on the circle differ in lightness as well
     return np.c_[hsv_to_rgb(np.c_[turn, np.full(n_classes, 0.8), value]), np.ones(n_classes)]
+
+
+def class_shapes(n_classes: int) -> Shapes:
+    """The shape of each class: one a palette, or one after the other where neighbours on the circle look alike."""
+    places = np.arange(n_classes)
+    return places // len(OKABE_ITO) if n_classes <= len(SAFE) else places % len(SHAPES)
 
 
 def target_values(model: BaseReduction, y: ArrayLike | None, target: int) -> tuple[NDArray[Any] | None, Array]:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from distreduce.colours import OKABE_ITO, UNKNOWN, Colours, class_palette, prototype_rows, target_colours, target_rows
 from distreduce.estimators._base import BaseReduction
 from distreduce.exceptions import InvalidInputError, InvalidTypeError
+from distreduce.markers import SHAPES, Shapes, marker_path
 from distreduce.metrics.calibration import calibration_curve, mean_absolute_calibration_error
 
 if TYPE_CHECKING:
@@ -43,8 +44,9 @@ def plot_embedding(
 ) -> Axes:
     """Samples as small translucent dots, and over them the prototypes: area is weight, colour is target.
 
-    Class shares are a blend of the classes' colours. An embedding of one dimension is drawn against the target, one of
-    more than two in the plane of its first two principal axes.
+    Class shares are a blend of the classes' colours. With more than eight classes a mark has the shape of its class as
+    well, a prototype that of its most frequent one: no two of 24 classes have colour and shape in common. An embedding
+    of one dimension is drawn against the target, one of more than two in the plane of its first two principal axes.
 
     Parameters
     ----------
@@ -85,7 +87,7 @@ def plot_embedding(
     ax = _axes(ax)
     view = View(model, colours, components)
     area, alpha = (SAMPLE_AREA, 0.35) if prototypes else (2 * SAMPLE_AREA, 0.7)
-    _scatter(ax, view.samples(), area, colours.samples, alpha=alpha, linewidth=0)
+    _scatter(ax, view.samples(), area, colours.samples, colours.sample_shapes, alpha=alpha, linewidth=0)
     if prototypes:
         _draw_prototypes(ax, model, view, colours)
     view.finish(ax)
@@ -102,6 +104,8 @@ def plot_prototypes(
     numbers: bool | None = None,
 ) -> Axes:
     """The prototypes alone: area is weight, colour is target, each with its row of ``model.summary()`` written on it.
+
+    With more than eight classes the shape says the most frequent one.
 
     Parameters
     ----------
@@ -318,13 +322,14 @@ class View:
 
 
 def _draw_prototypes(ax: Axes, model: BaseReduction, view: View, colours: Colours) -> None:
-    """Discs with area ∝ weight, the heavy ones first so that none hides another; unused prototypes are left out."""
+    """Marks with area ∝ weight, the heavy ones first so that none hides another; unused prototypes are left out."""
     weights = model.prototype_weights_
     order = np.argsort(-weights, kind="stable")[: np.count_nonzero(weights)]
-    places = view.prototypes()
+    places, shapes = view.prototypes(), colours.prototype_shapes
     _scatter(
-        ax, places[order], TOTAL_AREA * weights[order], colours.prototypes[order], alpha=0.9, linewidth=0.8
-    ).set_edgecolor("white")
+        ax, places[order], TOTAL_AREA * weights[order], colours.prototypes[order],
+        None if shapes is None else shapes[order], alpha=0.9, linewidth=0.8,
+    ).set_edgecolor("white")  # fmt: skip
     if colours.classes is not None and len(colours.classes) > len(OKABE_ITO) and not view.line:
         _name_classes(ax, places, order, colours.classes, np.asarray(colours.prototype_values))
 
@@ -339,8 +344,13 @@ def _name_classes(
             _write(ax, str(label), places[members[0]], weight="bold")
 
 
-def _scatter(ax: Axes, places: Array, area: Any, colours: Array, **style: Any) -> Any:
-    return ax.scatter(places[:, 0], places[:, 1], s=area, c=colours, **style)
+def _scatter(ax: Axes, places: Array, area: Any, colours: Array, shapes: Shapes | None, **style: Any) -> Any:
+    marks = ax.scatter(places[:, 0], places[:, 1], s=area, c=colours, **style)
+    if shapes is not None:
+        # One collection whatever the shapes, so that marks keep the order in which none hides another.
+        paths = [marker_path(shape) for shape in range(len(SHAPES))]
+        marks.set_paths([paths[shape] for shape in shapes])
+    return marks
 
 
 def _weights(sample_weight: ArrayLike | None, n: int) -> Array:

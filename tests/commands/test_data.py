@@ -101,7 +101,7 @@ def test_fetch_wants_names_or_all(call, arguments):
 
 
 def test_unknown_names_are_refused_before_anything_is_fetched(call, server):
-    with pytest.raises(InvalidInputError, match="did you mean 'boston'"):
+    with pytest.raises(InvalidInputError, match="Did you mean 'boston'"):
         call("fetch", "boston", "bostn")
     assert server.requests == []
 

@@ -227,6 +227,15 @@ def test_classes_may_be_unknown_as_well(call, tmp_path):
     assert SDRGPClassifier.load(tmp_path / "distreduce-t/predictor.safetensors").classes_.tolist() == [9, 10, 11]
 
 
+def test_words_among_the_numbers_of_a_target_are_said_to_be_missing(call, tmp_path):
+    table = messy()
+    table["price"] = table["price"].astype(object)
+    table.loc[[3, 7], "price"] = "on request"
+    table.to_csv("t.csv", index=False)
+    _, out, _ = call("fit", "t.csv", "-t", "price", "-o", "o", *QUICK)
+    assert "Target price: regression; 'on request' taken as missing." in " ".join(out.split())
+
+
 def test_rows_without_a_target_can_be_left_out(call, tmp_path):
     table = messy()
     table.loc[::5, "price"] = np.nan
@@ -301,8 +310,8 @@ BINARY = bytes(range(256)) * 20
 @pytest.mark.parametrize(
     ("name", "content", "options", "said"),
     [
-        ("t.csv", GOOD, ["-t", "z"], "t.csv has no column 'z'; It has a, b, y."),
-        ("t.csv", GOOD.replace("y", "price"), ["-t", "prise"], "did you mean 'price'?"),
+        ("t.csv", GOOD, ["-t", "z"], "t.csv has no column 'z'. It has a, b, y."),
+        ("t.csv", GOOD.replace("y", "price"), ["-t", "prise"], "Did you mean 'price'?"),
         ("t.csv", GOOD, [], "Name the column of t.csv to predict: --target COLUMN. It has a, b, y."),
         ("t.csv", "", ["-t", "y"], "t.csv is empty."),
         ("t.csv", "a,b,y\n", ["-t", "y"], "t.csv has column names but no rows."),

@@ -153,8 +153,38 @@ def test_a_wrong_name_writes_nothing(call, tmp_path):
 
 def test_a_failing_cell_is_said_on_one_line_and_the_run_goes_on(call):
     code, out, err = call("run", "first", "--methods", "DKL", "--methods", "linear", "--seeds", "1", "--datasets", "a")
-    assert code == 0 and "2 computed, 1 of these failed" in out and "--retry" in out
-    assert err.startswith("failed: first: DKL on a, seed 0: ValueError: a [bold] message") and err.count("\n") == 1
+    assert code == 1 and "2 computed, 1 of these failed" in out
+    assert err.startswith("failed: first: DKL on a, seed 0: ValueError: a [bold] message") and err.count("\n") == 2
+
+
+def test_failed_cells_are_counted_with_the_file_of_their_tracebacks(call):
+    names = ("--methods", "DKL", "--methods", "linear", "--seeds", "1", "--datasets", "a")
+    *_, said = call("run", "first", *names)[2].splitlines()
+    file = "results/paper/first.jsonl"
+    assert said.startswith(f"distreduce: 1 of 2 cells have failed; their tracebacks are in {file} ")
+
+
+def test_the_file_that_is_named_has_the_traceback(call):
+    call("run", "first", "--methods", "DKL", "--seeds", "1", "--datasets", "a")
+    (record,) = Store("results/paper").records("first")
+    assert "test_reproduce.py" in record["error"]["traceback"]
+
+
+def test_cells_that_failed_before_still_make_exit_code_1(call):
+    names = ("--methods", "DKL", "--seeds", "1", "--datasets", "a")
+    call("run", "first", *names)
+    code, out, _ = call("run", "first", *names)
+    assert code == 1 and "0 computed" in out
+
+
+def test_failures_that_were_not_asked_for_are_not_counted(call):
+    call("run", "first", "--methods", "DKL", "--seeds", "1", "--datasets", "a")
+    assert call("run", "first", "--methods", "linear")[0] == 0
+
+
+def test_all_writes_the_report_in_spite_of_failures(call, tmp_path):
+    code, *_ = call("all", "--quick", "--methods", "DKL", "--methods", "linear")
+    assert code == 1 and (tmp_path / "results" / "paper-quick" / "report.md").exists()
 
 
 def test_retry_tries_again(call):

@@ -240,7 +240,7 @@ def test_repr_is_one_short_line(name):
 
 
 def test_an_unknown_name_lists_all_and_the_closest():
-    with pytest.raises(InvalidInputError, match=r"did you mean 'fashion_mnist'\?.*boston.*diabetes"):
+    with pytest.raises(InvalidInputError, match=r"Did you mean 'fashion_mnist'\?.*boston.*diabetes"):
         datasets.load("fashion-mnist")
 
 

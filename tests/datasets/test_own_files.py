@@ -125,7 +125,7 @@ def test_booleans_are_numbers(write):
         ("a,b,y\nu,v,1.5\n", None, "and so do 1 more: b"),
         ("id,y\n9007199254740993,1.5\n1,2.5\n", None, "Column 'id' .* beyond 2\\^53"),
         ("a,id\n1,9007199254740993\n1,-9007199254740993\n", None, "Column 'id' .* beyond 2\\^53"),
-        (SMALL, "prise", "no column 'prise'; did you mean 'price'\\? It has a, b, price"),
+        (SMALL, "prise", "no column 'prise'. Did you mean 'price'\\? It has a, b, price"),
         (SMALL, ["a", "a"], "none twice"),
         (SMALL, [], "at least one"),
         (SMALL, ["a", "b", "price"], "no column besides the target"),

@@ -401,6 +401,124 @@ def test_fifty_thousand_samples_are_drawn_from_a_small_file(page, tmp_path, clas
     assert path.stat().st_size < 3e6
 
 
+@pytest.fixture
+def touch(page):
+    """``touch("touchMove", (x, y), …)``: fingers at these places of the map, as a screen reports them."""
+    page.driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True, "maxTouchPoints": 2})
+
+    def send(kind, *places):
+        left, top = page.run("const b = byId('map').getBoundingClientRect(); return [b.left, b.top]")
+        points = [{"x": left + x, "y": top + y, "id": finger} for finger, (x, y) in enumerate(places)]
+        page.driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        page.wait()
+
+    yield send
+    page.driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
+
+
+def pinched(touch):
+    """Two fingers 100 pixels apart, then 300, around a middle that moves from (180, 150) to (190, 170)."""
+    touch("touchStart", (130, 150))
+    touch("touchStart", (130, 150), (230, 150))
+    for far in (80, 110, 150):
+        touch("touchMove", (190 - far, 170), (190 + far, 170))
+    touch("touchEnd")
+
+
+UNDER = "const f = frame(); return [({x} - f.bx) / f.sx, (f.by - {y}) / f.sy]"
+
+
+def test_two_fingers_zoom_by_how_far_they_part(page, pages, touch):
+    page.visit(pages / "digits.html", "phone")
+    pinched(touch)
+    assert page.run("return state.zoom") == pytest.approx(3, rel=0.02)
+
+
+def test_what_lies_between_two_fingers_stays_between_them(page, pages, touch):
+    page.visit(pages / "digits.html", "phone")
+    before = page.run(UNDER.format(x=180, y=150))
+    pinched(touch)
+    np.testing.assert_allclose(page.run(UNDER.format(x=190, y=170)), before, atol=0.01)
+
+
+def test_two_fingers_that_close_zoom_out_again(page, pages, touch):
+    page.visit(pages / "digits.html", "phone")
+    page.run("zoomBy(4)")
+    touch("touchStart", (20, 150), (310, 150))
+    touch("touchMove", (150, 150), (180, 150))
+    touch("touchEnd")
+    assert page.run("return [state.zoom, state.x, state.y]") == [1, 0.5, 0.5]
+
+
+def test_a_pinch_opens_nothing(page, pages, touch):
+    page.visit(pages / "digits.html", "phone")
+    pinched(touch)
+    assert page.run("return state.selected") == -1
+
+
+def test_the_finger_that_stays_drags_on_without_a_jump(page, pages):
+    page.visit(pages / "digits.html", "phone")
+    script = """zoomBy(4);
+        const map = byId("map"), box = map.getBoundingClientRect();
+        for (const [kind, pointerId, x, y] of %s)
+          map.dispatchEvent(new PointerEvent(kind, { pointerId, pointerType: "touch", bubbles: true,
+            buttons: Number(kind !== "pointerup"), clientX: box.left + x, clientY: box.top + y }));"""
+    events = [
+        ["pointerdown", 7, 100, 150],
+        ["pointerdown", 8, 200, 150],
+        ["pointermove", 8, 220, 180],
+        ["pointerup", 8, 220, 180],
+    ]
+    before = page.run(script % events + UNDER.format(x=100, y=150))
+    after = page.run(script.replace("zoomBy(4);", "") % [["pointermove", 7, 130, 160]] + UNDER.format(x=130, y=160))
+    np.testing.assert_allclose(after, before, atol=1e-9)
+
+
+def test_a_tap_after_a_pinch_opens(page, pages, touch):
+    page.visit(pages / "digits.html", "phone")
+    pinched(touch)
+    page.run("zoomBy(0)")
+    page.wait()
+    left, top = page.run("const b = byId('map').getBoundingClientRect(); return [b.left, b.top]")
+    x, y = page.place(page.top())
+    touch("touchStart", (x - left, y - top))
+    touch("touchEnd")
+    assert page.run("return state.selected") == page.top()
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory, X, unsupervised):
+    """A page of 24 classes."""
+    y = pd.Series([f"c{k:02}" for k in np.arange(150) % 24], name="class")
+    return write_report(tmp_path_factory.mktemp("many") / "many.html", unsupervised, X, y)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_two_of_24_marks_of_the_legend_look_alike(page, many, theme):
+    page.visit(many, theme=theme)
+    marks = page.run("return [...document.querySelectorAll('#legend .swatch-mark')].map((c) => c.toDataURL())")
+    assert len(set(marks)) == len(marks) == 24
+
+
+def test_shapes_on_the_map_cover_the_area_of_a_disc(page, many):
+    page.visit(many)
+    areas = page.run("return data.shapes.map((_, s) => stamp(20, s).reduce((sum, [, , share]) => sum + share, 0))")
+    np.testing.assert_allclose(areas, np.pi * 20**2, rtol=0.02)
+
+
+def test_a_prototype_is_drawn_in_the_shape_of_its_class(page, many):
+    page.visit(many)
+    filled = page.run(
+        """const c = layers.prototypes.getContext("2d"), colour = "rgb(0,0,0)", r = 20;
+        return [1, 2].map((shape) => {
+          c.clearRect(0, 0, view.width, view.height);
+          mark(c, [100, 100], r, shape, colour, colour);
+          return [[-15, -15], [0, -25], [0, 0]].map(([x, y]) => c.getImageData(100 + x, 100 + y, 1, 1).data[3] > 0);
+        })"""
+    )
+    assert filled == [[True, False, True], [False, True, True]]  # a square has corners, a triangle a top
+
+
 def test_print_is_light(page, pages):
     page.visit(pages / "digits.html", theme="dark")
     page.run("dispatchEvent(new Event('beforeprint'))")

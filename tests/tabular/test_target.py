@@ -66,3 +66,48 @@ def test_a_target_that_cannot_be_used_says_why(cells, task, said):
 def test_several_targets_are_no_classes():
     with pytest.raises(InvalidInputError, match="Several targets must be numbers"):
         read_target(pd.DataFrame({"y": [1, 2], "z": [1, 2]}), "classification", "t.csv")
+
+
+NUMBERS = [str(i / 4) for i in range(30)]
+
+
+@pytest.mark.parametrize("word", ["unknown", "n/a", "?", "-", "not measured"])
+def test_a_word_among_numbers_is_an_unknown_target(word):
+    target = read([*NUMBERS, word, *NUMBERS, word])
+    assert target.task == "regression" and np.flatnonzero(~target.known).tolist() == [30, 61]
+
+
+def test_words_among_numbers_are_named():
+    assert read([*NUMBERS, "unknown", "?"]).unknown_words == ("?", "unknown")
+
+
+def test_numbers_between_words_are_those_of_the_file():
+    np.testing.assert_array_equal(read(["?", *NUMBERS]).y[1:], np.arange(30) / 4)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["1", "2", "unknown"] * 9,  # two numbers and a word are three classes
+        [*map(str, range(8)), "low"] * 9,  # eight of nine are less than nine of ten
+        [f"{i:02d}" for i in range(12)] * 3 + ["other"],  # codes
+        [*map(str, range(1, 20)), "7A"] * 3,
+    ],
+)
+def test_what_is_not_nearly_all_numbers_stays_classes(cells):
+    target = read(cells)
+    assert (target.task, target.y.nunique()) == ("classification", len(set(cells)))
+
+
+def test_words_are_classes_if_classes_are_asked_for():
+    assert read([*map(str, range(20)), "unknown"] * 3, "classification").y.nunique() == 21
+
+
+def test_whole_numbers_that_repeat_stay_classes_without_the_word():
+    target = read([*map(str, range(20)), "unknown"] * 3)
+    assert (target.task, set(target.y.dropna())) == ("classification", set(range(20)))
+
+
+def test_a_word_among_the_numbers_of_several_targets_is_unknown():
+    table = pd.DataFrame({"y": [*NUMBERS, "n/a"], "z": np.arange(31.0)})
+    assert read_target(table, "auto", "t.csv").known.tolist() == 30 * [True] + [False]

@@ -157,19 +157,21 @@ class Folder:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))["source"]
             source = Source(content["file"], content["sha256"], tuple(content["targets"]), content["command"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ModelFileError(f"{path} does not say which file was fitted ({error!r}); fit again.") from error
-        if not all(isinstance(text, str) for text in (source.file, source.sha256, source.command, *source.targets)):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise ModelFileError(f"{path} does not say which file was fitted ({error!r:.200}); fit again.") from error
+        texts = (source.file, source.sha256, source.command, *source.targets)
+        if not all(isinstance(text, str) for text in texts) or "\0" in source.file:
             raise ModelFileError(f"{path} does not say which file was fitted; fit again.")
         return source
 
     def fit_rows(self, model: SDR) -> NDArray[np.intp]:
         """Rows of the file that the picture was fitted to."""
         table = self._table(EMBEDDING, ["row", "part"])
-        rows = table["row"][table["part"] == "fit"].to_numpy(dtype=np.intp)
-        if len(rows) != len(model.labels_):
+        rows = table["row"][table["part"] == "fit"]
+        whole = pd.to_numeric(rows, errors="coerce") % 1 == 0  # what is no number is not whole either
+        if not whole.all() or len(rows) != len(model.labels_):
             raise ModelFileError(f"{self.path / EMBEDDING} does not belong to the model beside it; fit again.")
-        return rows
+        return pd.to_numeric(rows).to_numpy(dtype=np.intp)
 
     def held_out(self, task: str) -> pd.DataFrame | None:
         """Predictions for the held-out rows, if there are any; classes as text: "01" is no number, "None" no gap."""

@@ -54,7 +54,7 @@ def rebuild_page(folder: Folder, path: Path, moved_to: Path | None) -> None:
     if fingerprint(file) != source.sha256:
         raise InvalidInputError(f"{file} is not the file that was fitted: its content is another. Fit again.")
     table = read_table(file, source.targets, recipe.as_text)
-    if len(rows) and rows.max() >= len(table.features):
+    if len(rows) and not 0 <= rows.min() <= rows.max() < len(table.features):
         raise ModelFileError(f"The tables in {folder.path} do not belong to {file}; fit again.")
     X, _ = recipe.matrix(table.features.iloc[rows], file.name)
     target = read_target(table.targets, recipe.task, file.name).rows(rows)
@@ -69,7 +69,12 @@ def _by_model(table: pd.DataFrame, target: Target) -> dict[str, Any]:
     if lacking:
         raise ModelFileError(f"The table of held-out predictions has no column {lacking[0]!r}; fit again.")
     make = _classes if target.task == "classification" else _numbers
-    return {str(name): make(part, target) for name, part in table.groupby("model", sort=False)}
+    try:
+        return {str(name): make(part, target) for name, part in table.groupby("model", sort=False)}
+    except (KeyError, ValueError, TypeError) as error:
+        raise ModelFileError(
+            f"The table of held-out predictions cannot be used ({error!s:.200}); fit again."
+        ) from error
 
 
 def _numbers(part: pd.DataFrame, target: Target) -> HeldOut:

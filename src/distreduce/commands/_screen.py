@@ -17,7 +17,7 @@ from rich.text import Text
 from distreduce.commands._comparison import COMPONENTS, OURS, PLAIN
 from distreduce.commands._folder import PREDICTOR, REPORT
 from distreduce.commands._models import WIDE
-from distreduce.tabular.prepare import Prepared
+from distreduce.tabular.prepare import Prepared, listed
 from distreduce.tabular.rules import Dropped
 
 MOST_LINES = 20
@@ -41,10 +41,12 @@ def show_guesses(data: Prepared, name: str) -> None:
     """The task, and what each column is taken as: a line a column, or a line a kind if there are many."""
     n, target = len(data.table), data.target
     classes = f", {target.y.nunique()} classes" if target.task == "classification" else ""
+    words = f"; {listed(target.unknown_words)} taken as missing" if target.unknown_words else ""
     console = Console()
     console.print(
         Text.assemble(
-            (name, "bold"), f": {n:,} rows. Target ", (", ".join(target.names), "bold"), f": {target.task}{classes}.",
+            (name, "bold"), f": {n:,} rows. Target ", (", ".join(target.names), "bold"),
+            f": {target.task}{classes}{words}.",
         )
     )  # fmt: skip
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))

@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from distreduce.exceptions import InvalidInputError
+from distreduce.exceptions import FailedCellsError, InvalidInputError
 
 if TYPE_CHECKING:
-    from distreduce.experiments import Experiment, Selection
+    from distreduce.experiments import Cell, Experiment, Selection
     from distreduce.experiments.runner import Outcome
     from distreduce.experiments.store import Store
 
@@ -78,8 +78,13 @@ def run(
     plugin: Plugin = None,
     retry: Retry = False,
 ) -> None:
-    """Run experiments. Stopped at any point, the same command goes on where it was."""
-    _run(names, results, quick, seeds, jobs, datasets, methods, dask, plugin, retry)
+    """Run experiments. Stopped at any point, the same command goes on where it was.
+
+    A cell that fails does not stop the others; the exit code is 1 as long as there are such cells.
+    """
+    _refuse_failures(
+        _run(names, results, quick, seeds, jobs, datasets, methods, dask, plugin, retry), _store(results, quick)
+    )
 
 
 @app.command("all")
@@ -94,11 +99,12 @@ def all_(
     plugin: Plugin = None,
     retry: Retry = False,
 ) -> None:
-    """Run everything, then write the report."""
+    """Run everything, then write the report; the exit code is 1 if cells have failed."""
     from distreduce.experiments import NAMES
 
-    _run(list(NAMES), results, quick, seeds, jobs, datasets, methods, dask, plugin, retry)
+    cells = _run(list(NAMES), results, quick, seeds, jobs, datasets, methods, dask, plugin, retry)
     _write_report(_store(results, quick), None)
+    _refuse_failures(cells, _store(results, quick))
 
 
 @app.command()
@@ -164,7 +170,7 @@ def _run(
     dask: str | None,
     plugin: Sequence[Path] | None,
     retry: bool,
-) -> None:
+) -> list[Cell]:
     from distreduce.experiments import Selection, experiment
     from distreduce.experiments.experiment import check_selection
     from distreduce.experiments.plugins import load_plugins
@@ -191,6 +197,23 @@ def _run(
                     plugins=plugins, retry=retry, report=show,
                 )  # fmt: skip
             _say(outcome, store)
+    return [cell for cells in groups.values() for cell in cells]
+
+
+def _refuse_failures(cells: Sequence[Cell], store: Store) -> None:
+    """Cells that failed before count too: a script that goes on must not find half of its results."""
+    asked: dict[str, set[str]] = {}
+    for cell in cells:
+        asked.setdefault(cell.experiment, set()).add(cell.key)
+    failed = {
+        name: len(keys & store.finished(name) - store.finished(name, also_failed=False)) for name, keys in asked.items()
+    }
+    if any(failed.values()):
+        files = ", ".join(str(store.path(name)) for name, count in failed.items() if count)
+        raise FailedCellsError(
+            f"{sum(failed.values())} of {sum(map(len, asked.values()))} cells have failed; their tracebacks are in "
+            f'{files} (lines with "error"). The next run leaves them as they are; --retry tries them again.'
+        )
 
 
 def _with_sources(wanted: Sequence[Experiment]) -> list[Experiment]:
@@ -243,8 +266,6 @@ def _say(outcome: Outcome, store: Store) -> None:
         f"{outcome.asked} cells: {outcome.kept} were there, {outcome.computed} computed, "
         f"{outcome.failed} of these failed; kept in {store.folder}"
     )
-    if outcome.failed:
-        typer.echo("Failed cells are left as they are by the next run; --retry tries them again.")
 
 
 def _write_report(store: Store, out: Path | None) -> None:

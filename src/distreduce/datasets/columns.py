@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from distreduce.datasets.bundle import Array, Task
 from distreduce.estimators._targets import guess_task
 from distreduce.exceptions import InvalidInputError
+from distreduce.suggest import did_you_mean
 
 LARGEST_EXACT = 2**53  # whole numbers beyond it are rounded in float64
 
@@ -23,10 +23,8 @@ def choose_columns(table: pd.DataFrame, target: str | Sequence[str], where: str)
     known = [str(column) for column in table.columns]
     for name in wanted:
         if name not in known:
-            close = difflib.get_close_matches(str(name), known, n=1)
-            hint = f"did you mean {close[0]!r}? " if close else ""
             listed = ", ".join(known[:30]) + (", …" if len(known) > 30 else "")
-            raise InvalidInputError(f"{where} has no column {name!r}; {hint}It has {listed}.")
+            raise InvalidInputError(f"{where} has no column {name!r}. {did_you_mean(name, known)}It has {listed}.")
     if not wanted or len(set(wanted)) < len(wanted):
         raise InvalidInputError(f"target={target!r} must name at least one column, and none twice.")
     if len(wanted) == len(known):

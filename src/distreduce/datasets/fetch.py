@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from distreduce.archives import Arrays
 from distreduce.datasets.lock import only_one
 from distreduce.datasets.places import FOLDER_VARIABLE, Copy, cache_folder
 from distreduce.datasets.progress import Report, transfer_bar
 from distreduce.datasets.spec import FileSet, RemoteFile
-from distreduce.datasets.storage import Arrays, write_file
+from distreduce.datasets.storage import write_file
 from distreduce.datasets.transfer import ResumingDownload
 from distreduce.exceptions import DatasetFileError, DownloadError
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import numbers
 import os
 from pathlib import Path
@@ -15,6 +14,7 @@ from distreduce.datasets.places import FOLDER_VARIABLE, Copy, cache_folder, copi
 from distreduce.datasets.registry import FILE_SETS
 from distreduce.datasets.spec import FileSet
 from distreduce.exceptions import DatasetFileError, InvalidInputError, InvalidTypeError
+from distreduce.suggest import did_you_mean
 
 
 def names() -> list[str]:
@@ -107,11 +107,9 @@ def fetch(name: str, *, progress: bool = True) -> Path:
 def unknown_name(name: str, known: list[str] | None = None) -> InvalidInputError:
     """The error for a name that is none of `known`."""
     known = names() if known is None else known
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
     return InvalidInputError(
-        f"There is no data set {name!r}; {hint}Known are {', '.join(known)}; a file of your own needs its ending "
-        "(.csv, .tsv, .parquet, .npz, .h5ad)."
+        f"There is no data set {name!r}. {did_you_mean(name, known)}Known are {', '.join(known)}; a file of your own "
+        "needs its ending (.csv, .tsv, .parquet, .npz, .h5ad)."
     )
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distreduce.datasets.storage import DAMAGE, LARGEST, Arrays
+from distreduce.archives import DAMAGE, Arrays
+from distreduce.datasets.storage import LARGEST
 from distreduce.exceptions import DatasetFileError
 
 Files = dict[str, bytes]

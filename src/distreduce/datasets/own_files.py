@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import zipfile
+import csv
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,13 +13,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.fixes import parse_version
 
+from distreduce.archives import DAMAGE, allowed_bytes, read_arrays
 from distreduce.datasets.bundle import Dataset
 from distreduce.datasets.columns import choose_columns, feature_matrix, read_target
-from distreduce.datasets.storage import DAMAGE
-from distreduce.exceptions import DatasetError, DatasetFileError, InvalidInputError, MissingDependencyError
+from distreduce.exceptions import DatasetFileError, DistReduceError, InvalidInputError, MissingDependencyError
 
 Target = str | Sequence[str] | None
 SUFFIXES = (".csv", ".tsv", ".parquet", ".npz", ".h5ad")
+BATCH = 1024  # rows of a Parquet file between two looks at the memory
 # Read the float64 nearest to the text; from pandas 3.1 on that is the default, and asking for it is deprecated.
 EXACT: dict[str, Any] = (
     {} if parse_version(pd.__version__) >= parse_version("3.1") else {"float_precision": "round_trip"}
@@ -51,10 +52,11 @@ def damage_named(path: Path) -> Iterator[None]:
     """Whatever a library says about a broken file becomes one sentence with the file's name."""
     try:
         yield
-    except (DatasetError, InvalidInputError):
+    except DistReduceError:
         raise
-    except (*DAMAGE, SyntaxError) as error:
-        raise DatasetFileError(f"{path} cannot be read as {path.suffix[1:]} ({str(error).strip()}).") from error
+    except (*DAMAGE, csv.Error) as error:
+        reason = str(error).strip() or type(error).__name__
+        raise DatasetFileError(f"{path} cannot be read as {path.suffix[1:]} ({reason:.500}).") from error
 
 
 def from_table(table: pd.DataFrame, target: Target, name: str) -> Dataset:
@@ -89,11 +91,41 @@ def _table(path: Path, target: Target) -> Dataset:
 
 
 def read_parquet(path: Path) -> pd.DataFrame:
-    """The table of a Parquet file."""
+    """The table of a Parquet file, read in parts: a kilobyte of it can stand for gigabytes of equal cells."""
     try:
-        return pd.read_parquet(path)
+        import pyarrow
+        import pyarrow.parquet
     except ImportError as error:
         raise MissingDependencyError("Reading .parquet needs pyarrow: pip install pyarrow.") from error
+    if parse_version(pyarrow.__version__) < parse_version("14.0.1"):  # older ones can run code that a file brings
+        raise MissingDependencyError(f"pyarrow {pyarrow.__version__} is not safe: pip install -U pyarrow.")
+    allowed, parts, size = allowed_bytes(path), [], 0
+    with pyarrow.parquet.ParquetFile(path) as file:
+        for part in file.iter_batches(BATCH):
+            size += part.nbytes
+            if size > allowed:
+                raise ValueError(f"it would unpack to more than the {allowed} bytes that are allowed for its size")
+            parts.append(part)
+        table = pyarrow.Table.from_batches(parts, file.schema_arrow).to_pandas().rename(columns=str)
+    _refuse_doubles(list(table.columns), path.name, "rename one of them")
+    _refuse_binary(table, path.name)
+    return table
+
+
+def _refuse_doubles(names: Sequence[str], where: str, advice: str) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InvalidInputError(f"{where} has two columns called {name!r:.100}; {advice}.")
+        seen.add(name)
+
+
+def _refuse_binary(table: pd.DataFrame, where: str) -> None:
+    for name in table.columns:
+        if any(isinstance(cell, bytes) for cell in table[name]):
+            raise InvalidInputError(
+                f"Column {name!r:.100} of {where} holds bytes, which are no text; convert or drop it."
+            )
 
 
 def _check_names(table: pd.DataFrame, name: str) -> None:
@@ -123,17 +155,9 @@ def _is_text_of_number(text: str) -> bool:
 
 
 def _npz(path: Path, target: Target) -> Dataset:
-    arrays = read_npz(path)
+    arrays = read_arrays(path)
     features, image_shape = npz_features(arrays, path.name)
     return _joined(path, features, npz_targets(arrays, target, path.name), image_shape)
-
-
-def read_npz(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of an NPZ file; no pickles."""
-    if not zipfile.is_zipfile(path):
-        raise ValueError("it is no zip archive")
-    with np.load(path, allow_pickle=False) as store:
-        return {name: store[name] for name in store.files}
 
 
 def npz_features(arrays: dict[str, NDArray[Any]], where: str) -> tuple[pd.DataFrame, tuple[int, int] | None]:
@@ -189,8 +213,10 @@ def h5ad_features(cells: Any, where: str) -> pd.DataFrame:
     """The matrix X as a dense table, a column a gene."""
     if cells.X is None or not cells.n_obs or not cells.n_vars:
         raise InvalidInputError(f"{where} has no matrix X.")
+    genes = [str(gene) for gene in cells.var_names]
+    _refuse_doubles(genes, where, "call var_names_make_unique() and write it again")
     X: Any = cells.X.toarray() if hasattr(cells.X, "toarray") else cells.X
-    return pd.DataFrame(np.asarray(X), columns=[str(gene) for gene in cells.var_names])
+    return pd.DataFrame(np.asarray(X), columns=genes)
 
 
 def h5ad_targets(cells: Any, target: Target, where: str) -> pd.DataFrame:

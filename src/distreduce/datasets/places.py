@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from distreduce.archives import Arrays
 from distreduce.datasets.spec import FileSet
-from distreduce.datasets.storage import Arrays, read_file
+from distreduce.datasets.storage import read_file
 from distreduce.exceptions import DatasetFileError
 
 FOLDER_VARIABLE, CACHE_VARIABLE = "DISTREDUCE_DATA", "DISTREDUCE_CACHE"

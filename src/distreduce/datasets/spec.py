@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from distreduce.archives import Arrays
 from distreduce.datasets.bundle import Dataset, Task
-from distreduce.datasets.storage import Arrays, fingerprint
+from distreduce.datasets.storage import fingerprint
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -12,12 +10,11 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from distreduce.archives import DAMAGE, Arrays, read_arrays
 from distreduce.exceptions import DatasetFileError
 from distreduce.whole_files import replacing
 
-Arrays = dict[str, NDArray[Any]]
 LARGEST = 64 * 2**20  # bytes an NPZ may unpack to: the largest set has 24 MB
-DAMAGE = (OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
 
 
 def fingerprint(arrays: Arrays) -> str:
@@ -33,7 +30,7 @@ def fingerprint(arrays: Arrays) -> str:
 def read_file(path: Path, names: Sequence[str]) -> Arrays:
     """The arrays of these names (NPZ), or one array ``table`` with these columns (CSV)."""
     try:
-        return {"table": _read_table(path, names)} if path.suffix == ".csv" else _read_arrays(path, names)
+        return {"table": _read_table(path, names)} if path.suffix == ".csv" else read_arrays(path, names, LARGEST)
     except DAMAGE as error:
         raise DatasetFileError(f"{path} cannot be read ({type(error).__name__}: {error}).") from error
 
@@ -43,15 +40,6 @@ def _read_table(path: Path, columns: Sequence[str]) -> NDArray[Any]:
     if header.split(",") != list(columns):
         raise ValueError(f"its columns are not {', '.join(columns)}")
     return np.array([line.split(",") for line in lines], dtype=np.float64)
-
-
-def _read_arrays(path: Path, names: Sequence[str]) -> Arrays:
-    with zipfile.ZipFile(path) as archive:
-        unpacked = sum(member.file_size for member in archive.infolist())
-    if unpacked > LARGEST:
-        raise ValueError(f"it would unpack to {unpacked} bytes")
-    with np.load(path, allow_pickle=False) as store:
-        return {name: store[name] for name in names}
 
 
 def write_file(path: Path, arrays: Arrays, names: Sequence[str]) -> None:

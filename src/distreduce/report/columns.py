@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from distreduce.colours import OKABE_ITO, carried, class_palette, target_colours
+from distreduce.colours import OKABE_ITO, carried, class_palette, class_shapes, target_colours
 from distreduce.estimators._base import BaseReduction
 from distreduce.report.encode import MISSING, cell_text, in_steps, packed
 
@@ -104,6 +104,7 @@ class Colouring:
         return {
             "name": name, "kind": "class", "labels": labels,
             "palette": [to_hex(colour) for colour in class_palette(len(labels))],
+            "shapes": class_shapes(len(labels)).tolist(),
             "samples": packed(np.where(np.isnan(kept), MISSING, kept), "u2"),
             "prototypes": packed(np.clip(shares[self.prototypes], 0, 1), "f4"),
         }  # fmt: skip

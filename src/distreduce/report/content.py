@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from distreduce.colours import COLOUR_MAP, target_colours
 from distreduce.estimators._base import BaseReduction
+from distreduce.markers import SHAPES
 from distreduce.plotting import View
 from distreduce.report.columns import Colouring, Node, Rows
 from distreduce.report.distribution import Distribution, distribution
@@ -110,6 +111,7 @@ def document(subject: Subject, choice: Choice, found: list[Distribution]) -> Nod
         ),
         "oneToOne": subject.one_to_one,
         "scale": _colour_map(),
+        "shapes": [None if corners is None else corners.round(4).tolist() for corners in SHAPES],
     }
 
 

@@ -35,10 +35,15 @@ const toCss = (rgb) => `rgb(${rgb.map(Math.round).join(",")})`;
 let dark = false; // kept, because asking for each of 50,000 colours would take long
 const mix = (a, b, share) => a.map((part, i) => part + (b[i] - part) * share);
 
-// The palette's black cannot be seen on a dark page: there it is white.
-function palette(colouring) {
-  return colouring.palette.map(fromHex).map((rgb) => (dark && !rgb.some(Boolean) ? [240, 240, 240] : rgb));
+// Black cannot be seen on a dark page: there it is white; nor can indigo and wine, which are lifted.
+function onPage(rgb) {
+  if (!dark) return rgb;
+  if (!rgb.some(Boolean)) return [240, 240, 240];
+  const light = 0.2126 * rgb[0] + 0.7152 * rgb[1] + 0.0722 * rgb[2];
+  return light < 70 ? mix(rgb, [255, 255, 255], 0.35) : rgb;
 }
+
+const palette = (colouring) => colouring.palette.map(fromHex).map(onPage);
 
 function onScale(colouring, value) {
   const [low, high] = colouring.shown;

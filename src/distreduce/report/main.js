@@ -1,4 +1,4 @@
-// Wiring: pointer, keyboard, the colour switch, size and theme.
+// Wiring: keyboard, the colour switch, size and theme.
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
@@ -15,57 +15,6 @@ function fillColourSwitch() {
     drawLegend();
     recolour();
   });
-}
-
-function withPointer() {
-  const map = byId("map");
-  let drag = null;
-  const at = (event) => {
-    const box = map.getBoundingClientRect();
-    return [event.clientX - box.left, event.clientY - box.top];
-  };
-  map.addEventListener("pointerdown", (event) => {
-    drag = { from: at(event), x: state.x, y: state.y, moved: false };
-  });
-  map.addEventListener("pointermove", (event) => {
-    const [x, y] = at(event);
-    if (drag && event.buttons) {
-      const [dx, dy] = [x - drag.from[0], y - drag.from[1]];
-      drag.moved ||= Math.hypot(dx, dy) > 5;
-      if (drag.moved && state.zoom > 1) {
-        const f = frame();
-        [state.x, state.y] = [drag.x - dx / f.sx, drag.y + dy / f.sy];
-        keepInside();
-      }
-      return;
-    }
-    if (event.pointerType !== "touch") hover(under(x, y, 6), event);
-  });
-  map.addEventListener("pointerleave", () => hover({ prototype: -1, sample: -1 }, null));
-  map.addEventListener("click", (event) => {
-    if (drag && drag.moved) return;
-    const found = under(...at(event), event.pointerType === "touch" ? 14 : 6);
-    opener = map;
-    if (found.prototype >= 0) open(found.prototype);
-    else if (found.sample >= 0 && labels[found.sample] < nPrototypes) open(labels[found.sample]);
-    else close();
-  });
-  map.addEventListener("wheel", (event) => {
-    if (!event.ctrlKey && !event.metaKey) return; // the wheel alone scrolls the page
-    event.preventDefault();
-    zoomBy(Math.exp(-event.deltaY / 300), ...at(event));
-  }, { passive: false });
-}
-
-function hover(found, event) {
-  byId("map").classList.toggle("over", found.prototype >= 0);
-  if (found.prototype !== state.hovered) {
-    state.hovered = found.prototype;
-    drawPrototypes();
-  }
-  if (found.prototype >= 0) prototypeTip(found.prototype, event.clientX, event.clientY);
-  else if (found.sample >= 0) sampleTip(found.sample, event.clientX, event.clientY);
-  else hideTip();
 }
 
 function withKeyboard() {

@@ -1,4 +1,4 @@
-// The map: samples stamped into one image, discs above them, and what lies under the pointer.
+// The map: samples stamped into one image, prototypes above them, and what lies under the pointer.
 
 const PADDING = 34;
 const MAX_ZOOM = 30;
@@ -6,7 +6,7 @@ const state = { colouring: 0, zoom: 1, x: 0.5, y: 0.5, selected: -1, focused: -1
 const view = { width: 0, height: 0, ratio: 1, radii: [] };
 const layers = { samples: byId("samples"), prototypes: byId("prototypes") };
 const current = () => data.colourings[state.colouring];
-let colours = { samples: null, prototypes: [] };
+let colours = { samples: null, prototypes: [], shapes: [] };
 
 function resize() {
   const box = byId("map").getBoundingClientRect();
@@ -39,7 +39,7 @@ function frame() {
 const placeOf = (k, f = frame()) => [f.ax * places.px[k] + f.bx, f.ay * places.py[k] + f.by];
 
 function recolour() {
-  colours = { samples: sampleColours(current()), prototypes: prototypeColours(current()) };
+  colours = { samples: sampleColours(current()), prototypes: prototypeColours(current()), shapes: prototypeShapes(current()) };
   draw();
 }
 
@@ -52,18 +52,6 @@ function draw() {
     drawSamples();
     drawPrototypes();
   });
-}
-
-// An anti-aliased disc as the share of each pixel that it covers.
-function stamp(radius) {
-  const reach = Math.ceil(radius);
-  const cover = [];
-  for (let dy = -reach; dy <= reach; dy++)
-    for (let dx = -reach; dx <= reach; dx++) {
-      const share = Math.min(1, Math.max(0, radius + 0.5 - Math.hypot(dx, dy)));
-      if (share > 0) cover.push([dx, dy, share]);
-    }
-  return cover;
 }
 
 function isFaded(i) {
@@ -80,7 +68,9 @@ function drawSamples() {
   const [red0, green0, blue0] = fromHex(cssColour("card"));
   new Uint32Array(image.data.buffer).fill((255 << 24) | (blue0 << 16) | (green0 << 8) | red0);
   const crowd = nSamples > 20000 ? 0 : nSamples > 3000 ? 1 : 2;
-  const dot = stamp([1.2, 1.6, 2.1][crowd] * view.ratio * Math.min(1.5, Math.sqrt(state.zoom)));
+  const radius = [1.2, 1.6, 2.1][crowd] * view.ratio * Math.min(1.5, Math.sqrt(state.zoom));
+  const stamps = data.shapes.map((_, shape) => stamp(radius, shape));
+  const codes = current().codes;
   const alpha = [0.4, 0.5, 0.6][crowd];
   const fading = state.selected >= 0 || state.highlighted >= 0;
   const faint = fromHex(cssColour("faint"));
@@ -91,6 +81,7 @@ function drawSamples() {
       const x = Math.round((f.ax * places.x[i] + f.bx) * view.ratio);
       const y = Math.round((f.ay * places.y[i] + f.by) * view.ratio);
       if (x < -4 || y < -4 || x > width + 4 || y > height + 4) continue;
+      const dot = stamps[codes ? shapeOf(current(), codes[i]) : 0];
       const red = pass === "full" ? colours.samples[3 * i] : faint[0];
       const green = pass === "full" ? colours.samples[3 * i + 1] : faint[1];
       const blue = pass === "full" ? colours.samples[3 * i + 2] : faint[2];
@@ -116,31 +107,14 @@ function drawPrototypes() {
     const dim = state.selected >= 0 ? k !== state.selected
       : state.highlighted >= 0 && mainClass(current(), k) !== state.highlighted;
     context.globalAlpha = dim ? 0.42 : 0.95;
-    disc(context, placeOf(k, f), view.radii[k], toCss(colours.prototypes[k]), dark ? "rgb(255 255 255 / .6)" : card);
+    const edge = dark ? "rgb(255 255 255 / .6)" : card;
+    mark(context, placeOf(k, f), view.radii[k], colours.shapes[k], toCss(colours.prototypes[k]), edge);
   }
   context.globalAlpha = 1;
   for (const [k, colour, gap, thick] of [[state.hovered, ink, 1.5, 1.5], [state.selected, ink, 3, 3], [state.focused, cssColour("accent"), 5.5, 2.5]])
-    if (k >= 0) ring(context, placeOf(k, f), view.radii[k] + gap, colour, thick);
+    if (k >= 0) ring(context, placeOf(k, f), view.radii[k] * reaches[colours.shapes[k]] + gap, colour, thick);
   if (current().kind === "class" && current().labels.length <= 30) nameClasses(context, f, card, ink);
   nameAxes(context);
-}
-
-function disc(context, [x, y], radius, fill, edge) {
-  context.beginPath();
-  context.arc(x, y, radius, 0, 2 * Math.PI);
-  context.fillStyle = fill;
-  context.fill();
-  context.lineWidth = Math.min(1.5, radius / 3);
-  context.strokeStyle = edge;
-  context.stroke();
-}
-
-function ring(context, [x, y], radius, colour, thick) {
-  context.beginPath();
-  context.arc(x, y, radius, 0, 2 * Math.PI);
-  context.lineWidth = thick;
-  context.strokeStyle = colour;
-  context.stroke();
 }
 
 // The heaviest prototype of each class carries its name: no reader has to tell twenty colours apart.

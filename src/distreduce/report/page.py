@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from distreduce.colours import OKABE_ITO
 from distreduce.estimators._base import BaseReduction
 from distreduce.exceptions import InvalidInputError, InvalidTypeError
 from distreduce.report.columns import Rows
@@ -34,7 +35,7 @@ from distreduce.report.predictions import predictions
 from distreduce.report.words import command_of, facts, history, warnings_of
 from distreduce.whole_files import replacing
 
-SCRIPTS = ("draw.js", "map.js", "panel.js", "heat.js", "main.js")
+SCRIPTS = ("draw.js", "marks.js", "map.js", "panel.js", "heat.js", "pointer.js", "main.js")
 
 
 def write_report(
@@ -167,6 +168,7 @@ def _render(subject: Subject, held_out: Any, title: str, command: str | None) ->
         supervised=hasattr(subject.model, "prototype_targets_"),
         one_to_one=subject.one_to_one,
         of_numbers=any(each.mean is not None for each in found),
+        with_shapes=any(each.mean is None and len(each.labels) > len(OKABE_ITO) for each in found),
         heat_maps=[each.name for each in found if each.node().get("order")],
         document=as_json(document(subject, choice, found)),
         style=Markup(_file("style.css")),  # noqa: S704  # our own file

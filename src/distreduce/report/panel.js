@@ -73,7 +73,7 @@ function classButtons(colouring) {
       draw();
     };
     const button = make("button", { type: "button", "aria-pressed": String(state.highlighted === c), onclick: pick },
-      make("span", { class: "swatch", style: `background:${toCss(rgb)}` }), colouring.labels[c]);
+      swatch(rgb, colouring.shapes[c]), colouring.labels[c]);
     list.append(make("li", {}, button));
   });
   return list;

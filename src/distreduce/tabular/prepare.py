@@ -72,12 +72,17 @@ def _notes(target: Target, labelled: NDArray[np.bool_], usable: NDArray[np.bool_
         notes.append(f"{incomplete} rows with missing values are left out.")
     if unknown:
         fate = "help to draw the picture" if labelled.all() else "are left out"
-        notes.append(f"{unknown} rows have no target; they {fate}.")
+        words = f" ({listed(target.unknown_words)} among the numbers say so)" if target.unknown_words else ""
+        notes.append(f"{unknown} rows have no target{words}; they {fate}.")
     rare = [] if target.labels is None else _rare(target.y)
     if rare:
-        shown = ", ".join(map(repr, rare[:5])) + (", …" if len(rare) > 5 else "")
-        notes.append(f"A single row has the class {shown}: it is in the fit, so no held-out score speaks of it.")
+        notes.append(f"A single row has the class {listed(rare)}: it is in the fit, so no held-out score speaks of it.")
     return notes
+
+
+def listed(values: Sequence[object]) -> str:
+    """The first five, quoted."""
+    return ", ".join(map(repr, values[:5])) + (", …" if len(values) > 5 else "")
 
 
 def _rare(labels: pd.Series) -> list[object]:

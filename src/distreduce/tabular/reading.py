@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from distreduce.archives import read_arrays
 from distreduce.datasets import own_files
 from distreduce.datasets.columns import choose_columns
 from distreduce.exceptions import InvalidInputError
@@ -48,7 +49,7 @@ def read_table(path: Path, targets: Sequence[str], as_text: Sequence[str] = ()) 
     with own_files.damage_named(path):
         kind = path.suffix.lower()
         if kind == ".npz":
-            arrays = own_files.read_npz(path)
+            arrays = read_arrays(path)
             features, image_shape = own_files.npz_features(arrays, path.name)
             return Table(features, own_files.npz_targets(arrays, wanted, path.name), image_shape)
         if kind == ".h5ad":
@@ -71,7 +72,7 @@ def read_parts(path: Path, as_text: Sequence[str] = ()) -> Iterator[pd.DataFrame
         return
     with own_files.damage_named(path):
         if kind == ".npz":
-            table = own_files.npz_features(own_files.read_npz(path), path.name)[0]
+            table = own_files.npz_features(read_arrays(path), path.name)[0]
         elif kind == ".h5ad":
             table = own_files.h5ad_features(own_files.read_h5ad(path), path.name)
         else:

@@ -66,11 +66,22 @@ class Recipe:
         start = 0
         for position, rule in enumerate(self.used):
             values = rule.read(table[rule.name])
-            block = rule.encode(values)
+            with np.errstate(over="ignore", invalid="ignore"):  # refused below, by name
+                block = rule.encode(values)
             X[:, start : start + block.shape[1]] = block
             gaps[:, position] = np.isnan(values)
             start += block.shape[1]
+        self._refuse_overflow(X, where)
         return self._treated(X, gaps, where)
+
+    def _refuse_overflow(self, X: Array, where: str) -> None:
+        strange = ~np.isfinite(X).all(axis=0)
+        if strange.any():
+            name = self.columns[int(strange.argmax())]
+            raise InvalidInputError(
+                f"Column {name!r} of {where} has numbers too far from those of the fit to be scaled; correct them, or "
+                "leave the cells empty."
+            )
 
     def _treated(self, X: Array, gaps: NDArray[np.bool_], where: str) -> tuple[Array, NDArray[np.bool_]]:
         incomplete = np.asarray(gaps.any(axis=1))

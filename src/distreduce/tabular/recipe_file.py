@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -11,8 +11,10 @@ from typing import Any
 
 from distreduce.exceptions import ModelFileError
 from distreduce.persistence._reader import RefusedError, require
+from distreduce.tabular.guess import MOST_LEVELS
 from distreduce.tabular.recipe import POLICIES, Recipe
 from distreduce.tabular.rules import Boolean, Category, Date, Dropped, Number, Rule
+from distreduce.tabular.values import DATE_FORMATS
 
 FORMAT, VERSION = "distreduce recipe", 1
 MAX_BYTES = 64 * 2**20
@@ -20,7 +22,8 @@ KINDS: dict[str, Any] = {rule.kind: rule for rule in (Number, Boolean, Category,
 
 
 def _finite(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """A number that float64 can hold; JSON allows whole numbers of any length."""
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 def _text(value: Any) -> bool:
@@ -31,12 +34,19 @@ def _positive(value: Any) -> bool:
     return _finite(value) and value > 0
 
 
+def _levels(value: Any) -> bool:
+    """Different texts, no more than a fit keeps: each is a column of X, and a small file must not ask for millions."""
+    if not isinstance(value, list) or not 0 < len(value) <= MOST_LEVELS:
+        return False
+    return all(map(_text, value)) and len(set(value)) == len(value)
+
+
 # What a field of a rule must be, by its name.
 CHECKS: dict[str, Callable[[Any], bool]] = {
-    "name": _text, "reason": _text, "layout": _text, "center": _finite, "fill": _finite, "scale": _positive,
+    "name": _text, "reason": _text, "layout": lambda value: _text(value) and value in DATE_FORMATS,
+    "center": _finite, "fill": _finite, "scale": _positive,
     "flag": lambda value: isinstance(value, bool), "other": lambda value: isinstance(value, bool),
-    "levels": lambda value: isinstance(value, list) and all(map(_text, value)) and len(set(value)) == len(value) > 0,
-    "cycles": lambda value: isinstance(value, list) and all(map(_positive, value)),
+    "levels": _levels, "cycles": lambda value: isinstance(value, list) and all(map(_positive, value)),
 }  # fmt: skip
 
 
@@ -61,7 +71,7 @@ def read_recipe(path: Path) -> Recipe:
         return _recipe(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError as error:
         raise ModelFileError(f"There is no {path}; name a folder that `distreduce fit` wrote.") from error
-    except (RefusedError, ValueError, OSError, RecursionError) as error:
+    except (RefusedError, ValueError, OSError, RecursionError, MemoryError) as error:
         raise ModelFileError(f"{path} is no recipe of distreduce ({error}); fit again.") from error
 
 
@@ -90,5 +100,11 @@ def _rule(content: Any) -> Rule:
     require(set(content) == names | {"kind"}, f"a column of kind {kind.kind!r} has other fields than it should")
     for name in names:
         require(CHECKS[name](content[name]), f"{name!r} of column {content.get('name')!r} is {content[name]!r:.40}")
-    values: dict[str, Any] = {name: content[name] for name in names}
-    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+    return kind(**{name: _value(content[name]) for name in names})
+
+
+def _value(value: Any) -> Any:
+    """Numbers as floats: whole ones may be too long for NumPy."""
+    if isinstance(value, list):
+        return tuple(map(_value, value))
+    return float(value) if type(value) is int else value

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from distreduce.estimators._targets import guess_task
 from distreduce.exceptions import InvalidInputError
-from distreduce.tabular.values import is_number, numbers, refuse_spoilt_numbers, texts
+from distreduce.tabular.values import is_number, numbers, refuse_spoilt_numbers, texts, words_among_numbers
 
 Task = Literal["regression", "classification"]
 
@@ -25,10 +26,13 @@ class Target:
     y : Series or DataFrame
         Numbers with NaN, or labels (whole numbers or texts) with None, where the target is unknown.
     task : {"regression", "classification"}
+    unknown_words : tuple of str
+        Words among numbers, which stand for an unknown target.
     """
 
     y: Any
     task: Task
+    unknown_words: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -53,11 +57,32 @@ class Target:
 
     def rows(self, rows: NDArray[np.intp]) -> Target:
         """The targets of these rows."""
-        return Target(self.y.iloc[rows].reset_index(drop=True), self.task)
+        return Target(self.y.iloc[rows].reset_index(drop=True), self.task, self.unknown_words)
 
 
 def read_target(columns: pd.DataFrame, task: str, where: str) -> Target:
-    """Targets from their columns; rules of "auto": :func:`distreduce.estimators._targets.guess_task`."""
+    """Targets from their columns; rules of "auto": :func:`distreduce.estimators._targets.guess_task`.
+
+    Few words among many numbers are unknown targets, unless classes are asked for: then they are classes.
+    """
+    words: tuple[str, ...] = ()
+    if task != "classification":
+        columns, words = _without_words(columns)
+    return replace(_read(columns, task, where), unknown_words=words)
+
+
+def _without_words(columns: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    kept: dict[Hashable, pd.Series] = {}
+    words: set[str] = set()
+    for name in columns:
+        found = words_among_numbers(columns[name])
+        cells = texts(columns[name]) if found else columns[name]
+        kept[name] = pd.to_numeric(cells.where(~cells.isin(found))).astype(np.float64) if found else cells
+        words.update(found)
+    return pd.DataFrame(kept), tuple(sorted(words))
+
+
+def _read(columns: pd.DataFrame, task: str, where: str) -> Target:
     for name in columns:
         _check(columns[name], where)
     if columns.shape[1] > 1:

@@ -39,14 +39,17 @@ class TextFile:
     def of(cls, path: Path) -> TextFile:
         """Look at a file: refuses what is no text, what is empty and what has no column names."""
         encoding = _encoding(path)
-        with path.open(encoding=encoding, newline="") as stream:
+        with damage_named(path), path.open(encoding=encoding, newline="") as stream:
             text = stream.read(SAMPLE)
         header = next((line for line in text.splitlines() if line.strip()), None)
         if header is None:
             raise InvalidInputError(f"{path.name} is empty.")
         separator = _separator(header, tabs_first=path.suffix.lower() == ".tsv")
-        rows = list(islice(csv.reader(text.splitlines(keepends=True), delimiter=separator), 1000))
-        found = next(row for row in rows if any(cell.strip() for cell in row))
+        with damage_named(path):
+            rows = list(islice(csv.reader(text.splitlines(keepends=True), delimiter=separator), 1000))
+        found = next((row for row in rows if any(cell.strip() for cell in row)), None)
+        if found is None:
+            raise InvalidInputError(f"{path.name} has no column names in its first line, nor any values.")
         refuse_numbers_as_names(found, path.name)
         names, notes = _unique_names([cell.strip() for cell in found])
         if encoding == "cp1252":
@@ -61,7 +64,9 @@ class TextFile:
 
     def chunks(self, rows: int, as_text: Sequence[str] = ()) -> Iterator[pd.DataFrame]:
         """The table in parts of so many rows."""
-        with pd.read_csv(self.path, **self._options(as_text), chunksize=rows) as parts:
+        with self._errors():
+            opened = pd.read_csv(self.path, **self._options(as_text), chunksize=rows)
+        with opened as parts:
             while True:
                 with self._errors():
                     part = next(parts, None)
@@ -116,18 +121,20 @@ def _separator(header: str, *, tabs_first: bool) -> str:
 
 def _unique_names(found: list[str]) -> tuple[list[str], list[str]]:
     """Names as they can be asked for: none empty, none twice; and notes on those that were changed."""
-    names: list[str] = []
+    names: dict[str, None] = {}
     notes = []
+    given, counts = {*found}, dict[str, int]()  # a line of ten thousand equal names must not take minutes
     for position, name in enumerate(found, start=1):
-        unique = name or f"column {position}"
-        count = 1
-        while unique in names or (count > 1 and unique in found):
+        wanted = name or f"column {position}"
+        unique, count = wanted, counts.get(wanted, 1)
+        while unique in names or (count > 1 and unique in given):
             count += 1
-            unique = f"{name or f'column {position}'} ({count})"
+            unique = f"{wanted} ({count})"
+        counts[wanted] = count
         if name and unique != name:
             notes.append(f"{name!r} is the name of several columns; column {position} is called {unique!r} here.")
-        names.append(unique)
-    return names, notes
+        names[unique] = None
+    return list(names), notes
 
 
 def _decimal_commas(rows: list[list[str]]) -> bool:

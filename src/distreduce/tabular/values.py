@@ -109,6 +109,20 @@ def mostly_numbers(cells: pd.Series) -> bool:
     return bool(plain.mean() >= NEARLY_ALL and not cells.str.fullmatch(r"0\d+").any())
 
 
+def words_among_numbers(column: pd.Series) -> tuple[str, ...]:
+    """Cells such as "unknown" and "n/a" of a column whose distinct texts are numbers but for a tenth at most.
+
+    None if one of the others has a digit, such as ``12 kg`` or ``7A``: that is a mistake or a code, and no gap.
+    """
+    if is_number(column) or isinstance(column.dtype, pd.CategoricalDtype):
+        return ()
+    distinct = texts(column).dropna().drop_duplicates()
+    strange = distinct[pd.to_numeric(distinct, errors="coerce").isna()]
+    if not len(strange) or not mostly_numbers(distinct) or strange.str.contains(r"\d").any():
+        return ()
+    return tuple(sorted(strange))
+
+
 def refuse_spoilt_numbers(cells: pd.Series) -> None:
     """Texts of which nearly all are numbers are numbers with a mistake, or written in a way that is not understood."""
     plain = pd.to_numeric(cells, errors="coerce").notna()
