@@ -28,15 +28,12 @@ class Coupled:
 
 
 class SampleSide(Protocol):
-    """Samples with their affinity C, targets and out-of-sample map.
+    """Samples with their affinity C, targets and out-of-sample map."""
 
-    Attributes
-    ----------
-    balanced : bool
-        Both marginals of the plan are given (m = n).
-    """
-
-    balanced: bool
+    @property
+    def balanced(self) -> bool:
+        """Whether both marginals of the plan are given (m = n)."""
+        ...
 
     def structure_constant(self, loss: InnerLoss) -> float:
         """The part of GW that no coupling changes."""

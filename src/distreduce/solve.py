@@ -64,12 +64,13 @@ class Record:
 
 @dataclass(frozen=True)
 class Reduction:
-    """What a fit found: T, Z, the history of J, and how the loop ended."""
+    """What a fit found: T, Z, the history of J, and how the loop ended (`stopped`: by the callback)."""
 
     plan: sparse.csr_array
     embedding: Array
     history: tuple[Record, ...]
     converged: bool
+    stopped: bool = False
 
     @property
     def objective(self) -> float:
@@ -225,7 +226,7 @@ def alternate(
     history, frozen, converged = [state.record], False, settings.max_iter == 0 and state.settled
     for iteration in range(1, settings.max_iter + 1):
         if callback is not None and callback(state.record) is True:
-            break
+            return Reduction(state.coupled.plan, state.embedding, tuple(history), converged, stopped=True)
         began = time.perf_counter()
         coupled = state.coupled if frozen else loop.couple(state)
         candidate = loop.embed(coupled, state.embedding, iteration)

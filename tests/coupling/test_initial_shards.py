@@ -47,6 +47,7 @@ def plan_of(X, Y, m, *, init="auto", kernel=None, weights=None, drawn=None, thre
             weights=weights,
             sample=Drawn(X[drawn], weights[drawn], None if Y is None else Y[drawn]),
             target_kernel=kernel,
+            perplexity=5.0,
             random_state=np.random.RandomState(0),
         )
     pool.close()

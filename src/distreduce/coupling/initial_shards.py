@@ -234,11 +234,15 @@ def _nearest(features: Any, targets: Array | None, centres: _Centres) -> Index:
 def _nearest_in_block(features: Array, targets: Array | None, centres: _Centres) -> Index:
     found = np.empty(len(features), dtype=np.intp)
     for rows, among in _comparable(np.arange(len(features)), targets, centres):
-        points = centres if among is None else _Centres(*(part[among] for part in centres[:3]))  # type: ignore[index]
-        dense = points._replace(x=_dense(points.x))
+        dense = centres._replace(x=_dense(centres.x)) if among is None else _some(centres, among)
         for part in np.array_split(rows, len(rows) * len(dense.x) // BLOCK_NUMBERS + 1):
             found[part] = _nearest_of(features[part], None if targets is None else targets[part], dense)
     return found
+
+
+def _some(centres: _Centres, among: Index) -> _Centres:
+    """Some of the points; they are of one class, so that targets do not matter any more."""
+    return _Centres(_dense(centres.x[among]), centres.prototype[among])
 
 
 def _comparable(rows: Index, targets: Array | None, centres: _Centres) -> Iterator[tuple[Index, Index | None]]:

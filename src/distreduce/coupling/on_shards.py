@@ -7,24 +7,28 @@ then exact, from these three and the masses alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from distreduce.affinity.rows import GraphRows
-from distreduce.coupling._row_loops import best_moves, carry, descend_rows
+from distreduce.coupling._shard_passes import (
+    RowCosts,
+    added,
+    carried_by_shard,
+    gradient_of_shard,
+    moves_of_shard,
+    plan_entries,
+    supervision_of_shard,
+    target_sums_of_shard,
+)
 from distreduce.coupling.problem import column_mass
 from distreduce.coupling.products import hard_plan, rescale_rows
-from distreduce.kernels import sq_distances
 from distreduce.large.shards import Shards
-from distreduce.losses import BregmanLoss, SquaredLoss, supervised_rows
+from distreduce.losses import BregmanLoss, SquaredLoss
 
 Array = NDArray[np.float64]
-BLOCK_ROWS = 2048
 MAX_ITER, MAX_SWEEPS, MAX_HALVINGS = 2000, 50, 6
 
 
@@ -62,24 +66,6 @@ class ShardedCoupling:
 
 
 @dataclass(frozen=True)
-class RowCosts:
-    """(1−α) L_s(y_i, g_k) + (μ/2)|z_k − (KL)_i|², a block of rows at a time."""
-
-    loss: BregmanLoss
-    share: float
-    targets: Array | None
-    embedding: Array
-    mu: float
-
-    def __call__(self, Y: Array | None, fitted: Array) -> Array:
-        """Costs (rows, m) for rows of Y and of KL."""
-        cost = 0.5 * self.mu * sq_distances(fitted, self.embedding)
-        if self.targets is not None and Y is not None:
-            cost += self.share * self.loss.cost(np.asarray(Y, dtype=np.float64), self.targets)
-        return cost
-
-
-@dataclass(frozen=True)
 class _Pass:
     """What one pass found at T: the cheapest prototypes V, TᵀCT, VᵀCT, and ⟨·, T⟩, ⟨·, V⟩ of gradient and costs."""
 
@@ -92,24 +78,16 @@ class _Pass:
 
 def transported(shards: Shards, plan: sparse.csr_array) -> Array:
     """TᵀCT (m, m), exactly symmetric."""
-    total = _added(shards.collect(_carry_shard, ["affinity"], _entries(plan), plan.shape[1], rows=[plan]))
+    total = added(shards.collect(carried_by_shard, ["affinity"], plan_entries(plan), plan.shape[1], rows=[plan]))
     return 0.5 * (total + total.T)
-
-
-def target_sums(
-    shards: Shards, plan: sparse.csr_array, loss: BregmanLoss, part: str = "targets"
-) -> tuple[Array, Array] | None:
-    """Tᵀ s(Y) (m, c) and the mass (m,) of the samples with known targets; None without any."""
-    parts = shards.collect(_sum_shard, [part], loss, rows=[plan])
-    if parts[0] is None:
-        return None
-    return sum(part[0] for part in parts), sum(part[1] for part in parts)
 
 
 def supervision(shards: Shards, plan: sparse.csr_array, loss: BregmanLoss) -> float:
     """Σ_ij L_s(y_i, g_j*(T)) T_ij; zero without targets."""
     held = _prototype_targets(shards, plan, loss)
-    return 0.0 if held is None else float(sum(shards.collect(_cost_shard, ["targets"], loss, held, rows=[plan])))
+    return (
+        0.0 if held is None else float(sum(shards.collect(supervision_of_shard, ["targets"], loss, held, rows=[plan])))
+    )
 
 
 def solve_on_shards(
@@ -173,8 +151,15 @@ def _move_rows(
     for _ in range(MAX_SWEEPS):
         held = _prototype_targets(problem.shards, T, problem.loss)
         rows = [problem.weights, np.arange(T.shape[0]), T, problem.fitted]
-        shared = (_entries(T), problem.f2 @ column_mass(T), problem.f2, problem.h2, problem.alpha, problem.costs(held))
-        parts = problem.shards.collect(_moves_shard, ["affinity", "targets"], *shared, rows=rows)
+        shared = (
+            plan_entries(T),
+            problem.f2 @ column_mass(T),
+            problem.f2,
+            problem.h2,
+            problem.alpha,
+            problem.costs(held),
+        )
+        parts = problem.shards.collect(moves_of_shard, ["affinity", "targets"], *shared, rows=rows)
         target, change, linear = (np.concatenate(column) for column in zip(*parts, strict=True))
         value = problem.alpha * problem.structure(column_mass(T), carried)
         least = tol * max(1.0, abs(value + float(linear[:, 0].sum())))
@@ -223,113 +208,21 @@ def _with_rows_moved(
 
 
 def _gradient_pass(problem: ShardedCoupling, T: sparse.csr_array, held: Array | None) -> _Pass:
-    shared = (_entries(T), problem.f2 @ column_mass(T), problem.h2, problem.alpha, problem.costs(held))
+    shared = (plan_entries(T), problem.f2 @ column_mass(T), problem.h2, problem.alpha, problem.costs(held))
     parts = problem.shards.collect(
-        _gradient_shard, ["affinity", "targets"], *shared, rows=[problem.weights, T, problem.fitted]
+        gradient_of_shard, ["affinity", "targets"], *shared, rows=[problem.weights, T, problem.fitted]
     )
-    carried = _added([part[1] for part in parts])
+    carried = added([part[1] for part in parts])
     return _Pass(
         cheapest=np.concatenate([part[0] for part in parts]),
         transported=0.5 * (carried + carried.T),
-        across=_added([part[2] for part in parts]),
+        across=added([part[2] for part in parts]),
         slope=sum(part[3][:2] for part in parts),
         linear=sum(part[3][2:] for part in parts),
     )
 
 
 def _prototype_targets(shards: Shards, plan: sparse.csr_array, loss: BregmanLoss) -> Array | None:
-    sums = target_sums(shards, plan, loss)
-    return None if sums is None else loss.from_sums(*sums)
-
-
-def _entries(plan: sparse.csr_array) -> tuple[Any, Any, Any]:
-    """The whole plan as small arrays for the shards: a row needs the plan of its neighbours, wherever they are."""
-    return plan.indptr.astype(np.int64), plan.indices.astype(np.int32), plan.data
-
-
-def _added(parts: list[sparse.csr_array]) -> Array:
-    """The shards' m×m matrices, which are sparse, added in the order of the shards."""
-    total = parts[0].toarray()
-    for part in parts[1:]:
-        rows = np.flatnonzero(np.diff(part.indptr))
-        total[rows] += part[rows].toarray()
-    return np.asarray(total)
-
-
-def _blocks(n: int) -> Iterator[slice]:
-    for start in range(0, n, BLOCK_ROWS):
-        yield slice(start, min(n, start + BLOCK_ROWS))
-
-
-def _gradient_shard(
-    affinity: GraphRows,
-    Y: Array | None,
-    weights: Array,
-    own: sparse.csr_array,
-    fitted: Array,
-    plan: tuple[Any, Any, Any],
-    f2q: Array,
-    h2: Array,
-    alpha: float,
-    costs: RowCosts,
-) -> tuple[NDArray[np.int32], sparse.csr_array, sparse.csr_array, Array]:
-    """Cheapest prototypes of the shard's rows, its shares of TᵀCT and VᵀCT, and (⟨∇,T⟩, ⟨∇,V⟩, ⟨cost,T⟩, ⟨cost,V⟩)."""
-    m = len(f2q)
-    cheapest, sums = np.empty(len(weights), dtype=np.int32), np.zeros(4)
-    carried, across = np.zeros((m, m)), np.zeros((m, m))
-    entries = _entries(own)
-    for rows in _blocks(len(weights)):
-        cost = costs(None if Y is None else Y[rows], fitted[rows])
-        descend_rows(
-            rows.start, *affinity, *plan, *entries, weights, cost, 2 * alpha * f2q, 2 * alpha * h2,
-            cheapest, carried, across, sums,
-        )  # fmt: skip
-    return cheapest, sparse.csr_array(carried), sparse.csr_array(across), sums
-
-
-def _moves_shard(
-    affinity: GraphRows,
-    Y: Array | None,
-    weights: Array,
-    numbers: NDArray[np.intp],
-    own: sparse.csr_array,
-    fitted: Array,
-    plan: tuple[Any, Any, Any],
-    f2q: Array,
-    f2: Array,
-    h2: Array,
-    alpha: float,
-    costs: RowCosts,
-) -> tuple[NDArray[np.int32], Array, Array]:
-    """The best move of every row, the exact change of J by it, and (cost now, change of the cost) of the row."""
-    n = len(weights)
-    target, change, linear = np.empty(n, dtype=np.int32), np.empty(n), np.empty((n, 2))
-    entries = _entries(own)
-    for rows in _blocks(n):
-        cost = costs(None if Y is None else Y[rows], fitted[rows])
-        best_moves(
-            rows.start, *affinity, *plan, *entries, weights, numbers, cost, f2q, f2, h2, alpha, target, change,
-            linear,
-        )  # fmt: skip
-    return target, change, linear
-
-
-def _carry_shard(affinity: GraphRows, own: sparse.csr_array, plan: tuple[Any, Any, Any], m: int) -> sparse.csr_array:
-    """The shard's share of TᵀCT."""
-    carried = np.zeros((m, m))
-    carry(*affinity, *plan, *_entries(own), carried)
-    return sparse.csr_array(carried)
-
-
-def _sum_shard(Y: Array | None, own: sparse.csr_array, loss: BregmanLoss) -> tuple[Array, Array] | None:
-    """The shard's share of Tᵀ s(Y) and of the supervised mass."""
-    if Y is None:
-        return None
-    values = np.asarray(Y, dtype=np.float64)
-    return np.asarray(own.T @ loss.embed(values)), np.asarray(own.T @ supervised_rows(values).astype(float))
-
-
-def _cost_shard(Y: Array, own: sparse.csr_array, loss: BregmanLoss, held: Array) -> float:
-    """The shard's share of Σ_ij L_s(y_i, g_j) T_ij."""
-    blocks = _blocks(own.shape[0])
-    return float(sum(own[rows].multiply(loss.cost(np.asarray(Y[rows], dtype=np.float64), held)).sum() for rows in blocks))
+    """g*(T) (m, c), from sums over the samples; None without targets."""
+    table = shards.total(target_sums_of_shard, ["targets"], loss, rows=[plan])
+    return None if table.shape[1] == 0 else loss.from_sums(table[:, :-1], table[:, -1])

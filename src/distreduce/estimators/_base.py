@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from distreduce.estimators._callbacks import CallbackSupportMixin, told_callbacks
 from distreduce.estimators._inputs import (
@@ -25,21 +25,27 @@ from distreduce.estimators._inputs import (
     read_weights,
 )
 from distreduce.estimators._outcome import expand, medoids
-from distreduce.estimators._progress import progress
+from distreduce.estimators._progress import Callback, progress
 from distreduce.estimators._targets import Targets, standardised
 from distreduce.exceptions import DataWarning, InvalidInputError, SolverConvergenceWarning
 from distreduce.kernels import DistanceKernel, Kernel
+from distreduce.large.dask_collections import brought, empty_rows, is_dask
+from distreduce.large.dask_predict import by_blocks
+from distreduce.large.fit import fit_shards, neighbours_for
+from distreduce.large.rows import Rows, RowsHere
 from distreduce.losses import BregmanLoss, SquaredLoss
-from distreduce.parallel import workers
+from distreduce.parallel import Workers, workers
 from distreduce.persistence._mixin import SavingMixin
 from distreduce.pipeline import Fitted, Recipe, Sample, fit_sample, input_kernel
 from distreduce.projection import KernelMap
 from distreduce.sample import Merged, merge_duplicates
-from distreduce.solve import Settings
+from distreduce.solve import Reduction, Settings
 
 Array = NDArray[np.float64]
 
 
+# Above this many samples affinity="auto" is sparse: a dense fit then takes gigabytes, and minutes.
+MOST_DENSE = 10_000
 # What validate_data sets before the rest of a fit can fail.
 _OF_X = ("n_features_in_", "feature_names_in_")
 
@@ -59,6 +65,8 @@ class BaseReduction(
         "input_kernel": [StrOptions({"rbf", "rq", "linear"}), callable],
         "length_scale": [StrOptions({"median", "ard"}), Interval(Real, 0, None, closed="neither"), "array-like"],
         "metric": [StrOptions({"euclidean", "precomputed"})],
+        "affinity": [StrOptions({"auto", "dense", "sparse"})],
+        "n_neighbors": [Interval(Integral, 2, None, closed="left"), None],
         "init": [
             StrOptions({"auto", "identity", "random", "kmeans", "spectral", "supervised_spectral"}),
             "array-like",
@@ -104,12 +112,15 @@ class BaseReduction(
             The place of a sample does not depend on the other samples it is given with.
         """
         check_is_fitted(self)
+        if is_dask(X):
+            return by_blocks(self, "transform", X)
         precomputed = self.map_.inputs is None
         accept_sparse = False if precomputed else "csr"
-        X = validate_data(self, X, reset=False, accept_sparse=accept_sparse, dtype=np.float64)
+        X = validate_data(self, X, reset=False, accept_sparse=accept_sparse, dtype=[np.float64, np.float32])
         if precomputed and (X < 0).any():
             raise InvalidInputError(f"Negative values in data passed to {type(self).__name__}: distances are ≥ 0.")
-        return self.map_(X)
+        with workers(self.n_jobs) as pool:
+            return self.map_(X, pool)
 
     def summary(self) -> pd.DataFrame:
         """One row a prototype, heaviest first: weight, number of samples, medoid, place and target.
@@ -146,13 +157,48 @@ class BaseReduction(
     def _validate_and_solve(self, X: Any, sample_weight: Any, supervised: bool, y: Any) -> None:
         self._validate_params()
         precomputed, given = self.metric == "precomputed", X
-        X = validate_data(
-            self, X, accept_sparse=False if precomputed else "csr", dtype=np.float64, ensure_min_samples=2
-        )
+        if is_dask(X):
+            from distreduce.large.dask_input import read_rows
+
+            X, y, sample_weight = read_rows(X, self._on_shards), brought(y), brought(sample_weight)
+        sharded = self._on_shards(_num_samples(X))
+        if not isinstance(X, Rows):  # else rows on a cluster, which have been checked there
+            X = validate_data(
+                self,
+                X,
+                accept_sparse=False if precomputed else "csr",
+                dtype=[np.float64, np.float32] if sharded else np.float64,
+                ensure_min_samples=2,
+            )
+        if is_dask(given):
+            validate_data(self, empty_rows(given), skip_check_array=True)
         weights = read_weights(sample_weight, X)
         targets = self._read_targets(y, X.shape[0], weights) if supervised else None
         if precomputed:
             X = check_distances(X)
+        with told_callbacks(self, given, y, sample_weight) as tell:
+            bar = progress(type(self).__name__, self.max_iter, self.verbose, tell)
+            with workers(self.n_jobs) as pool, bar as callback:
+                solve = self._solve_on_shards if sharded else self._solve_dense
+                merged, recipe, fitted = solve(X, weights, targets, pool, callback)
+                self.map_ = self._map_from_all(fitted.map, merged)
+                self.embedding_ = X.mapped(self.map_) if isinstance(X, Rows) else self.map_(X, pool)
+            self._set_attributes(weights, merged, targets, recipe, fitted.reduction)
+
+    def _on_shards(self, n: int) -> bool:
+        """Whether to work on a sparse graph of neighbours in shards of rows instead of n×n arrays."""
+        possible = self.metric == "euclidean" and self.n_prototypes is not None
+        if self.affinity == "sparse" and not possible:
+            raise InvalidInputError(
+                "affinity='sparse' needs metric='euclidean' and n_prototypes, a number of prototypes below that of the "
+                f"samples; got metric={self.metric!r}, n_prototypes={self.n_prototypes!r}."
+            )
+        return possible and (self.affinity == "sparse" or (self.affinity == "auto" and n > MOST_DENSE))
+
+    def _solve_dense(
+        self, X: Any, weights: Array, targets: Targets | None, pool: Workers, callback: Callback | None
+    ) -> tuple[Merged, Recipe, Fitted]:
+        precomputed = self.metric == "precomputed"
         merged = merge_duplicates(X, None if targets is None else targets.values, weights, precomputed=precomputed)
         check_spread(
             X[np.ix_(merged.rows, merged.rows)] if precomputed else X[merged.rows],
@@ -162,24 +208,44 @@ class BaseReduction(
         sample, unit = self._sample(X, merged, targets)
         recipe = self._recipe(sample, targets, unit, X.shape[0], merged)
         random_state = own_generator(self.random_state)
-        with told_callbacks(self, given, y, sample_weight) as tell:
-            bar = progress(type(self).__name__, self.max_iter, self.verbose, tell)
-            with workers(self.n_jobs) as pool, bar as callback:
-                fitted = fit_sample(sample, recipe, workers=pool, random_state=random_state, callback=callback)
-            self._set_attributes(X, weights, merged, targets, recipe, fitted)
+        return merged, recipe, fit_sample(sample, recipe, workers=pool, random_state=random_state, callback=callback)
+
+    def _solve_on_shards(
+        self, X: Any, weights: Array, targets: Targets | None, pool: Workers, callback: Callback | None
+    ) -> tuple[Merged, Recipe, Fitted]:
+        rows = X if isinstance(X, Rows) else RowsHere(X, pool)
+        check_spread(rows.extremes, rows.shape[0], precomputed=False)
+        random_state = own_generator(self.random_state)
+        arranged = rows.arranged(None if targets is None else targets.values, weights, random_state)
+        merged, unit = arranged.merged, self._unit(rows.extremes)
+        values, scaled = (None, None) if targets is None else self._solver_targets(targets, merged)
+        large = rows.in_shards(unit, values, scaled, arranged)
+        recipe = self._recipe(large.drawn, targets, unit, rows.shape[0], merged)
+        if recipe.n_prototypes is None:  # no more distinct samples than prototypes: few enough for dense arrays
+            return self._solve_dense(rows.gathered().astype(np.float64), weights, targets, pool, callback)
+        k = neighbours_for(self.n_neighbors, recipe.perplexity, len(merged.rows))
+        fitted = fit_shards(large, recipe, k, workers=pool, random_state=random_state, callback=callback)
+        return merged, recipe, fitted
+
+    def _unit(self, rows: Any) -> float:
+        """A power of two (exact) to compute in, unless the kernel is given in units of its own."""
+        free = isinstance(self.input_kernel, str) and self.input_kernel != "linear"
+        return power_of_two_unit(rows) if free else 1.0
 
     def _sample(self, X: Any, merged: Merged, targets: Targets | None) -> tuple[Sample, float]:
-        """The distinct samples in units of a power of two (exact), unless the kernel is given in units of its own."""
+        """The distinct samples in units of a power of two."""
         precomputed = self.metric == "precomputed"
         rows = X[np.ix_(merged.rows, merged.rows)] if precomputed else X[merged.rows]
-        unit = power_of_two_unit(rows) if isinstance(self.input_kernel, str) and self.input_kernel != "linear" else 1.0
-        values = None if targets is None else targets.values[merged.rows]
-        scaled = None if targets is None else targets.scaled[merged.rows]
-        if targets is not None and targets.classes is None:  # from what the solver sees: no order of rows matters
-            scaled, _ = standardised(targets.values[merged.rows], merged.weights)
-        if targets is not None and isinstance(self._supervision(targets), SquaredLoss):
-            values = scaled
+        unit = self._unit(rows)
+        values, scaled = (None, None) if targets is None else self._solver_targets(targets, merged)
         return Sample(rows / unit, merged.weights, precomputed, values, scaled), unit
+
+    def _solver_targets(self, targets: Targets, merged: Merged) -> tuple[Array, Array]:
+        """Targets of the distinct samples as the supervision loss and as the dependence see them."""
+        values, scaled = targets.values[merged.rows], targets.scaled[merged.rows]
+        if targets.classes is None:  # from what the solver sees: no order of rows matters
+            scaled, _ = standardised(values, merged.weights)
+        return scaled if isinstance(self._supervision(targets), SquaredLoss) else values, scaled
 
     def _recipe(self, sample: Sample, targets: Targets | None, unit: float, n: int, merged: Merged) -> Recipe:
         kernel = input_kernel(self.input_kernel, self.length_scale, sample, unit)
@@ -188,7 +254,7 @@ class BaseReduction(
                 f"input_kernel={self.input_kernel!r} is no function of a distance, which metric='precomputed' needs."
             )
         return Recipe(
-            settings=self._settings(targets, float(sample.weights.sum())),
+            settings=self._settings(targets, float(merged.weights.sum())),
             n_components=self.n_components,
             n_prototypes=self._number_of_prototypes(n, len(merged.rows)),
             perplexity=effective_perplexity(self.perplexity, merged.weights),
@@ -245,7 +311,7 @@ class BaseReduction(
                 warnings.warn(
                     f"n_prototypes={m}, but only {n_distinct} samples are distinct: each became a prototype.",
                     DataWarning,
-                    stacklevel=6,
+                    stacklevel=7,
                 )
             return None
         return int(m)
@@ -268,7 +334,7 @@ class BaseReduction(
                 f"with no empty row; got an array of shape {plan.shape} and type {plan.dtype}."
             )
         if plan.ndim == 1:
-            plan = np.eye(m)[plan]
+            plan = sparse.csr_array((np.ones(n), plan, np.arange(n + 1)), shape=(n, m))
         if self.n_prototypes is None and not merged.trivial:
             raise InvalidInputError("init as an array needs distinct samples when n_prototypes is None.")
         return plan[merged.rows]
@@ -277,11 +343,8 @@ class BaseReduction(
         return str(self.init)
 
     def _set_attributes(
-        self, X: Any, weights: Array, merged: Merged, targets: Targets | None, recipe: Recipe, fitted: Fitted
+        self, weights: Array, merged: Merged, targets: Targets | None, recipe: Recipe, reduction: Reduction
     ) -> None:
-        reduction = fitted.reduction
-        self.map_ = self._map_from_all(fitted.map, merged)
-        self.embedding_ = self.map_(X)
         self._expand(reduction.plan, reduction.embedding, merged, weights, recipe.n_prototypes is None)
         if targets is not None:
             self.prototype_targets_ = self._prototype_targets(targets, weights, recipe.supervision)
@@ -291,7 +354,7 @@ class BaseReduction(
         self.n_iter_ = len(reduction.history)
         self.converged_ = reduction.converged
         self.perplexity_ = recipe.perplexity
-        if not reduction.converged:
+        if not (reduction.converged or reduction.stopped):
             last = self.history_["objective"].to_numpy()[-2:]
             warnings.warn(
                 f"{type(self).__name__} stopped after max_iter={self.max_iter} outer iterations; the last lowered the "

@@ -24,7 +24,7 @@ def told_callbacks(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterat
     """A function for the solver that tells the callbacks of the estimator of each outer iteration; None without any.
 
     To be left when the estimator is fitted. Until then callbacks get no fitted estimator, because the map is made at
-    the end, and their wish to stop early is not followed.
+    the end. The function answers True when a callback wishes to stop.
     """
     if not hasattr(estimator, "_init_callback_context"):
         yield None
@@ -37,10 +37,11 @@ def told_callbacks(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterat
         fit.call_on_fit_task_begin(**given)
         task = fit.subcontext("outer iteration").call_on_fit_task_begin(**given)
 
-        def advance(_: Record) -> None:
+        def advance(_: Record) -> bool:
             nonlocal task
-            task.call_on_fit_task_end(**given)
+            stop = task.call_on_fit_task_end(**given)
             task = fit.subcontext("outer iteration").call_on_fit_task_begin(**given)
+            return bool(stop)
 
         yield advance
         task.call_on_fit_task_end(**given)

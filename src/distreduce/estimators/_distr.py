@@ -40,6 +40,8 @@ class DistR(BaseReduction):
         input_kernel: str | Kernel = "rbf",
         length_scale: Any = "median",
         metric: str = "euclidean",
+        affinity: str = "auto",
+        n_neighbors: int | None = None,
         init: Any = "auto",
         solver: str = "joint",
         optimizer: str = "lbfgs",
@@ -63,6 +65,8 @@ class DistR(BaseReduction):
         self.input_kernel = input_kernel
         self.length_scale = length_scale
         self.metric = metric
+        self.affinity = affinity
+        self.n_neighbors = n_neighbors
         self.init = init
         self.solver = solver
         self.optimizer = optimizer

@@ -14,6 +14,7 @@ from distreduce.exceptions import InvalidInputError
 
 Array = NDArray[np.float64]
 DEFAULT_PERPLEXITY = 30.0
+BLOCK_ROWS = 4096
 
 
 def read_weights(sample_weight: Any, X: Any) -> Array:
@@ -79,7 +80,8 @@ def check_spread(X: Any, n_distinct: int, *, precomputed: bool) -> None:
     elif sparse.issparse(X):
         spread = n_distinct > 1 and abs(X - X[np.zeros(X.shape[0], dtype=int)]).max() > 0
     else:
-        spread = bool((X != X[0]).any())
+        blocks = (X[start : start + BLOCK_ROWS] for start in range(0, len(X), BLOCK_ROWS))
+        spread = any((block != X[0]).any() for block in blocks)
     if not spread:
         raise InvalidInputError(
             "X is constant: all samples have the same features, so there is no geometry to reduce. "
@@ -89,7 +91,7 @@ def check_spread(X: Any, n_distinct: int, *, precomputed: bool) -> None:
 
 def power_of_two_unit(X: Any) -> float:
     """A power of two near the largest entry of X: dividing by it is exact and keeps squares in range."""
-    largest = float(abs(X).max())
+    largest = float(max(X.max(), -X.min()))
     return float(2.0 ** np.clip(np.round(np.log2(largest)), -1000, 1000)) if largest > 0 else 1.0
 
 

@@ -24,13 +24,12 @@ def progress(name: str, max_iter: int, verbose: int, also: Callback | None = Non
     with Progress(*columns, TextColumn("{task.fields[state]}"), console=Console(stderr=True)) as bar:
         task = bar.add_task(name, total=max_iter, state="affinity …")
 
-        def advance(record: Record) -> None:
+        def advance(record: Record) -> object:
             state = f"objective {record.objective:.6g}"
             bar.update(
                 task, completed=record.iteration, state=state + ("" if isnan(record.cka) else f"  CKA {record.cka:.3f}")
             )
-            if also is not None:
-                also(record)
+            return None if also is None else also(record)
 
         yield advance
         bar.update(task, completed=max_iter)

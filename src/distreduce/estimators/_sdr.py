@@ -65,6 +65,11 @@ class SDR(BaseReduction):
         a feature.
     metric : {"euclidean", "precomputed"}, default="euclidean"
         "precomputed": X is a symmetric matrix of distances.
+    affinity : {"auto", "dense", "sparse"}, default="auto"
+        "dense": all pairs of samples, in n×n arrays. "sparse": a graph of nearest neighbours, and landmarks for the
+        map; time and memory then grow as the samples. "auto" is sparse above 10,000 samples if `n_prototypes` is given.
+    n_neighbors : int or None, default=None
+        Neighbours a sample in the sparse affinity; None is three times the perplexity.
     init : str or array-like, default="auto"
         Initial plan: "identity", "random", "kmeans", "spectral", "supervised_spectral", prototype numbers (n,) or
         shares (n, m). "auto" is identity for m = n, else supervised_spectral, or spectral if `eta` is 0.
@@ -155,6 +160,8 @@ class SDR(BaseReduction):
         input_kernel: str | Kernel = "rbf",
         length_scale: Any = "median",
         metric: str = "euclidean",
+        affinity: str = "auto",
+        n_neighbors: int | None = None,
         init: Any = "auto",
         solver: str = "joint",
         optimizer: str = "lbfgs",
@@ -186,6 +193,8 @@ class SDR(BaseReduction):
         self.input_kernel = input_kernel
         self.length_scale = length_scale
         self.metric = metric
+        self.affinity = affinity
+        self.n_neighbors = n_neighbors
         self.init = init
         self.solver = solver
         self.optimizer = optimizer

@@ -17,6 +17,8 @@ from distreduce.exceptions import InvalidInputError
 from distreduce.gp.dirichlet import DirichletTargets, NegativeLogLikelihood, expected_probabilities, fit_means
 from distreduce.gp.hyperparameters import Hyperparameters, Training
 from distreduce.kernels import RBF
+from distreduce.large.dask_collections import brought, gathered, is_dask
+from distreduce.large.dask_predict import by_blocks
 from distreduce.parallel import single_threaded_blas
 from distreduce.persistence._mixin import SavingMixin
 
@@ -124,7 +126,7 @@ class BaseGPClassifier(SavingMixin, ClassifierMixin, BaseEstimator):
         self._validate_params()
         if y is None:
             raise InvalidInputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        X, y = validate_data(self, gathered(X), brought(y), dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -148,11 +150,15 @@ class BaseGPClassifier(SavingMixin, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Array:
         """Probability of each class, in the order of ``classes_``: (n_samples, n_classes)."""
         check_is_fitted(self)
+        if is_dask(X):
+            return by_blocks(self, "predict_proba", X)
         inputs = self._view(validate_data(self, X, reset=False, dtype=np.float64))
         with single_threaded_blas():
             return self.gp_.probabilities(inputs, self.draws_)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Most probable class of each sample."""
+        if is_dask(X):
+            return by_blocks(self, "predict", X)
         probabilities = self.predict_proba(X)
         return np.asarray(self.classes_[probabilities.argmax(axis=1)])

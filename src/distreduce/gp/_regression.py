@@ -18,6 +18,8 @@ from distreduce.exceptions import InvalidInputError
 from distreduce.gp.hyperparameters import Training
 from distreduce.gp.stack import Stack
 from distreduce.gp.target_scale import TargetScale
+from distreduce.large.dask_collections import brought, gathered, is_dask
+from distreduce.large.dask_predict import by_blocks
 from distreduce.parallel import single_threaded_blas
 from distreduce.persistence._mixin import SavingMixin
 
@@ -54,7 +56,14 @@ class BaseGPRegressor(SavingMixin, RegressorMixin, MultiOutputMixin, BaseEstimat
             raise InvalidInputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         # One memory order, whatever came: sums of a frame's columns would otherwise round differently.
         X, y = validate_data(
-            self, X, y, dtype=np.float64, order="C", multi_output=True, y_numeric=True, ensure_min_samples=2
+            self,
+            gathered(X),
+            brought(y),
+            dtype=np.float64,
+            order="C",
+            multi_output=True,
+            y_numeric=True,
+            ensure_min_samples=2,
         )
         self.target_scale_ = TargetScale.of(y.astype(np.float64))
         return X, self.target_scale_.standardise(y).reshape(len(y), -1)
@@ -83,6 +92,12 @@ class BaseGPRegressor(SavingMixin, RegressorMixin, MultiOutputMixin, BaseEstimat
         if return_std and return_cov:
             raise InvalidInputError("At most one of return_std and return_cov can be asked for.")
         check_is_fitted(self)
+        if is_dask(X):
+            if return_cov:
+                raise InvalidInputError(
+                    "return_cov needs all samples in one place; give a NumPy array of fewer samples."
+                )
+            return by_blocks(self, "predict", X, return_std=return_std)
         X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
         with single_threaded_blas():
             parts = [self._moments(X[start : start + CHUNK]) for start in range(0, len(X), CHUNK)]
@@ -99,6 +114,8 @@ class BaseGPRegressor(SavingMixin, RegressorMixin, MultiOutputMixin, BaseEstimat
         levels = np.asarray(quantiles, dtype=np.float64)
         if levels.ndim != 1 or len(levels) == 0 or not ((levels > 0) & (levels < 1)).all():
             raise InvalidInputError(f"quantiles={quantiles!r} must be numbers between 0 and 1, such as (0.05, 0.95).")
+        if is_dask(X):
+            return by_blocks(self, "predict_quantiles", X, quantiles=tuple(quantiles))
         mean, std = self.predict(X, return_std=True)
         return np.asarray(mean[..., None] + std[..., None] * norm.ppf(levels))
 

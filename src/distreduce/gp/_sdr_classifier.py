@@ -16,6 +16,8 @@ from distreduce.estimators._inputs import check_spread, own_generator, power_of_
 from distreduce.gp._classification import BaseGPClassifier, drawn_from_every_class
 from distreduce.gp._reduce import fit_reduction, left_out, most_neighbours
 from distreduce.gp._regression import refuse_large
+from distreduce.large.dask_collections import is_dask
+from distreduce.large.dask_predict import by_blocks
 from distreduce.parallel import single_threaded_blas
 from distreduce.pipeline import median_length_scale
 from distreduce.sample import merge_duplicates
@@ -167,6 +169,8 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
     def transform(self, X: Any) -> Array:
         """Place of each sample in the embedding: (n_samples, n_components)."""
         check_is_fitted(self)
+        if is_dask(X):
+            return by_blocks(self, "transform", X)
         return np.asarray(self.reduction_.transform(validate_data(self, X, reset=False, dtype=np.float64)))
 
     @property

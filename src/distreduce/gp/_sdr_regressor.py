@@ -21,6 +21,8 @@ from distreduce.gp.hyperparameters import Hyperparameters
 from distreduce.gp.inducing import evenly_spaced, train_sparse
 from distreduce.gp.stack import Process, Stack, Views
 from distreduce.gp.target_scale import spread
+from distreduce.large.dask_collections import is_dask
+from distreduce.large.dask_predict import by_blocks
 from distreduce.parallel import Workers, workers
 
 Array = NDArray[np.float64]
@@ -176,6 +178,8 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
     def transform(self, X: Any) -> Array:
         """Place of each sample in the embedding: (n_samples, n_components)."""
         check_is_fitted(self)
+        if is_dask(X):
+            return by_blocks(self, "transform", X)
         return self._embed(validate_data(self, X, reset=False, dtype=np.float64, order="C"))
 
     @property

@@ -167,5 +167,5 @@ def _plan(sample: LargeSample, recipe: Recipe, random_state: np.random.RandomSta
 
 def _feature_sums(features: Any, own: sparse.csr_array) -> Array:
     """The shard's share of TᵀX (m, d)."""
-    sums = own.T @ features
+    sums = own.T @ (features if sparse.issparse(features) else np.asarray(features))
     return np.asarray(sums.toarray() if sparse.issparse(sums) else sums, dtype=np.float64)

@@ -9,17 +9,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from distreduce.affinity.sparse import structure_constant_sparse
-from distreduce.coupling.on_shards import (
-    ShardedCoupling,
-    solve_on_shards,
-    supervision,
-    target_sums,
-    transported,
-)
+from distreduce.coupling.on_shards import ShardedCoupling, solve_on_shards, supervision, transported
 from distreduce.embedding.problem import Dependence, InnerLoss
 from distreduce.kernels import Kernel
 from distreduce.large.shards import Shards
-from distreduce.losses import BregmanLoss, SquaredLoss, supervised_rows
+from distreduce.losses import BregmanLoss, supervised_rows
 from distreduce.projection.landmarks import LandmarkProjection
 from distreduce.sample_side import Coupled
 from distreduce.target_features import TargetFeatures
@@ -62,12 +56,9 @@ class ShardedSide:
         """B and ω of the dependence."""
         if self.target_kernel is None:
             return None, None
-        if form == "transport":
-            parts = self.shards.collect(_feature_sums, ["kernel_targets"], self.target_features, rows=[plan])
-            sums, carried = sum(part[0] for part in parts), sum(part[1] for part in parts)
-            return dependence_target_of_sums(sums, carried, None, form, dependence)
-        sums, carried = target_sums(self.shards, plan, SquaredLoss(), "kernel_targets")
-        return dependence_target_of_sums(sums, carried, self.target_kernel, form, dependence)
+        features, kernel = (self.target_features, None) if form == "transport" else (None, self.target_kernel)
+        table = self.shards.total(_target_sums, ["kernel_targets"], features, rows=[plan])
+        return dependence_target_of_sums(table[:, :-1], table[:, -1], kernel, form, dependence)
 
     def map_quadratic(self, plan: sparse.csr_array) -> Array | None:
         """R, what is left of the map after its elimination."""
@@ -95,8 +86,10 @@ class ShardedSide:
         return Coupled(*solve_on_shards(problem, plan, tol=tol))
 
 
-def _feature_sums(Y: Array, own: sparse.csr_array, features: TargetFeatures) -> tuple[Array, Array]:
-    """The shard's share of Tᵀφ(Y) over the samples with known targets, and of their mass."""
-    values = np.asarray(Y, dtype=np.float64)
-    known = supervised_rows(values)
-    return np.asarray(own[known].T @ features(values[known])), np.asarray(own.T @ known.astype(float))
+def _target_sums(Y: Array, own: sparse.csr_array, features: TargetFeatures | None) -> Array:
+    """The shard's share of Tᵀφ(Y) over the samples with known targets, and in the last column that of their mass."""
+    known = supervised_rows(Y)
+    values = np.asarray(Y[known], dtype=np.float64)
+    return np.column_stack(
+        [own[known].T @ (values if features is None else features(values)), own.T @ known.astype(float)]
+    )

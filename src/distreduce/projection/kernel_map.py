@@ -13,7 +13,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from distreduce.exceptions import IllConditionedWarning, NumericalError
 from distreduce.kernels import Kernel
-from distreduce.parallel import single_threaded_blas
+from distreduce.parallel import SERIAL, Workers, single_threaded_blas
 
 Array = NDArray[np.float64]
 BATCH_NUMBERS = 8_000_000  # kernel values held at once when mapping new samples
@@ -32,14 +32,17 @@ class KernelMap:
     coefficients: Array
     unit: float = 1.0
 
-    def __call__(self, X: Any) -> Array:
+    def __call__(self, X: Any, workers: Workers = SERIAL) -> Array:
         """Embed the rows of X, in batches of bounded size; a row's result does not depend on its batch."""
         out = np.empty((X.shape[0], self.coefficients.shape[1]))
-        step = max(1, BATCH_NUMBERS // max(1, len(self.coefficients)))
+        step = max(1, BATCH_NUMBERS // workers.n_threads // max(1, len(self.coefficients)))
+
+        def embed(batch: int, n_batches: int) -> None:
+            rows = slice(batch * step, (batch + 1) * step)
+            out[rows] = weighted_rows(self.similarity(X[rows]), self.coefficients)
+
         with single_threaded_blas():  # threads would change the rounding of a matrix product
-            for start in range(0, X.shape[0], step):
-                rows = slice(start, start + step)
-                out[rows] = weighted_rows(self.similarity(X[rows]), self.coefficients)
+            workers.run(embed, -(-X.shape[0] // step))
         return out
 
     def similarity(self, X: Any) -> Array:
