@@ -245,3 +245,17 @@ def test_warns_when_a_graph_has_no_affinity_of_that_perplexity() -> None:
     star.pattern[0], star.pattern[:, 0] = True, True
     with pytest.warns(AffinityConvergenceWarning, match="raise n_neighbors"):
         assert not keep_sparse_affinity(star.shards(), None, 2.0).converged
+
+
+def test_bounded_bandwidths_meet_the_conditions_with_hubs(rng: np.random.Generator) -> None:
+    """Masses are one, entropies no lower than asked for, and higher only in rows whose bandwidth is at its bound."""
+    graph = Graph(rng.normal(size=(1500, 50)) * rng.uniform(0.3, 1.0, size=(1500, 1)), 60)
+    shards = graph.shards()
+    solved = keep_sparse_affinity(shards, None, 20.0, tol=1e-4, least_bandwidth=0.3)
+    P = matrix(shards)
+    entropy = -(P * np.log(np.where(P > 0, P, 1.0))).sum(axis=1)
+    bound = 0.3 * entropic_affinity(graph.far_outside, 20.0).gamma
+    at_bound = solved.gamma <= 1.05 * bound  # the start's bandwidths are known to a few hundredths of a nat
+    np.testing.assert_allclose(P.sum(axis=1), 1.0, atol=2e-4)
+    assert at_bound.sum() > 10 and entropy.min() >= np.log(20.0) - 2e-4
+    np.testing.assert_allclose(entropy[~at_bound], np.log(20.0), atol=2e-4)

@@ -20,8 +20,8 @@ from distreduce.affinity._dual import ConcaveDual, DualPoint
 from distreduce.affinity._linear import NewtonSystem, solve_in_box
 from distreduce.compiled import Array
 
-_MAX_LOG_GAMMA_STEP = 2.0
-_MAX_NU_STEP = 1.0
+_MIN_LOG_GAMMA_STEP, _MAX_LOG_GAMMA_STEP = 0.1, 2.0
+_MAX_NU_STEP, _MAX_MU_STEP = 1.0, 3.0
 _STEP_LENGTHS = (1.0, 0.3)
 _FIRST_DAMPING, _DAMPING_FACTOR, _MAX_DAMPING = 0.3, 8.0, 1e6
 
@@ -52,10 +52,15 @@ class Solution:
     converged: bool
 
 
-def solve(dual: ConcaveDual, gamma: Array, nu: Array, scale: Array, tol: float, max_iter: int) -> Solution:
-    """Minimise −g over γ ≥ floor, from γ and ν = μ/γ; ``scale`` is the natural size of each γ_i."""
+def solve(
+    dual: ConcaveDual, gamma: Array, nu: Array, scale: Array, tol: float, max_iter: int, least: float = 0.0
+) -> Solution:
+    """Minimise −g over γ ≥ floor, from γ and ν = μ/γ; ``scale`` is the natural size of each γ_i.
+
+    The floor is ``least`` times the scale, or next to nothing.
+    """
     # A γ of a tenth of the tolerance is as good as zero for the conditions, and keeps P defined among duplicates.
-    floor = 0.1 * tol * scale
+    floor = max(least, 0.1 * tol) * scale
     gamma = np.maximum(gamma, floor)
     point = dual.evaluate(gamma, gamma * nu)
     residuals = measure(dual, point, floor, scale)
@@ -64,8 +69,10 @@ def solve(dual: ConcaveDual, gamma: Array, nu: Array, scale: Array, tol: float, 
     for _ in range(max_iter):
         if residuals.kkt <= tol or damping > _MAX_DAMPING:
             break
-        step = newton_step(NewtonSystem(dual, point, damping), residuals, floor, radius, tol)
-        trial = search(dual, point, step, floor, scale, best_merit)
+        # Bounded bandwidths make a rougher solution as good: fewer products of the last steps.
+        forcing = max(residuals.kkt ** (0.5 if least > 0.0 else 1.0), 0.1 * tol / residuals.kkt)
+        step = newton_step(NewtonSystem(dual, point, damping), residuals, floor, radius, min(0.3, forcing))
+        trial = search(dual, point, step, floor, scale, best_merit, bounded=least > 0.0)
         if trial is None:
             damping = max(_DAMPING_FACTOR * damping, _FIRST_DAMPING)
             continue
@@ -83,7 +90,7 @@ def measure(dual: ConcaveDual, point: DualPoint, floor: Array, scale: Array) -> 
     excess = point.entropy / point.mass + log_mass - dual.log_perplexity
     free = (point.gamma > floor) | (excess < 0.0)
     excess = np.where(free, excess, 0.0)
-    relative = point.gamma / scale
+    relative = np.where(point.gamma > floor, point.gamma / scale, 0.0)
     merit = float(dual.weights @ (log_mass**2 + np.maximum(-excess, np.minimum(relative, excess)) ** 2))
     slack = point.entropy - dual.log_perplexity
     violation = np.maximum(-slack, np.minimum(relative, slack))
@@ -96,7 +103,7 @@ def gradient(dual: ConcaveDual, point: DualPoint) -> Array:
     return dual.weights * np.array([mass, entropy + mass])
 
 
-def newton_step(system: NewtonSystem, residuals: Residuals, floor: Array, radius: Array, tol: float) -> Array:
+def newton_step(system: NewtonSystem, residuals: Residuals, floor: Array, radius: Array, precision: float) -> Array:
     """(dμ, dγ) that solves the linearised equations, to a precision that follows the residual.
 
     Linearised, log r = 0 asks for dr = −r log r and H(P/r) = log ξ for dH = −r·excess + (H/r − 1) dr, and the Hessian
@@ -107,39 +114,45 @@ def newton_step(system: NewtonSystem, residuals: Residuals, floor: Array, radius
     d_entropy = -point.mass * residuals.excess + (point.entropy / point.mass - 1.0) * d_mass
     target = dual.weights * np.array([d_mass, d_entropy + d_mass]) if system.damping == 0.0 else -gradient(dual, point)
     box = np.maximum(point.gamma * np.expm1(-radius), floor - point.gamma), point.gamma * np.expm1(radius)
-    precision = min(0.3, max(residuals.kkt, 0.1 * tol / residuals.kkt))
     return solve_in_box(system, target, residuals.free, box, precision)
 
 
 def search(
-    dual: ConcaveDual, point: DualPoint, step: Array, floor: Array, scale: Array, best_merit: float
+    dual: ConcaveDual, point: DualPoint, step: Array, floor: Array, scale: Array, best_merit: float, bounded: bool
 ) -> tuple[DualPoint, Residuals] | None:
     """The first acceptable point along the step, or None.
 
-    The path is straight in log γ and ν: halfway, γ is the geometric mean of its two ends and never negative.
+    The path is straight in log γ, halfway γ is the geometric mean of its two ends and never negative, and in ν = μ/γ,
+    or where γ is ``bounded`` away from zero in μ: the ν of a row on its way to a low floor grows beyond all steps.
     """
     nu = point.mu / point.gamma
     d_log_gamma = np.log1p(step[1] / point.gamma)
     held = (point.gamma <= floor) & (step[1] == 0.0)
     d_nu = np.clip((step[0] - nu * step[1]) / point.gamma, *nu_box(dual, point, held))
+    far = _MAX_MU_STEP * width(dual, point)
+    d_mu = np.clip(step[0], -far, far)
     for length in _STEP_LENGTHS:
         gamma = np.maximum(point.gamma * np.exp(length * d_log_gamma), floor)
-        trial = dual.evaluate(gamma, gamma * (nu + length * d_nu))
+        trial = dual.evaluate(gamma, point.mu + length * d_mu if bounded else gamma * (nu + length * d_nu))
         residuals = measure(dual, trial, floor, scale)
         if residuals.merit < 0.9 * best_merit or descends(dual, point, trial):
             return trial, residuals
     return None
 
 
+def width(dual: ConcaveDual, point: DualPoint) -> Array:
+    """Natural size of a step of μ_i: the mean width of the rows on which its mass lies, r_i / Σ_j w_j P_ij/s_ij."""
+    return dual.weights * point.mass / point.curvature[0]
+
+
 def nu_box(dual: ConcaveDual, point: DualPoint, held: Array) -> tuple[Array, Array]:
     """Bounds of a step of ν; ``held`` are the rows that stay at the floor of γ.
 
     A row at the floor whose mass lies on wider rows (a sample that very many have as a neighbour) moves μ by the width
-    of those, r_i / Σ_j w_j P_ij/s_ij: in units of its own γ_i it would take a million steps. Upwards it is bounded by
-    its share of itself, w_i P_ii = w_i exp ν_i ≤ 1.
+    of those: in units of its own γ_i it would take a million steps. Upwards it is bounded by its share of itself,
+    w_i P_ii = w_i exp ν_i ≤ 1.
     """
-    width = dual.weights * point.mass / point.curvature[0]
-    far = np.where(held, np.maximum(0.5 * width / point.gamma, 1.0), 1.0) * _MAX_NU_STEP
+    far = np.where(held, np.maximum(0.5 * width(dual, point) / point.gamma, 1.0), 1.0) * _MAX_NU_STEP
     room = -np.log(dual.weights) - point.mu / point.gamma
     return -far, np.maximum(np.minimum(far, room), _MAX_NU_STEP)
 
@@ -162,4 +175,6 @@ def next_radius(radius: Array, taken: Array, before: Residuals, after: Residuals
     jumped = np.zeros(len(radius), dtype=bool)
     for old, new in ((before.log_mass, after.log_mass), (before.excess, after.excess)):
         jumped |= (old * new < 0.0) & (np.abs(new) > np.maximum(0.3, 0.7 * np.abs(old)))
-    return np.where(jumped, 0.4 * taken, np.minimum(_MAX_LOG_GAMMA_STEP, 4.0 * radius))
+    # Not to zero: a row at its floor has not moved at all, and must be able to leave it.
+    narrower = np.maximum(0.4 * taken, _MIN_LOG_GAMMA_STEP)
+    return np.where(jumped, narrower, np.minimum(_MAX_LOG_GAMMA_STEP, 4.0 * radius))

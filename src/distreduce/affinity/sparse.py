@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,11 @@ from distreduce.large.shards import Shards
 
 # Enough weight in every row is necessary, not sufficient: many samples may all need the mass of the same few.
 _MORE_NEIGHBOURS = " Where many samples share few neighbours there may be no solution: raise n_neighbors."
+
+
+# How a fit solves for the affinity of a graph of neighbours, which is an approximation by itself: to row masses within
+# half a per cent, with bandwidths that hubs cannot take to zero.
+ON_A_GRAPH: dict[str, Any] = {"tol": 5e-3, "least_bandwidth": 0.3}
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,13 @@ class SparseAffinity:
 
 
 def keep_sparse_affinity(
-    shards: Shards, weights: ArrayLike | None, perplexity: float, *, tol: float = 1e-5, max_iter: int = 100
+    shards: Shards,
+    weights: ArrayLike | None,
+    perplexity: float,
+    *,
+    tol: float = 1e-5,
+    max_iter: int = 100,
+    least_bandwidth: float = 0.0,
 ) -> SparseAffinity:
     r"""Symmetric entropic affinity of weighted samples, P zero outside the entries of a symmetric graph.
 
@@ -63,6 +74,10 @@ def keep_sparse_affinity(
         Largest violation of the optimality conditions to accept.
     max_iter : int
         Newton iterations before giving up with an ``AffinityConvergenceWarning``.
+    least_bandwidth : float
+        Lower bound of γ_i, relative to the bandwidth that row i would have by itself. In many dimensions a graph has
+        hubs, samples that thousands have as a neighbour; their constraint is slack, and the search for all γ_i = 0
+        among them took 850 passes for 100,000 samples, against 130 down to 0.3.
 
     Returns
     -------
@@ -75,7 +90,7 @@ def keep_sparse_affinity(
     # Units and start as in the dense solver.
     unit = float(np.median(rows.scale))
     dual = SparseDual(shards, w, float(np.log(perplexity)), unit)
-    solution = solve(dual, rows.gamma / unit, -rows.log_partition, rows.scale / unit, tol, max_iter)
+    solution = solve(dual, rows.gamma / unit, -rows.log_partition, rows.scale / unit, tol, max_iter, least_bandwidth)
     if not solution.converged:
         message = convergence_message(solution.kkt, tol, dual.n_evaluations)
         warnings.warn(message + _MORE_NEIGHBOURS, AffinityConvergenceWarning, stacklevel=2)

@@ -16,7 +16,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from distreduce.affinity.cells import Probes
 from distreduce.affinity.neighbours import graph_of, keep_neighbours
-from distreduce.affinity.sparse import keep_sparse_affinity
+from distreduce.affinity.sparse import ON_A_GRAPH, keep_sparse_affinity
 from distreduce.coupling.initial import _all_used, _apportion, _one_hot, _spectral_clusters
 from distreduce.coupling.products import hard_plan
 from distreduce.kernels import Delta, Kernel, Linear, sq_distances
@@ -184,7 +184,7 @@ def _affinity_of(pool: _Pool, perplexity: float) -> sparse.csr_array:
     shards = local_shards(bounds=np.array([0, n]), features=pool.features, cells=np.zeros(n, dtype=np.int32))
     few = min(perplexity, max(pool.weights.sum() / 3, 1.0))
     keep_neighbours(shards, min(n - 1, math.ceil(3 * few)), [[0]], one_cell)
-    keep_sparse_affinity(shards, pool.weights, few, tol=1e-3)
+    keep_sparse_affinity(shards, pool.weights, few, **ON_A_GRAPH)
     return graph_of(shards, "affinity")
 
 

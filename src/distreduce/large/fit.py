@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from distreduce.affinity.neighbours import keep_neighbours
-from distreduce.affinity.sparse import keep_sparse_affinity
+from distreduce.affinity.sparse import ON_A_GRAPH, keep_sparse_affinity
 from distreduce.coupling.initial import plan_from_array
 from distreduce.coupling.initial_shards import initial_plan_on_shards
 from distreduce.coupling.problem import column_mass
@@ -127,7 +127,7 @@ def fit_shards(
     """Fit SDR (or, without targets, DistR) with fewer prototypes than samples, at a cost that grows as the samples."""
     shards, weights, drawn = sample.shards, sample.weights, sample.drawn
     keep_neighbours(shards, n_neighbors, sample.others, sample.probes)
-    keep_sparse_affinity(shards, weights, recipe.perplexity)
+    keep_sparse_affinity(shards, weights, recipe.perplexity, **ON_A_GRAPH)
     shards.drop("graph")
     plan = _plan(sample, recipe, random_state)
     sums = shards.total(_feature_sums, ["features"], rows=[plan])
