@@ -24,8 +24,8 @@ from distreduce.affinity.rows import GraphRows
 from distreduce.experiments import Cell, problems
 from distreduce.experiments.measure import machine, measured, versions
 from distreduce.experiments.methods import REDUCTIONS
-from distreduce.large import arrangement
 from distreduce.large import fit as large_fit
+from distreduce.large import rows as large_rows
 from distreduce.metrics import reduction_scores
 
 Array = NDArray[Any]
@@ -72,7 +72,7 @@ def warm_up(cell: Cell) -> None:
 
 
 # Taken before `Watch` stands in their places.
-_ARRANGE, _KEEP_NEIGHBOURS = arrangement.arrange, neighbours.keep_neighbours
+_ARRANGE, _KEEP_NEIGHBOURS = large_rows.arrange, neighbours.keep_neighbours
 
 
 class Watch:
@@ -133,7 +133,7 @@ def _timed_fit(fit: Callable[[], Any], watch: Watch, limit: float) -> tuple[floa
     gc.collect()
     before = _resident_mb()
     stages = (
-        patch.object(arrangement, "arrange", watch.arrange),
+        patch.object(large_rows, "arrange", watch.arrange),
         patch.object(large_fit, "keep_neighbours", watch.keep_neighbours),
     )
     signal.setitimer(signal.ITIMER_REAL, limit)

@@ -157,6 +157,18 @@ def test_callbacks_hear_of_no_more_iterations_than_were_announced(max_iter):
 
 
 @callbacks
+def test_a_callback_may_stop_the_fit():
+    class Impatient(Diary):
+        def on_fit_task_end(self, estimator, context, **told):
+            super().on_fit_task_end(estimator, context, **told)
+            return context.task_id == 1
+
+    diary = Impatient()
+    model = DistR(n_prototypes=20, tol=0, random_state=0).set_callbacks(diary).fit(X)
+    assert model.n_iter_ == 2 and not model.converged_ and np.isfinite(model.embedding_).all()
+
+
+@callbacks
 def test_callbacks_get_what_was_given_to_fit():
     diary, frame, weights = Diary(), pd.DataFrame(X, ROWS, COLUMNS), np.ones(len(X))
     SDR(**QUICK).set_callbacks(diary).fit(frame, SPECIES, sample_weight=weights)

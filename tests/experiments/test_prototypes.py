@@ -21,7 +21,7 @@ def frame(*rows: tuple[str, str, int, float]) -> pd.DataFrame:
         [
             {"experiment": "prototypes", "data": data, "method": method, "seed": seed, "quick": False,
              "n_prototypes": m, "homogeneity": score + 2 * seed, "nmi": score, "silhouette": score, "cka": 0.5,
-             "used": m, "fit_seconds": 1.0 + seed}
+             "used": m, "cpu_seconds": 1.0 + seed}
             for data, method, m, score in rows
             for seed in range(2)
         ]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -25,7 +27,7 @@ from distreduce.estimators._inputs import (
     read_weights,
 )
 from distreduce.estimators._outcome import expand, medoids
-from distreduce.estimators._progress import Callback, progress
+from distreduce.estimators._progress import both, progress
 from distreduce.estimators._targets import Targets, standardised
 from distreduce.exceptions import DataWarning, InvalidInputError, SolverConvergenceWarning
 from distreduce.kernels import DistanceKernel, Kernel
@@ -176,14 +178,15 @@ class BaseReduction(
         targets = self._read_targets(y, X.shape[0], weights) if supervised else None
         if precomputed:
             X = check_distances(X)
-        with told_callbacks(self, given, y, sample_weight) as tell:
-            bar = progress(type(self).__name__, self.max_iter, self.verbose, tell)
-            with workers(self.n_jobs) as pool, bar as callback:
-                solve = self._solve_on_shards if sharded else self._solve_dense
-                merged, recipe, fitted = solve(X, weights, targets, pool, callback)
+        prepared = self._prepared_on_shards if sharded else self._prepared_dense
+        bar = progress(type(self).__name__, self.max_iter, self.verbose)
+        with workers(self.n_jobs) as pool, bar as advance:
+            merged, recipe, solve = prepared(X, weights, targets, pool)
+            with told_callbacks(self, given, y, sample_weight) as tell:
+                fitted = solve(callback=both(advance, tell))
                 self.map_ = self._map_from_all(fitted.map, merged)
                 self.embedding_ = X.mapped(self.map_) if isinstance(X, Rows) else self.map_(X, pool)
-            self._set_attributes(weights, merged, targets, recipe, fitted.reduction)
+                self._set_attributes(weights, merged, targets, recipe, fitted.reduction)
 
     def _on_shards(self, n: int) -> bool:
         """Whether to work on a sparse graph of neighbours in shards of rows instead of n×n arrays."""
@@ -195,9 +198,9 @@ class BaseReduction(
             )
         return possible and (self.affinity == "sparse" or (self.affinity == "auto" and n > MOST_DENSE))
 
-    def _solve_dense(
-        self, X: Any, weights: Array, targets: Targets | None, pool: Workers, callback: Callback | None
-    ) -> tuple[Merged, Recipe, Fitted]:
+    def _prepared_dense(
+        self, X: Any, weights: Array, targets: Targets | None, pool: Workers
+    ) -> tuple[Merged, Recipe, Callable[..., Fitted]]:
         precomputed = self.metric == "precomputed"
         merged = merge_duplicates(X, None if targets is None else targets.values, weights, precomputed=precomputed)
         check_spread(
@@ -208,11 +211,11 @@ class BaseReduction(
         sample, unit = self._sample(X, merged, targets)
         recipe = self._recipe(sample, targets, unit, X.shape[0], merged)
         random_state = own_generator(self.random_state)
-        return merged, recipe, fit_sample(sample, recipe, workers=pool, random_state=random_state, callback=callback)
+        return merged, recipe, partial(fit_sample, sample, recipe, workers=pool, random_state=random_state)
 
-    def _solve_on_shards(
-        self, X: Any, weights: Array, targets: Targets | None, pool: Workers, callback: Callback | None
-    ) -> tuple[Merged, Recipe, Fitted]:
+    def _prepared_on_shards(
+        self, X: Any, weights: Array, targets: Targets | None, pool: Workers
+    ) -> tuple[Merged, Recipe, Callable[..., Fitted]]:
         rows = X if isinstance(X, Rows) else RowsHere(X, pool)
         check_spread(rows.extremes, rows.shape[0], precomputed=False)
         random_state = own_generator(self.random_state)
@@ -222,10 +225,9 @@ class BaseReduction(
         large = rows.in_shards(unit, values, scaled, arranged)
         recipe = self._recipe(large.drawn, targets, unit, rows.shape[0], merged)
         if recipe.n_prototypes is None:  # no more distinct samples than prototypes: few enough for dense arrays
-            return self._solve_dense(rows.gathered().astype(np.float64), weights, targets, pool, callback)
+            return self._prepared_dense(rows.gathered().astype(np.float64), weights, targets, pool)
         k = neighbours_for(self.n_neighbors, recipe.perplexity, len(merged.rows))
-        fitted = fit_shards(large, recipe, k, workers=pool, random_state=random_state, callback=callback)
-        return merged, recipe, fitted
+        return merged, recipe, partial(fit_shards, large, recipe, k, workers=pool, random_state=random_state)
 
     def _unit(self, rows: Any) -> float:
         """A power of two (exact) to compute in, unless the kernel is given in units of its own."""

@@ -23,7 +23,7 @@ COLUMNS = {
     "silhouette": "silhouette",
     "cka": "CKA",
     "used": "prototypes used",
-    "fit_seconds": "seconds",
+    "cpu_seconds": "CPU seconds",
 }
 NOTES = """\
 Scores are those of DistR, times 100: homogeneity of the hard assignment, mutual information of the classes with a \
@@ -32,7 +32,8 @@ the classes and the three baselines do not, so this shows what supervision adds 
 prints no numbers for these figures. *SDR, eta=auto* raises the weight of the dependence with the number of samples; \
 it was run on Fashion-MNIST, the other two sets being so small that it hardly differs from the default. A class with \
 a single prototype has a silhouette of zero, as all have where COIL-20's 20 classes share 20 prototypes. Seconds are \
-of one thread, taken while another cell ran beside; the table of *training times* was measured alone."""
+those of the processor, one thread, for a fit with its scores, because other programs ran beside it; the table of \
+*training times* was measured alone."""
 OMITTED = """\
 DR-then-Cluster is missing on Fashion-MNIST: its first step gives every sample a prototype of its own, at a cost \
 that grows with n³: 9 to 18 s for the 1,440 samples of COIL-20, by that law one to two hours a fit for 10,000."""
@@ -60,7 +61,7 @@ def report(frame: pd.DataFrame) -> list[Block]:
     if "Fashion-MNIST" in columns:
         blocks.append(Text(OMITTED))
     width = 1.2 + 2.9 * len(columns)
-    seconds = {"fit_seconds": "seconds of the fit"}
+    seconds = {"cpu_seconds": "CPU seconds of the fit"}
     blocks += [
         drawn(
             "prototypes_scores",
@@ -70,7 +71,7 @@ def report(frame: pd.DataFrame) -> list[Block]:
         ),
         drawn(
             "prototypes_seconds",
-            "Seconds of a fit over the number of prototypes, affinity included (Figure 3).",
+            "CPU seconds of a fit over the number of prototypes, affinity included (Figure 3).",
             (width, 3.4),
             lambda figure: _draw(figure, columns, seconds),
         ),
@@ -82,7 +83,7 @@ def _draw(figure: Figure, columns: dict[str, pd.DataFrame], scores: dict[str, st
     axes = panels(figure, columns, scores, "n_prototypes")
     for ax in axes[-1]:
         ax.set(xlabel="prototypes m", xticks=sorted({m for part in columns.values() for m in part["n_prototypes"]}))
-    if "fit_seconds" in scores:
+    if "cpu_seconds" in scores:
         for ax in axes.ravel():
             ax.set_yscale("log")
 

@@ -1,0 +1,21 @@
+"""docs/large-data.md: the blocks that need no cluster run, one after another."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "large-data.md"
+
+
+@pytest.mark.filterwarnings("ignore::distreduce.exceptions.SolverConvergenceWarning")
+def test_blocks_of_the_page_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    names: dict[str, object] = {}
+    for block in blocks:
+        if "dask" not in block:
+            exec(compile(block, str(PAGE), "exec"), names)
+    assert capsys.readouterr().out == "(100, 2) (2000, 20)\n" and names["places"].shape == (20_000, 2)
