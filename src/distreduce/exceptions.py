@@ -45,6 +45,10 @@ class StoreError(DistReduceError):
     """The results of experiments cannot be read or written; the message names the file and says what to do."""
 
 
+class FailedCellsError(DistReduceError):
+    """Cells of an experiment have failed; the message says how many and which files hold their tracebacks."""
+
+
 class DatasetError(DistReduceError):
     """A data set could not be loaded."""
 

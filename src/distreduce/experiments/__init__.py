@@ -5,12 +5,12 @@ Experiments are imported when they are asked for, so that listing them needs nei
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from importlib import import_module
 
 from distreduce.exceptions import InvalidInputError
 from distreduce.experiments.cell import Cell
 from distreduce.experiments.experiment import Experiment, Selection
+from distreduce.suggest import did_you_mean
 
 __all__ = ["NAMES", "Cell", "Experiment", "Selection", "experiment"]
 
@@ -35,8 +35,7 @@ NAMES = (
 def experiment(name: str) -> Experiment:
     """The experiment of that name."""
     if name not in NAMES:
-        close = get_close_matches(name, NAMES, n=1)
-        meant = f" Did you mean {close[0]!r}?" if close else ""
-        raise InvalidInputError(f"There is no experiment {name!r}.{meant} There are {', '.join(NAMES)}.")
+        meant = did_you_mean(name, NAMES)
+        raise InvalidInputError(f"There is no experiment {name!r}. {meant}There are {', '.join(NAMES)}.")
     found: Experiment = import_module(f"distreduce.experiments.{name}").EXPERIMENT
     return found

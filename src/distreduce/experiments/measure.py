@@ -93,10 +93,11 @@ def versions() -> dict[str, str]:
 @cache
 def machine() -> str:
     """The machine in a line: processor, cores, memory, system."""
-    return f"{_processor()}, {_cores()} cores, {_memory_gib():.0f} GiB, {platform.system()}"
+    return f"{_processor()}, {cores()} cores, {_memory_gib():.0f} GiB, {platform.system()}"
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from distreduce.exceptions import StoreError
 from distreduce.experiments.experiment import Experiment
-from distreduce.experiments.store import Record, Store
+from distreduce.experiments.record import COLUMNS, Record
+from distreduce.experiments.store import Store
 
 
 def results(experiment: Experiment, store: Store) -> pd.DataFrame:
@@ -35,8 +37,12 @@ def failures(experiment: Experiment, store: Store) -> list[Record]:
 
 
 def _row(record: Record) -> dict[str, object]:
-    kept = ("experiment", "data", "method", "seed", "quick", "seconds", "cpu_seconds", "peak_mb", "machine")
-    return {**{name: record[name] for name in kept}, **record["parameters"], **record["result"]}
+    missing = [name for name in COLUMNS if name not in record]
+    if missing:
+        raise StoreError(
+            f"A record of {record['experiment']!r:.100} lacks {missing[0]!r}; delete its line, and run again."
+        )
+    return {**{name: record[name] for name in COLUMNS}, **record["parameters"], **record["result"]}
 
 
 def _sorted(frame: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
@@ -44,7 +50,13 @@ def _sorted(frame: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
     ranks = {"data": _ranks(experiment.datasets, frame["data"]), "method": _ranks(experiment.methods, frame["method"])}
     order = frame.assign(**{f"_{name}": frame[name].map(rank) for name, rank in ranks.items()})
     keys = ["experiment", "_data", "_method", *parameters, "seed"]
-    return order.sort_values(keys, kind="stable").drop(columns=["_data", "_method"]).reset_index(drop=True)
+    try:
+        ordered = order.sort_values(keys, kind="stable")
+    except TypeError as error:  # texts among numbers
+        raise StoreError(
+            f"Parameters of {experiment.name!r} cannot be put in order ({error}); run it again."
+        ) from error
+    return ordered.drop(columns=["_data", "_method"]).reset_index(drop=True)
 
 
 def _ranks(own: Sequence[str], found: pd.Series) -> dict[str, int]:

@@ -17,7 +17,8 @@ from distreduce.exceptions import InvalidInputError, MissingDependencyError
 from distreduce.experiments.cell import Cell
 from distreduce.experiments.measure import machine, measured, versions
 from distreduce.experiments.plugins import Plugins, load_plugins
-from distreduce.experiments.store import Record, Store
+from distreduce.experiments.record import Record
+from distreduce.experiments.store import Store
 
 
 @dataclass(frozen=True)

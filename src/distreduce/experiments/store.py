@@ -15,8 +15,9 @@ from typing import Any
 
 from distreduce.exceptions import StoreError
 from distreduce.experiments.cell import Cell
+from distreduce.experiments.record import Record, parsed
 
-Record = dict[str, Any]
+MAX_BYTES = 2**28  # of a file; all experiments of the paper take three megabytes
 
 
 class Store:
@@ -26,7 +27,11 @@ class Store:
         self.folder = Path(folder)
 
     def path(self, experiment: str) -> Path:
-        return self.folder / f"{experiment}.jsonl"
+        """The file of an experiment, which is in the folder whatever a record calls its experiment."""
+        name = f"{experiment}.jsonl"
+        if Path(name).name != name or "\\" in name or "\0" in name:
+            raise StoreError(f"{experiment!r:.100} cannot name a file; an experiment's name has no slashes.")
+        return self.folder / name
 
     def records(self, experiment: str) -> list[Record]:
         """The latest record of each cell, in the order in which the cells were first finished."""
@@ -67,21 +72,25 @@ class Store:
         path = self.path(experiment)
         if not path.exists():
             return
-        for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
+        for number, line in enumerate(_content(path).split(b"\n")[:-1], start=1):
             try:
-                yield _parsed(line)
-            except (ValueError, TypeError, KeyError) as error:
+                yield parsed(line)
+            except ValueError as error:
                 raise StoreError(
-                    f"Line {number} of {path} is not a record ({error}); delete that line, and its cell is run again."
+                    f"Line {number} of {path} is not a record ({error!s:.200}); delete that line, and its cell is run "
+                    "again."
                 ) from error
 
 
-def _parsed(line: bytes) -> Record:
-    record: Record = json.loads(line)
-    Cell.from_dict(record)
-    if "result" not in record and "error" not in record:
-        raise ValueError("it has neither a result nor an error")
-    return record
+def _content(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read ({error.strerror}); give another folder with --results.") from error
+    if len(content) > MAX_BYTES:
+        raise StoreError(f"{path} has more than {MAX_BYTES} bytes; give another folder with --results.")
+    return content
 
 
 def _append(descriptor: int, line: bytes) -> None:
@@ -106,7 +115,7 @@ def _take(lock: Any, folder: Path) -> None:
 
 
 def _drop_torn_line(path: Path) -> None:
-    content = path.read_bytes()
+    content = _content(path)
     whole = content.rfind(b"\n") + 1
     if whole < len(content):
         with path.open("r+b") as file:

@@ -35,6 +35,7 @@ ATTRIBUTES = {
     "SDRGPClassifier": (*CLASSIFICATION, "embedding_scale_", "reduction_"),
 }
 OPTIONAL = "feature_names_in_"
+SMALLEST_SCALE = 1e-200  # what features are divided by; less makes infinite ones of rows that are in order
 
 
 def to_state(model: Any, write: Writer) -> Node:
@@ -128,6 +129,7 @@ def _check_features(found: dict[str, Any]) -> None:
     for name in {"feature_spread_", "input_scale_"} & {*found}:
         check_shape(name, found[name], d)
         check_positive(name, found[name])
+        require(bool((found[name] > SMALLEST_SCALE).all()), f"{name} has numbers too small to divide by")
     if "reduction_" in found:
         reduction = found["reduction_"]
         require(isinstance(reduction.map_.inputs, np.ndarray), "reduction_ takes something else than features")

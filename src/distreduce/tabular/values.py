@@ -79,7 +79,8 @@ def days(column: pd.Series, layout: str) -> Array:
         moments = column.dt.tz_localize("UTC") if column.dt.tz is None else column.dt.tz_convert("UTC")
     else:
         moments = pd.to_datetime(texts(column), format=layout, errors="coerce", utc=True)
-    return np.asarray((moments - EPOCH) / pd.Timedelta(days=1), dtype=np.float64)
+    unit = moments.dt.unit  # dates of a Parquet file may lie beyond the year 2262, where nanoseconds end
+    return np.asarray((moments - EPOCH.as_unit(unit)) / pd.Timedelta(days=1).as_unit(unit), dtype=np.float64)
 
 
 def read_days(column: pd.Series, layout: str) -> Array:

@@ -11,8 +11,9 @@ from distreduce.exceptions import InvalidInputError
 from distreduce.experiments.blocks import Block, Comparison, Figure, Table
 from distreduce.experiments.cell import Cell
 from distreduce.experiments.experiment import Experiment, Selection
+from distreduce.experiments.record import Record
 from distreduce.experiments.results import failures, results, shown
-from distreduce.experiments.store import Record, Store
+from distreduce.experiments.store import Store
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,202 @@
+"""Every reader of files from strangers: real files to start from, ways to spoil them, and the call that reads them."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pandas as pd
+from hostile.archives import forge_model, forge_npz
+from hostile.commands import fitted_folder, run_on
+from hostile.mutations import Rng, Spoil, spoil_bytes, spoil_cells, spoil_json, spoil_json_lines
+from hostile.originals import table
+from hostile.tables import strange_parquet
+
+from distreduce import SDR, datasets, persistence
+from distreduce.experiments import experiment
+from distreduce.experiments.results import failures, results
+from distreduce.experiments.store import Store
+from distreduce.export import load_map, save_map
+from distreduce.tabular.prepare import prepare
+from distreduce.tabular.reading import read_parts
+from distreduce.tabular.recipe import Recipe
+from distreduce.tabular.recipe_file import read_recipe, write_recipe
+
+GOLDEN = Path(__file__).parent.parent / "persistence" / "golden" / "0.1.0"
+ROWS = np.random.default_rng(1).standard_normal((3, 2))
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A kind of file: its name on disk, real files, damages, and what reads it."""
+
+    file: str
+    originals: Callable[[], list[bytes]]
+    spoils: tuple[Spoil, ...]
+    read: Callable[[Path], object]
+    writes: bool = False  # a command writes beside the file it reads
+
+    def input(self, rng: Rng) -> bytes:
+        """A real file, spoilt: by its format, by the byte, or both."""
+        originals = self.originals()
+        raw = originals[rng.integers(len(originals))]
+        if rng.random() < 0.1:  # spliced with another one
+            other = originals[rng.integers(len(originals))]
+            raw = raw[: rng.integers(len(raw) + 1)] + other[rng.integers(len(other) + 1) :]
+            return spoil_bytes(raw, rng)
+        for spoil in rng.permutation(np.array([*self.spoils, None], dtype=object))[:1]:
+            raw = raw if spoil is None else spoil(raw, rng)
+        return raw if rng.random() < 0.6 else spoil_bytes(raw, rng)
+
+
+def _saved(write: Callable[[Any], object]) -> bytes:
+    stream = io.BytesIO()
+    write(stream)
+    return stream.getvalue()
+
+
+@cache
+def texts(separator: str) -> list[bytes]:
+    return [
+        table().to_csv(index=False, sep=separator).encode(),
+        table().iloc[:3].to_csv(index=False, sep=separator).encode(),
+    ]
+
+
+@cache
+def parquets() -> list[bytes]:
+    tables = (table(), table().astype({"town": "category"}), table()[["size", "rooms", "price"]])
+    return [_saved(one.to_parquet) for one in tables]
+
+
+@cache
+def npzs() -> list[bytes]:
+    X = table()[["size", "rooms"]].to_numpy()
+    images = np.arange(96.0).reshape(6, 4, 4)
+    return [
+        _saved(lambda stream: np.savez(stream, X=X, y=X[:, 0])),
+        _saved(lambda stream: np.savez_compressed(stream, X=images, labels=np.array([0, 1, 2] * 2))),
+    ]
+
+
+@cache
+def models() -> list[bytes]:
+    return [path.read_bytes() for path in sorted(GOLDEN.glob("*.safetensors"))]
+
+
+@cache
+def maps() -> list[bytes]:
+    X = table()[["size", "rooms"]].to_numpy(dtype=float)
+    made = []
+    for kernel in ("rbf", "rq", "linear"):
+        fitted = SDR(n_prototypes=4, input_kernel=kernel, max_iter=1, perplexity=4.0, random_state=0)
+        fitted.set_params(tol=1.0).fit(X, X[:, 0])
+        made.append(_saved_map(fitted))
+    return made
+
+
+def _saved_map(model: Any) -> bytes:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        save_map(model, Path(folder) / "map.npz")
+        return (Path(folder) / "map.npz").read_bytes()
+
+
+@cache
+def recipe() -> Recipe:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        table().to_csv(Path(folder) / "t.csv", index=False)
+        return prepare(Path(folder) / "t.csv", ["price"], missing="impute").recipe
+
+
+@cache
+def recipes() -> list[bytes]:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        write_recipe(recipe(), Path(folder) / "recipe.json")
+        return [(Path(folder) / "recipe.json").read_bytes()]
+
+
+@cache
+def stores() -> list[bytes]:
+    cell = {"experiment": "neighbours", "data": "s-curve", "method": "SDR", "seed": 0, "parameters": {"k": 10}}
+    measured = {"seconds": 1.0, "cpu_seconds": 1.0, "peak_mb": 10.0, "machine": "x", "quick": False}
+    lines = [
+        {**cell, **measured, "result": {"r2": 0.9}},
+        {**cell, **measured, "seed": 1, "result": {"r2": float("nan")}},
+        {**cell, **measured, "seed": 2, "error": "ValueError: no"},
+    ]
+    return ["".join(json.dumps(line) + "\n" for line in lines).encode()]
+
+
+def read_model(path: Path) -> None:
+    """Load, and use what was loaded."""
+    model = persistence.load(path)
+    X: Any = np.resize(ROWS, (3, min(model.n_features_in_, 100)))
+    if X.shape[1] == model.n_features_in_:
+        names = getattr(model, "feature_names_in_", None)
+        X = X if names is None else pd.DataFrame(X, columns=names)
+        model.predict(X) if hasattr(model, "predict") else model.map_(X)
+
+
+def read_table(path: Path) -> None:
+    """The file as a data set, or all that ``distreduce fit`` does before it fits, with one of two sets of options."""
+    targets = [] if path.suffix == ".npz" else ["price"]
+    choice = crc32(path.read_bytes()) % 3  # of the input alone: a seed says all
+    if choice == 0:
+        datasets.load(path)
+    elif choice == 1:
+        prepare(path, targets, missing="drop", unlabelled="drop", categories=["rooms"] if targets else [])
+    else:
+        prepare(path, targets, missing="impute")
+
+
+def read_new_rows(path: Path) -> None:
+    """What ``distreduce transform`` and ``predict`` do with new rows."""
+    for part in read_parts(path, recipe().as_text):
+        recipe().matrix(part, path.name)
+
+
+def read_and_use_recipe(path: Path) -> None:
+    read_recipe(path).matrix(table(), "t.csv")
+
+
+def read_store(path: Path) -> None:
+    store, shown = Store(path.parent), experiment(path.stem)
+    store.finished(shown.name, also_failed=False)
+    results(shown, store)
+    failures(shown, store)
+
+
+READERS: dict[str, Reader] = {
+    "model": Reader("model.safetensors", models, (forge_model, forge_model), read_model),
+    "store": Reader("neighbours.jsonl", stores, (spoil_json_lines,), read_store),
+    "recipe": Reader("recipe.json", recipes, (spoil_json, spoil_json), read_and_use_recipe),
+    "map": Reader("map.npz", maps, (forge_npz,), lambda path: load_map(path)(ROWS)),
+    "csv": Reader("t.csv", lambda: texts(","), (spoil_cells, spoil_cells), read_table),
+    "tsv": Reader("t.tsv", lambda: texts("\t"), (spoil_cells, spoil_cells), read_table),
+    "parquet": Reader("t.parquet", parquets, (strange_parquet,), read_table),
+    "npz": Reader("t.npz", npzs, (forge_npz, forge_npz), read_table),
+    "new rows": Reader("new.csv", lambda: texts(","), (spoil_cells, spoil_cells), read_new_rows),
+}
+
+FOLDER: dict[str, tuple[Spoil, ...]] = {
+    "recipe.json": (spoil_json,), "metrics.json": (spoil_json,), "model.safetensors": (forge_model,),
+    "predictor.safetensors": (forge_model,), "embedding.csv": (spoil_cells,), "held_out.csv": (spoil_cells,),
+    "new.csv": (spoil_cells,),
+}  # fmt: skip
+READERS |= {
+    f"commands, {file}": Reader(file, lambda file=file: [fitted_folder()[file]], spoils, run_on, writes=True)
+    for file, spoils in FOLDER.items()
+}

@@ -1,0 +1,36 @@
+"""Small fits as bytes: what processes of any kind can import and compare."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 4))
+NUMBERS = X[:, 0] ** 2 + X[:, 1] + 0.1 * RNG.normal(size=60)
+CLASSES = np.digitize(NUMBERS, [0.0, 1.5])
+FITS: dict[str, Any] = {
+    "SDR": lambda n_jobs: SDR(n_prototypes=8, random_state=0, n_jobs=n_jobs).fit(X, NUMBERS),
+    "DistR": lambda n_jobs: DistR(n_prototypes=8, random_state=0, n_jobs=n_jobs).fit(X),
+    "SDRGPRegressor": lambda n_jobs: SDRGPRegressor(random_state=0, n_jobs=n_jobs).fit(X, NUMBERS),
+    "SDRGPClassifier": lambda n_jobs: SDRGPClassifier(2, random_state=0, n_jobs=n_jobs).fit(X, CLASSES),
+}
+
+
+def model(name: str, n_jobs: int | None) -> Any:
+    """The fitted model."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return FITS[name](n_jobs)
+
+
+def fit(name: str, n_jobs: int | None) -> bytes:
+    """What the model says of rows that it has not seen, to the last bit."""
+    fitted = model(name, n_jobs)
+    new = X[:20] + 0.25
+    said = fitted.predict_proba(new) if hasattr(fitted, "predict_proba") else fitted.transform(new)
+    return np.ascontiguousarray(said).tobytes()
