@@ -25,6 +25,7 @@ _DIRECT_FEATURES = 64
 # Expanded squares lose the digits that |a|² + |b|² and 2⟨a, b⟩ share; below this ratio they are computed again.
 _CANCELLED = 1e-3
 _REPAIR_BLOCK = 4_000_000  # numbers held at once while doing so
+_DIAGONAL_ROWS = 256
 
 
 @runtime_checkable
@@ -76,6 +77,15 @@ def _check_positive(name: str, value: ArrayLike) -> None:
     numbers = np.asarray(value, dtype=np.float64)
     if numbers.ndim > 1 or not (np.isfinite(numbers) & (numbers > 0)).all():
         raise InvalidInputError(f"{name} must be positive and finite; got {value!r}.")
+
+
+def diagonal(kernel: Kernel, A: Any) -> Array:
+    """k(a, a) for every row of A, without the whole matrix."""
+    if isinstance(kernel, RationalQuadratic | RBF):
+        return np.ones(A.shape[0])
+    blocks = (A[start : start + _DIAGONAL_ROWS] for start in range(0, A.shape[0], _DIAGONAL_ROWS))
+    exact = (block if sparse.issparse(block) else np.asarray(block, dtype=np.float64) for block in blocks)
+    return np.concatenate([np.diagonal(kernel(block)) for block in exact])
 
 
 @dataclass(frozen=True)

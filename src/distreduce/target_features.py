@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from distreduce.kernels import Delta, Kernel, Linear
+from distreduce.kernels import Delta, Kernel, Linear, diagonal
 from distreduce.losses import supervised_rows
 
 Array = NDArray[np.float64]
 RESIDUAL = 1e-6  # no landmark is added once the kernel is known to this everywhere in the sample
-BLOCK_ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ def nystrom_features(sample_targets: Array, kernel: Kernel, n_features: int = 25
     if isinstance(kernel, Delta | Linear):
         return TargetFeatures(kernel, None, None, 0.0)
     Y = sample_targets[supervised_rows(sample_targets)]
-    residual = _diagonal(Y, kernel)
+    residual = diagonal(kernel, Y)
     columns = np.zeros((len(Y), min(n_features, len(Y))))
     pivots: list[int] = []
     while len(pivots) < columns.shape[1] and residual.max() > RESIDUAL:
@@ -63,9 +62,3 @@ def nystrom_features(sample_targets: Array, kernel: Kernel, n_features: int = 25
         pivots.append(pivot)
     # Row i of the columns is φ(y_i), so those of the landmarks are the triangular F itself.
     return TargetFeatures(kernel, Y[pivots], columns[pivots, : len(pivots)], float(max(0.0, residual.max())))
-
-
-def _diagonal(Y: Array, kernel: Kernel) -> Array:
-    """k(y, y) of every row, without the whole matrix."""
-    blocks = (Y[start : start + BLOCK_ROWS] for start in range(0, len(Y), BLOCK_ROWS))
-    return np.concatenate([np.diagonal(kernel(block)) for block in blocks])

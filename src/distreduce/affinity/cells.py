@@ -22,13 +22,13 @@ from sklearn.exceptions import ConvergenceWarning
 from distreduce.compiled import KERNEL, Array
 from distreduce.parallel import single_threaded_blas
 
-EXACT_ROWS = 20_000
+EXACT_ROWS = 40_000
 ROWS_PER_CELL = 500
 MOST_CELLS = 4096
 SAMPLE_PER_CELL = 64
 SAMPLE_ENTRIES = 2**27
 # What this finds of the neighbours, and at what cost: see neighbours.py.
-SEARCHED_ROWS = 16_000
+SEARCHED_ROWS = 32_000
 # A sample chooses among its cell's nearest cells that hold this many times the samples it will be compared with:
 # twice as many lose 0.07 of the recall, four times as many gain nothing.
 REACH = 3

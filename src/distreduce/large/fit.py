@@ -31,8 +31,8 @@ from distreduce.target_features import nystrom_features
 Array = NDArray[np.float64]
 # Rows that are brought here to place cells, starting points and landmarks.
 DRAWN_ROWS = 50_000
-# Landmarks of the out-of-sample map: fit and model grow with their number, not with that of the samples. The map must
-# be able to part the classes: on 10,000 images of Fashion-MNIST a CKA of 0.86 with 500, 0.92 with 2000, 0.93 with all.
+# Landmarks of the out-of-sample map: fit and model grow with their number, not with that of the samples. New samples
+# of a mixture in 50 dimensions found their class in 0.30 of the cases with 500 of 4000 samples, in 0.41 with 2000.
 LANDMARKS = 2000
 FILE_ROWS = 4096
 

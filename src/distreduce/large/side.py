@@ -66,7 +66,7 @@ class ShardedSide:
 
     def map_fitted(self, plan: sparse.csr_array, embedding: Array) -> Array | None:
         """(KL)_i, where the map puts the samples."""
-        return self.projection.fitted(self.projection.coefficients(plan, embedding))
+        return self.projection.fitted(plan, embedding)
 
     def couple(
         self,
