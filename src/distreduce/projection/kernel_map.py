@@ -16,7 +16,7 @@ from distreduce.kernels import Kernel
 from distreduce.parallel import SERIAL, Workers, single_threaded_blas
 
 Array = NDArray[np.float64]
-BATCH_NUMBERS = 8_000_000  # kernel values held at once when mapping new samples
+BATCH_NUMBERS = 2_000_000  # kernel values that a thread holds at once when mapping new samples
 
 
 @dataclass(frozen=True)
