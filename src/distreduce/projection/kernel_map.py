@@ -35,7 +35,7 @@ class KernelMap:
     def __call__(self, X: Any, workers: Workers = SERIAL) -> Array:
         """Embed the rows of X, in batches of bounded size; a row's result does not depend on its batch."""
         out = np.empty((X.shape[0], self.coefficients.shape[1]))
-        step = max(1, BATCH_NUMBERS // workers.n_threads // max(1, len(self.coefficients)))
+        step = max(1, BATCH_NUMBERS // max(1, len(self.coefficients)))  # not by threads: rounding depends on it
 
         def embed(batch: int, n_batches: int) -> None:
             rows = slice(batch * step, (batch + 1) * step)
