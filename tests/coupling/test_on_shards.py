@@ -44,9 +44,7 @@ def sharded_case(seed, bounds=None, threads=1, **options):
     dense = replace(case.problem, affinity=affinity, linear=0.5 * MU * cdist(fitted, Z, "sqeuclidean"))
     bounds = [0, n // 3, n // 2, n] if bounds is None else bounds(n)
     shards = in_shards(dense, bounds, threads)
-    sharded = ShardedCoupling(
-        shards, dense.weights, dense.f2, dense.h2, Z, fitted, MU, dense.loss, dense.alpha
-    )
+    sharded = ShardedCoupling(shards, dense.weights, dense.f2, dense.h2, Z, fitted, MU, dense.loss, dense.alpha)
     return dense, sharded, case.start
 
 

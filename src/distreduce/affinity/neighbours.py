@@ -3,9 +3,9 @@
 A sample is compared with the samples of the cells it searches (cells.py). What is kept are exactly the k nearest of
 these by (squared distance, number of the sample): neither threads nor the grouping of shards nor the library behind
 the matrix products change the result. In a single cell the search is exact; with cells it misses some neighbours.
-Measured for n = 10⁶, d = 50, k = 90 with 16,000 candidates a sample, half of today's: it finds 0.99 of them in a mixture
-of 200 Gaussians and 0.73 in one of 20, whose 50,000 samples each have no structure left that cells could follow, in 0.12
-to 0.15 ms of a core for a sample. See results/benchmarks/scale.md for another mixture.
+Measured for n = 10⁶, d = 50, k = 90 with 16,000 candidates a sample, half of today's: it finds 0.99 of them in a
+mixture of 200 Gaussians and 0.73 in one of 20, whose 50,000 samples each have no structure left that cells could
+follow, in 0.12 to 0.15 ms of a core for a sample. See results/benchmarks/scale.md for another mixture.
 """
 
 from __future__ import annotations
