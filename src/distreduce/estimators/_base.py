@@ -20,6 +20,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 from distreduce.estimators._callbacks import CallbackSupportMixin, told_callbacks
 from distreduce.estimators._inputs import (
     check_distances,
+    check_memory,
     check_spread,
     effective_perplexity,
     own_generator,
@@ -174,6 +175,8 @@ class BaseReduction(
             )
         if is_dask(given):
             validate_data(self, empty_rows(given), skip_check_array=True)
+        if not sharded:
+            check_memory(X.shape[0])
         weights = read_weights(sample_weight, X)
         targets = self._read_targets(y, X.shape[0], weights) if supervised else None
         if precomputed:

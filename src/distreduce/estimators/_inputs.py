@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from typing import Any
 
 import numpy as np
@@ -50,6 +52,24 @@ def effective_perplexity(perplexity: float, weights: Array) -> float:
             f"try {max(1.0, total / 3):.3g}."
         )
     return perplexity
+
+
+def check_memory(n: int) -> None:
+    """n×n arrays must fit into the machine: the affinity in single precision and the map's kernel in double."""
+    needed, there = 12 * n * n, physical_memory()
+    if needed > there:
+        raise InvalidInputError(
+            f"{n} samples need two n×n arrays of {needed / 1e9:.0f} GB together, and this machine has "
+            f"{there / 1e9:.0f} GB. Give n_prototypes, with which memory grows as the samples (affinity='auto')."
+        )
+
+
+def physical_memory() -> float:
+    """Bytes of memory of this machine; infinite where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return math.inf
 
 
 def check_distances(D: Array) -> Array:
