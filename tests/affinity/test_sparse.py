@@ -259,3 +259,11 @@ def test_bounded_bandwidths_meet_the_conditions_with_hubs(rng: np.random.Generat
     np.testing.assert_allclose(P.sum(axis=1), 1.0, atol=2e-4)
     assert at_bound.sum() > 10 and entropy.min() >= np.log(20.0) - 2e-4
     np.testing.assert_allclose(entropy[~at_bound], np.log(20.0), atol=2e-4)
+
+
+def test_masses_are_balanced_when_the_passes_are_used_up(rng: np.random.Generator) -> None:
+    graph = Graph(rng.normal(size=(1500, 50)) * rng.uniform(0.3, 1.0, size=(1500, 1)), 60)
+    shards = graph.shards()
+    solved = keep_sparse_affinity(shards, None, 20.0, tol=1e-3, least_bandwidth=0.3, most_passes=8)
+    assert solved.converged and solved.n_evaluations < 60
+    np.testing.assert_allclose(matrix(shards).sum(axis=1), 1.0, atol=1.1e-2)

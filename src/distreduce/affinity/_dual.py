@@ -53,6 +53,7 @@ class ConcaveDual(Protocol):
 
     weights: Array
     log_perplexity: float
+    n_evaluations: int
 
     def evaluate(self, gamma: Array, mu: Array) -> DualPoint:
         """Value, row sums and curvature at (γ, μ)."""

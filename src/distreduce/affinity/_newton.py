@@ -53,11 +53,18 @@ class Solution:
 
 
 def solve(
-    dual: ConcaveDual, gamma: Array, nu: Array, scale: Array, tol: float, max_iter: int, least: float = 0.0
+    dual: ConcaveDual,
+    gamma: Array,
+    nu: Array,
+    scale: Array,
+    tol: float,
+    max_iter: int,
+    least: float = 0.0,
+    most_passes: float = np.inf,
 ) -> Solution:
     """Minimise −g over γ ≥ floor, from γ and ν = μ/γ; ``scale`` is the natural size of each γ_i.
 
-    The floor is ``least`` times the scale, or next to nothing.
+    The floor is ``least`` times the scale, or next to nothing. No iteration begins after ``most_passes`` passes.
     """
     # A γ of a tenth of the tolerance is as good as zero for the conditions, and keeps P defined among duplicates.
     floor = max(least, 0.1 * tol) * scale
@@ -67,7 +74,7 @@ def solve(
     radius = np.full(len(nu), _MAX_LOG_GAMMA_STEP)
     best_merit, damping = residuals.merit, 0.0
     for _ in range(max_iter):
-        if residuals.kkt <= tol or damping > _MAX_DAMPING:
+        if residuals.kkt <= tol or damping > _MAX_DAMPING or dual.n_evaluations >= most_passes:
             break
         # Bounded bandwidths make a rougher solution as good: fewer products of the last steps.
         forcing = max(residuals.kkt ** (0.5 if least > 0.0 else 1.0), 0.1 * tol / residuals.kkt)
@@ -82,6 +89,15 @@ def solve(
         radius = next_radius(radius, np.abs(np.log(point.gamma / previous.gamma)), before, residuals)
         best_merit = min(best_merit, residuals.merit)
     return Solution(point, residuals.kkt, residuals.kkt <= tol)
+
+
+def balance(dual: ConcaveDual, point: DualPoint, tol: float, max_iter: int) -> DualPoint:
+    """Bring the row masses to one within ``tol`` by μ alone, γ held: symmetric Sinkhorn steps, each row by half."""
+    for _ in range(max_iter):
+        if np.abs(point.mass - 1.0).max() <= tol:
+            break
+        point = dual.evaluate(point.gamma, point.mu - 0.5 * width(dual, point) * np.log(point.mass))
+    return point
 
 
 def measure(dual: ConcaveDual, point: DualPoint, floor: Array, scale: Array) -> Residuals:

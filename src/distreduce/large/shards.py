@@ -145,8 +145,9 @@ def local_shards(workers: Workers = SERIAL, bounds: Index | None = None, **array
 
     Examples
     --------
+    >>> import numpy as np
     >>> shards = local_shards(features=np.arange(6.0).reshape(3, 2))
-    >>> [part.sum() for part in shards.collect(np.asarray, ["features"])]
+    >>> [float(part.sum()) for part in shards.collect(np.asarray, ["features"])]
     [15.0]
     """
     n = next(array.shape[0] for array in arrays.values() if array is not None)
