@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import ot
+from hypothesis import strategies as st
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
@@ -14,6 +15,15 @@ from distreduce.coupling import CouplingProblem, affinity_times_plan, hard_plan,
 from distreduce.coupling.problem import column_mass
 
 POT_LOSS = {"kl": "kl_loss", "square": "square_loss"}
+# What hypothesis varies in `random_case`.
+CASES = {
+    "seed": st.integers(0, 10_000),
+    "loss": st.sampled_from(["kl", "square"]),
+    "alpha": st.sampled_from([0.0, 0.2, 1.0]),
+    "supervised": st.booleans(),
+    "weighted": st.booleans(),
+    "structured": st.booleans(),
+}
 
 
 @dataclass(frozen=True)

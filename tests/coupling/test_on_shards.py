@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from coupling.coupling_problems import masses, random_case, soft_plan
+from coupling.coupling_problems import CASES, masses, random_case, soft_plan
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.spatial.distance import cdist
@@ -50,16 +49,6 @@ def sharded_case(seed, bounds=None, threads=1, **options):
 
 def value(problem, plan):
     return problem.value(plan, affinity_times_plan(problem.affinity, plan))
-
-
-CASES = {
-    "seed": st.integers(0, 10_000),
-    "loss": st.sampled_from(["kl", "square"]),
-    "alpha": st.sampled_from([0.0, 0.2, 1.0]),
-    "supervised": st.booleans(),
-    "weighted": st.booleans(),
-    "structured": st.booleans(),
-}
 
 
 @settings(max_examples=20)

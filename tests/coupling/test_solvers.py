@@ -6,24 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from coupling.coupling_problems import masses, random_case, soft_plan, value
+from coupling.coupling_problems import CASES, masses, random_case, soft_plan, value
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from distreduce.coupling import affinity_times_plan, hard_plan, solve_balanced, solve_semirelaxed
 from distreduce.coupling.balanced import transport_vertex
 from distreduce.coupling.conditional_gradient import conditional_gradient
 from distreduce.parallel import Workers
-
-CASES = {
-    "seed": st.integers(0, 10_000),
-    "loss": st.sampled_from(["kl", "square"]),
-    "alpha": st.sampled_from([0.0, 0.2, 1.0]),
-    "supervised": st.booleans(),
-    "weighted": st.booleans(),
-    "structured": st.booleans(),
-}
 
 
 @settings(max_examples=20)

@@ -179,7 +179,7 @@ import json, resource, sys, warnings
 import numpy as np
 from distreduce import SDR
 warnings.simplefilter("ignore")
-step, path = sys.argv[1:3]
+step, n = sys.argv[1:]
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 def data(n):
@@ -188,22 +188,20 @@ def data(n):
     return (3 * rng.standard_normal((20, 20))[group] + rng.standard_normal((n, 20))).astype(np.float32), group % 4
 X, y = data(3000)
 model = SDR(n_prototypes=20, affinity="sparse", max_iter=2, perplexity=10, random_state=0).fit(X, y)
-X, y = data(int(sys.argv[3]))
+X, y = data(int(n))
 before = peak()
 if step == "fit":
     SDR(n_prototypes=50, perplexity=10, max_iter=2, random_state=0).fit(X, y)
-elif step == "mapped fit":
-    SDR(n_prototypes=50, perplexity=10, max_iter=2, random_state=0).fit(np.load(path, mmap_mode="r"), y)
 else:
     model.transform(X)
 print(json.dumps({"before": before, "after": peak()}))
 """
 
 
-def megabytes_of(step: str, n: int, path: str = "") -> float:
+def megabytes_of(step: str, n: int) -> float:
     """Growth of a subprocess's peak resident size by one step on n samples of 20 features (single precision)."""
     script = f"import sys; sys.path.insert(0, {str(Path(distreduce.__file__).parents[1])!r})\n{BUDGET}"
-    command = [sys.executable, "-c", script, step, path, str(n)]
+    command = [sys.executable, "-c", script, step, str(n)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     used = json.loads(done.stdout)
     return used["after"] - used["before"]

@@ -23,7 +23,7 @@ from distreduce.coupling._shard_passes import (
     supervision_of_shard,
     target_sums_of_shard,
 )
-from distreduce.coupling.problem import column_mass
+from distreduce.coupling.problem import column_mass, exact_step
 from distreduce.coupling.products import hard_plan, rescale_rows
 from distreduce.large.shards import Shards
 from distreduce.losses import BregmanLoss, SquaredLoss
@@ -124,7 +124,7 @@ def _descend(
         curvature = problem.alpha * problem.structure(
             column_mass(V) - q, end - here.across - here.across.T + here.transported
         )
-        step = _exact_step(curvature, -gap)
+        step = exact_step(curvature, -gap)
         previous, value = value, value + step * (step * curvature - gap)
         T = V if step == 1.0 else sparse.csr_array((1 - step) * T + step * V)
         cross = here.across + here.across.T
@@ -132,13 +132,6 @@ def _descend(
         if step == 0 or previous - value <= tol * max(1.0, abs(value)):
             return T, carried, value, iteration
     return T, carried, value, max_iter
-
-
-def _exact_step(curvature: float, slope: float) -> float:
-    """argmin of aτ² + bτ over [0, 1]."""
-    if curvature > 0:
-        return min(1.0, max(0.0, -slope / (2 * curvature)))
-    return 1.0 if curvature + slope < 0 else 0.0
 
 
 def _move_rows(

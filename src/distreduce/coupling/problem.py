@@ -114,10 +114,14 @@ class CouplingProblem:
         """
         delta = sparse.csr_array(vertex - T)
         a = self.alpha * self.structure(delta, affinity_vertex - affinity_T)
-        b = float(delta.multiply(gradient).sum())
-        if a > 0:
-            return min(1.0, max(0.0, -b / (2 * a)))
-        return 1.0 if a + b < 0 else 0.0
+        return exact_step(a, float(delta.multiply(gradient).sum()))
+
+
+def exact_step(curvature: float, slope: float) -> float:
+    """argmin of aτ² + bτ over [0, 1], from a and b."""
+    if curvature > 0:
+        return min(1.0, max(0.0, -slope / (2 * curvature)))
+    return 1.0 if curvature + slope < 0 else 0.0
 
 
 def column_mass(T: Plan) -> Array:
