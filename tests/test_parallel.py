@@ -36,6 +36,26 @@ def test_parts_come_in_the_order_of_the_chunks(n_threads):
     pool.close()
 
 
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+def test_a_stream_computes_no_more_ahead_than_there_are_threads(n_threads):
+    started = []
+    with workers(n_threads) as pool:
+        stream = pool.stream(lambda chunk, n_chunks: started.append(chunk), 20)
+        next(stream)
+        time.sleep(0.05)
+        assert len(started) <= n_threads
+        stream.close()
+
+
+def test_a_stream_that_is_left_starts_nothing_more():
+    started = []
+    with workers(2) as pool:
+        stream = pool.stream(lambda chunk, n_chunks: started.append(chunk), 20)
+        next(stream)
+        stream.close()
+    assert len(started) <= 2
+
+
 def test_chunks_run_at_the_same_time():
     meeting = threading.Barrier(2, timeout=5)
     with workers(2) as pool:

@@ -9,6 +9,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import distreduce.dense_side
+import distreduce.solve
 from distreduce.affinity import symmetric_entropic_affinity
 from distreduce.coupling import hard_plan
 from distreduce.dense_side import ReductionProblem
@@ -193,6 +194,32 @@ def test_the_papers_algorithm_descends(m, optimizer):
     settings = replace(DEFAULTS, solver="alternating", optimizer=optimizer, learning_rate=0.01)
     history = [record.objective for record in solve(random_problem(8, m=m), settings).history]
     assert max(np.diff(history), default=0.0) <= 0
+
+
+def prototypes_affinity(monkeypatch, problem, settings):
+    """C̄ that the first T-step sees."""
+    seen = []
+    original = distreduce.solve.structure_matrices
+
+    def watched(affinity, loss):
+        seen.append(affinity)
+        return original(affinity, loss)
+
+    monkeypatch.setattr(distreduce.solve, "structure_matrices", watched)
+    solve(problem, replace(settings, max_iter=1))
+    return seen[0]
+
+
+@pytest.mark.parametrize(("m", "mean"), [(4, 1 / 64), (8, 1 / 64), (16, 1 / 256)])
+def test_affinities_of_few_prototypes_have_the_mean_of_the_inputs(monkeypatch, m, mean):
+    """1/n where n > m²; else 1/m², as in the paper, which is less."""
+    affinity = prototypes_affinity(monkeypatch, random_problem(12, n=64, m=m), DEFAULTS)
+    assert affinity.mean() == pytest.approx(mean)
+
+
+def test_affinities_of_the_papers_algorithm_sum_to_one(monkeypatch):
+    affinity = prototypes_affinity(monkeypatch, random_problem(12, n=64, m=4), replace(DEFAULTS, solver="alternating"))
+    assert affinity.sum() == pytest.approx(1.0)
 
 
 def linear_costs(monkeypatch, problem, settings):

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -29,12 +30,25 @@ class Workers:
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
     def run(self, kernel: Callable[..., Part], n_chunks: int, *args: Any) -> list[Part]:
-        return list(self.stream(kernel, n_chunks, *args))
+        compute = map if self._pool is None or n_chunks == 1 else self._pool.map
+        return list(compute(lambda chunk: kernel(chunk, n_chunks, *args), range(n_chunks)))
 
     def stream(self, kernel: Callable[..., Part], n_chunks: int, *args: Any) -> Iterator[Part]:
-        """The same one after another, for parts too large to be held all at once."""
-        compute = map if self._pool is None or n_chunks == 1 else self._pool.map
-        return iter(compute(lambda chunk: kernel(chunk, n_chunks, *args), range(n_chunks)))
+        """The same one after another, for parts too large to be held all at once: as many as there are threads."""
+        if self._pool is None or n_chunks == 1:
+            yield from (kernel(chunk, n_chunks, *args) for chunk in range(n_chunks))
+            return
+        ahead: deque[Future[Part]] = deque()
+        try:
+            for chunk in range(n_chunks):
+                ahead.append(self._pool.submit(kernel, chunk, n_chunks, *args))
+                if len(ahead) == self.n_threads:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for future in ahead:  # an error, or nobody wants the rest
+                future.cancel()
 
     def close(self) -> None:
         if self._pool is not None:

@@ -121,8 +121,16 @@ class _Loop:
         )
 
     def _reference(self, mass: Array) -> Array:
-        """Weights in the Student-t normaliser; an empty prototype has no part in it: it neither attracts nor repels."""
-        return mass if self.side.balanced else (mass > 0).astype(float)
+        """Weights r in the Student-t normaliser; an empty prototype has no part in it: it neither attracts nor repels.
+
+        With ones, as in the paper, the mean of C̄ over pairs is 1/m² and that of the input affinity 1/n. For n > m² the
+        term Σ C̄_kl q_k q_l of GW, about n²/m², then outgrows all others, which are about n. r = √n/m makes both means
+        equal; where C̄ is the smaller one it stays the paper's.
+        """
+        if self.side.balanced:
+            return mass
+        even = float(np.sqrt(mass.sum())) / len(mass) if self.joint else 1.0
+        return max(1.0, even) * (mass > 0).astype(float)
 
     def embed(self, coupled: Coupled, start: Array, iteration: int) -> _State:
         """The Z-step (joint: with L eliminated; alternating: without the map, then relaxed towards it)."""

@@ -28,8 +28,9 @@ class EmbeddingProblem:
     transported : (m, m) array
         :math:`A = T^\top C T`, the input affinity carried to the prototypes; symmetric.
     reference : (m,) array
-        Weights :math:`r` in the normaliser :math:`S = \sum_{kl} r_k r_l w_{kl}` of the Student-t affinity: ones for
-        m < n, the sample weights for m = n (so that a sample of weight two is that sample twice).
+        Weights :math:`r` in the normaliser :math:`S = \sum_{kl} r_k r_l w_{kl}` of the Student-t affinity: for m < n
+        all equal (ones, or more where n > m²), for m = n the sample weights (so that a sample of weight two is that
+        sample twice).
     target : (m, m) array
         :math:`B`, the target kernel as the dependence sees it: centred, multiplied by the weights of the two
         prototypes and divided by its own norm, so that the numerator of the CKA is :math:`\langle K_Z, B\rangle`.

@@ -10,12 +10,11 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from itertools import chain
-from operator import add
 from typing import Any
 
-from distreduce.large.shards import Index
+from distreduce.large.shards import Index, summed
 from distreduce.parallel import single_threaded_blas
 
 # A task that fails is tried again this often: a worker or a connection may have been lost in the middle of it.
@@ -46,7 +45,7 @@ class DaskShards:
         """The sum of the function's results, in the order of the shards."""
         tasks = self._tasks(function, of, shared, rows)
         batches = (self._client.gather(tasks[start : start + BATCH]) for start in range(0, len(tasks), BATCH))
-        return reduce(add, chain.from_iterable(batches))
+        return summed(chain.from_iterable(batches))
 
     def keep(
         self, name: str, function: Callable[..., Any], of: Sequence[str], *shared: Any, rows: Sequence[Any] = ()

@@ -8,8 +8,6 @@ number of threads, and on a cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
-from operator import add
 from typing import Any, Protocol
 
 import numpy as np
@@ -49,7 +47,7 @@ class Shards(Protocol):
         ...
 
     def total(self, function: Callable[..., Any], of: Sequence[str], *shared: Any, rows: Sequence[Any] = ()) -> Any:
-        """The sum of the function's results, in the order of the shards; they are not held all at once."""
+        """The sum of the function's results, new objects, in the order of the shards; they are not held all at once."""
         ...
 
     def keep(
@@ -87,21 +85,21 @@ class LocalShards:
         self, function: Callable[..., Any], of: Sequence[str], *shared: Any, rows: Sequence[Any] = ()
     ) -> list[Any]:
         """The function's result for every shard."""
-        return list(self._results(function, of, shared, rows))
+        return self._workers.run(self._of_shard(function, of, shared, rows), len(self))
 
     def total(self, function: Callable[..., Any], of: Sequence[str], *shared: Any, rows: Sequence[Any] = ()) -> Any:
         """The sum of the function's results, in the order of the shards."""
-        return reduce(add, self._results(function, of, shared, rows))
+        return summed(self._workers.stream(self._of_shard(function, of, shared, rows), len(self)))
 
-    def _results(
+    def _of_shard(
         self, function: Callable[..., Any], of: Sequence[str], shared: Sequence[Any], rows: Sequence[Any]
-    ) -> Iterator[Any]:
+    ) -> Callable[[int, int], Any]:
         def one(shard: int, n_shards: int) -> Any:
             here = slice(self.bounds[shard], self.bounds[shard + 1])
             parts = [self._parts[shard][name] for name in of]
             return function(*parts, *(array[here] for array in rows), *shared)
 
-        return self._workers.stream(one, len(self))
+        return one
 
     def keep(
         self, name: str, function: Callable[..., Any], of: Sequence[str], *shared: Any, rows: Sequence[Any] = ()
@@ -128,6 +126,15 @@ class LocalShards:
         """Forget a part of every shard."""
         for part in self._parts:
             part.pop(name, None)
+
+
+def summed(results: Iterator[Any]) -> Any:
+    """Their sum in the memory of the first; no other is held while the next is made."""
+    total = next(results)
+    for result in results:
+        total += result
+        del result
+    return total
 
 
 def shard_count(n: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,13 @@ from scipy import sparse
 from scipy.linalg import cho_solve, eigh, solve_triangular
 
 from distreduce.exceptions import NumericalError
-from distreduce.kernels import RBF, Kernel, diagonal
+from distreduce.kernels import RBF, Kernel
 from distreduce.large.shards import Shards
+from distreduce.projection._information import information
 from distreduce.projection.kernel_map import _cholesky_with_jitter, barycentres
 
 Array = NDArray[np.float64]
-BLOCK_ROWS = 1024
+BLOCK_ROWS = 512
 # Directions of K_rr below this, relative to the largest, are left out: rounding made them, or repeated landmarks.
 SMALLEST_DIRECTION = 1e-12
 # A plan that differs in more rows is transported afresh, and so is every tenth, lest roundings add up.
@@ -111,10 +112,10 @@ class LandmarkProjection:
         self.mu, self.regularisation, self.weights = mu, regularisation, weights
         self._shards, self._similarity = shards, LandmarkKernel(kernel, landmarks)
         self._axes = _orthonormal_axes(self._similarity(landmarks))
-        information = (self._similarity, self._axes, mu / regularisation)
-        found = shards.total(_information, ["features"], *information, rows=[weights])
-        self._factor, self._plain_factor = (_ridge_factor(G, mu, regularisation) for G in (found.shared, found.plain))
-        self._shares = np.concatenate(found.shares)
+        of = (self._similarity, self._axes, mu / regularisation)
+        self._information = shards.total(information, ["features"], *of, rows=[weights])
+        self._factor = _ridge_factor(self._information.shared, mu, regularisation)
+        self._shares = np.concatenate(self._information.shares)
         self._latest: tuple[sparse.csr_array, Array, int] | None = None
 
     def quadratic(self, plan: sparse.csr_array) -> Array:
@@ -131,7 +132,8 @@ class LandmarkProjection:
         them find their place (mixtures of Gaussians, 2000 landmarks: 0.39 in their class against 0.41).
         """
         MZ = self._axes.T @ (self._pass(plan) @ Z)
-        return np.asarray(self._axes @ cho_solve(self._plain_factor, self.mu * MZ))
+        factor = _ridge_factor(self._information.plain, self.mu, self.regularisation)
+        return np.asarray(self._axes @ cho_solve(factor, self.mu * MZ))
 
     def fitted(self, plan: sparse.csr_array, Z: Array) -> Array:
         """Values (n, p) of the map of K̃ at the samples, (v_i/h_i) k_i L* + (1 − v_i/h_i) f_i: one pass."""
@@ -179,32 +181,6 @@ def _ridge_factor(information: Array, mu: float, regularisation: float) -> tuple
     information *= mu
     information[np.diag_indices(len(information))] += regularisation
     return _cholesky_with_jitter(information)
-
-
-class _Information(NamedTuple):
-    """Σ_i v_i φ_i φ_iᵀ and Σ_i h_i φ_i φ_iᵀ (q, q) of some shards, and v_i/h_i of their samples."""
-
-    shared: Array
-    plain: Array
-    shares: list[Array]
-
-    def __add__(self, other: Any) -> _Information:
-        return _Information(self.shared + other.shared, self.plain + other.plain, self.shares + other.shares)
-
-
-def _information(features: Any, weights: Array, similarity: LandmarkKernel, axes: Array, ratio: float) -> _Information:
-    """What a shard knows; `ratio` is μ/λ."""
-    shared, plain = np.zeros((2, axes.shape[1], axes.shape[1]))
-    shares = np.empty(len(weights))
-    for rows, K in similarity.blocks(features):
-        phi = K @ axes
-        unexplained = np.maximum(diagonal(similarity.kernel, features[rows]) - np.einsum("ij,ij->i", phi, phi), 0.0)
-        shares[rows] = 1.0 / (1.0 + ratio * weights[rows] * unexplained)
-        phi *= np.sqrt(weights[rows])[:, None]
-        plain += phi.T @ phi
-        phi *= np.sqrt(shares[rows])[:, None]
-        shared += phi.T @ phi
-    return _Information(shared, plain, [shares])
 
 
 def _transported(features: Any, plan: sparse.csr_array, similarity: LandmarkKernel) -> Array:
