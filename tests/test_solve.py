@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import distreduce.dense_side
-import distreduce.solve
+import distreduce.half_steps
 from distreduce.affinity import symmetric_entropic_affinity
 from distreduce.coupling import hard_plan
 from distreduce.dense_side import ReductionProblem
@@ -199,13 +199,13 @@ def test_the_papers_algorithm_descends(m, optimizer):
 def prototypes_affinity(monkeypatch, problem, settings):
     """C̄ that the first T-step sees."""
     seen = []
-    original = distreduce.solve.structure_matrices
+    original = distreduce.half_steps.structure_matrices
 
     def watched(affinity, loss):
         seen.append(affinity)
         return original(affinity, loss)
 
-    monkeypatch.setattr(distreduce.solve, "structure_matrices", watched)
+    monkeypatch.setattr(distreduce.half_steps, "structure_matrices", watched)
     solve(problem, replace(settings, max_iter=1))
     return seen[0]
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sklearn.exceptions import ConvergenceWarning
+
+if TYPE_CHECKING:
+    from distreduce.estimators import SDR
+    from distreduce.solve import Reduction
 
 
 class DistReduceError(Exception):
@@ -18,7 +24,15 @@ class InvalidTypeError(DistReduceError, TypeError):
 
 
 class NumericalError(DistReduceError, ArithmeticError):
-    """A computation left the range of finite numbers and could not be repaired."""
+    """A computation left the range of finite numbers and could not be repaired.
+
+    `best` is the best there was when it failed: of a reduction the plan, embedding and history (empty where not even
+    the first embedding could be computed), of a GP estimator its fitted reduction; None where there was nothing yet.
+    """
+
+    def __init__(self, message: str = "", *, best: Reduction | SDR | None = None) -> None:
+        super().__init__(message)
+        self.best = best
 
 
 class MissingDependencyError(DistReduceError, ImportError):
@@ -67,6 +81,10 @@ class DistReduceWarning(UserWarning):
 
 class IllConditionedWarning(DistReduceWarning):
     """A matrix had to be repaired before it could be factorised; results are those of the repaired one."""
+
+
+class RolledBackWarning(DistReduceWarning):
+    """A step of the fit left the range of finite numbers; the result is the best found before it, and is finite."""
 
 
 class DataWarning(DistReduceWarning):

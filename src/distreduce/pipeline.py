@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +15,12 @@ from distreduce.affinity import squared_distances, symmetric_entropic_affinity
 from distreduce.coupling import initial_plan
 from distreduce.coupling.initial import plan_from_array
 from distreduce.dense_side import ReductionProblem
-from distreduce.exceptions import InvalidInputError
+from distreduce.exceptions import InvalidInputError, NumericalError
 from distreduce.kernels import RBF, Kernel, Linear, RationalQuadratic
 from distreduce.losses import BregmanLoss, supervised_rows
 from distreduce.parallel import Workers
 from distreduce.projection import KernelMap, Projection, barycentres, relevance_length_scales
-from distreduce.solve import Record, Reduction, Settings, solve
+from distreduce.solve import FAILURES, Record, Reduction, Settings, solve
 from distreduce.start import initial_embedding
 
 Array = NDArray[np.float64]
@@ -69,6 +70,21 @@ class Fitted:
     reduction: Reduction
     map: KernelMap
 
+    @classmethod
+    def of(cls, reduction: Reduction, recipe: Recipe, inputs: Any, coefficients: Callable[[], Array]) -> Fitted:
+        """With the map whose coefficients are still to be computed; if they cannot be, the reduction is not lost."""
+        try:
+            found = coefficients()
+            if not np.isfinite(found).all():
+                raise NumericalError("Its coefficients are not finite")
+        except FAILURES as error:
+            raise NumericalError(
+                f"The out-of-sample map of the reduction could not be computed ({error}); raise map_reg or scale X. "
+                "The reduction itself is this error's `best`.",
+                best=reduction,
+            ) from error
+        return cls(reduction, KernelMap(recipe.input_kernel, inputs, found, recipe.unit))
+
 
 def fit_sample(
     sample: Sample,
@@ -100,8 +116,9 @@ def fit_sample(
     )
     reduction = solve(problem, recipe.settings, workers=workers, callback=callback)
     F = barycentres(reduction.plan, sample.weights) @ reduction.embedding
-    inputs = None if sample.precomputed else sample.features
-    return Fitted(reduction, KernelMap(recipe.input_kernel, inputs, projection.coefficients(F), recipe.unit))
+    return Fitted.of(
+        reduction, recipe, None if sample.precomputed else sample.features, lambda: projection.coefficients(F)
+    )
 
 
 def input_kernel(kernel: str | Kernel, length_scale: Any, sample: Sample, unit: float) -> Kernel:
@@ -148,13 +165,17 @@ def median_length_scale(features: Any, weights: Array, *, precomputed: bool = Fa
 
 
 def _affinity(sample: Sample, perplexity: float, workers: Workers) -> NDArray[np.floating]:
-    dtype = np.float32 if len(sample.weights) >= SINGLE_PRECISION_FROM else np.float64
-    if sample.precomputed:
-        D = np.square(sample.features, dtype=dtype)
-    else:
-        D = squared_distances(sample.features, dtype=dtype, workers=workers)
-    found = symmetric_entropic_affinity(D, perplexity, sample.weights, overwrite=True, workers=workers)
-    return found.matrix
+    """In single precision for many samples, and again in double where that left the range of finite numbers."""
+    single = len(sample.weights) >= SINGLE_PRECISION_FROM
+    for dtype in (np.float32, np.float64) if single else (np.float64,):
+        if sample.precomputed:
+            D = np.square(sample.features, dtype=dtype)
+        else:
+            D = squared_distances(sample.features, dtype=dtype, workers=workers)
+        matrix = symmetric_entropic_affinity(D, perplexity, sample.weights, overwrite=True, workers=workers).matrix
+        if math.isfinite(matrix.sum()):
+            return matrix
+    raise NumericalError("The input affinity is not finite; look for enormous values in X, or scale it.")
 
 
 def _plan(

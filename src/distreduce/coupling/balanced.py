@@ -14,6 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from distreduce.coupling.conditional_gradient import conditional_gradient
 from distreduce.coupling.problem import CouplingProblem, CouplingResult
 from distreduce.coupling.products import hard_plan
+from distreduce.exceptions import NumericalError
 from distreduce.parallel import SERIAL, Workers
 
 Array = NDArray[np.float64]
@@ -25,6 +26,8 @@ def transport_vertex(cost: Array, rows: Array, columns: Array) -> sparse.csr_arr
     Whether a plan is optimal depends on its support alone (cyclical monotonicity): the best assignment is the answer
     for any masses that it can carry, equal ones or those of the identity. POT's simplex is for all others.
     """
+    if not np.isfinite(cost).all():
+        raise NumericalError("The cost of the coupling is not finite; check the scale of X and y.")
     if len(rows) == len(columns):
         _, assignment = linear_sum_assignment(cost)
         if np.array_equal(rows, columns[assignment]):

@@ -30,7 +30,8 @@ from distreduce.estimators._inputs import (
 from distreduce.estimators._outcome import expand, medoids
 from distreduce.estimators._progress import both, progress
 from distreduce.estimators._targets import Targets, standardised
-from distreduce.exceptions import DataWarning, InvalidInputError, SolverConvergenceWarning
+from distreduce.exceptions import DataWarning, InvalidInputError, RolledBackWarning, SolverConvergenceWarning
+from distreduce.finite import Fitting, whole_fit
 from distreduce.kernels import DistanceKernel, Kernel
 from distreduce.large.dask_collections import brought, empty_rows, is_dask
 from distreduce.large.dask_predict import by_blocks
@@ -49,8 +50,6 @@ Array = NDArray[np.float64]
 
 # Above this many samples affinity="auto" is sparse: a dense fit then takes gigabytes, and minutes.
 MOST_DENSE = 10_000
-# What validate_data sets before the rest of a fit can fail.
-_OF_X = ("n_features_in_", "feature_names_in_")
 
 
 class BaseReduction(
@@ -147,17 +146,11 @@ class BaseReduction(
 
     def _fit(self, X: Any, sample_weight: Any, supervised: bool, y: Any = None) -> None:
         """Validate, merge duplicates, solve, and set the fitted attributes; nothing is set if anything fails."""
-        before = {name: vars(self)[name] for name in _OF_X if name in vars(self)}
-        try:
-            self._validate_and_solve(X, sample_weight, supervised, y)
-        except BaseException as error:
-            if not isinstance(error, Warning):  # raised by a filter, at the end of a fit that went well
-                for name in _OF_X:
-                    self.__dict__.pop(name, None)
-                self.__dict__.update(before)
-            raise
+        with whole_fit(self) as fitting:
+            self._validate_and_solve(X, sample_weight, supervised, y, fitting)
+        self._warn(fitting.best)
 
-    def _validate_and_solve(self, X: Any, sample_weight: Any, supervised: bool, y: Any) -> None:
+    def _validate_and_solve(self, X: Any, sample_weight: Any, supervised: bool, y: Any, fitting: Fitting) -> None:
         self._validate_params()
         precomputed, given = self.metric == "precomputed", X
         if is_dask(X):
@@ -187,6 +180,7 @@ class BaseReduction(
             merged, recipe, solve = prepared(X, weights, targets, pool)
             with told_callbacks(self, given, y, sample_weight) as tell:
                 fitted = solve(callback=both(advance, tell))
+                fitting.best = fitted.reduction
                 self.map_ = self._map_from_all(fitted.map, merged)
                 self.embedding_ = X.mapped(self.map_) if isinstance(X, Rows) else self.map_(X, pool)
                 self._set_attributes(weights, merged, targets, recipe, fitted.reduction)
@@ -359,13 +353,24 @@ class BaseReduction(
         self.n_iter_ = len(reduction.history)
         self.converged_ = reduction.converged
         self.perplexity_ = recipe.perplexity
-        if not (reduction.converged or reduction.stopped):
-            last = self.history_["objective"].to_numpy()[-2:]
+
+    def _warn(self, reduction: Reduction) -> None:
+        """Of a fit that is not what was asked for, at the user's line; the estimator is fitted by now."""
+        name, last = type(self).__name__, self.history_["objective"].to_numpy()[-2:]
+        if reduction.faults:
+            more = f" ({len(reduction.faults) - 1} more like it)" if len(reduction.faults) > 1 else ""
             warnings.warn(
-                f"{type(self).__name__} stopped after max_iter={self.max_iter} outer iterations; the last lowered the "
+                f"{name} kept the best state that it had found. {reduction.faults[0]}{more}. Look for enormous values "
+                "in X and y, and scale them.",
+                RolledBackWarning,
+                stacklevel=4,
+            )
+        elif not (reduction.converged or reduction.stopped):
+            warnings.warn(
+                f"{name} stopped after max_iter={self.max_iter} outer iterations; the last lowered the "
                 f"objective by {last[0] - last[-1]:.3g}. Raise max_iter or max_inner_iter, or tol={self.tol}.",
                 SolverConvergenceWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
 
     def _map_from_all(self, found: KernelMap, merged: Merged) -> KernelMap:

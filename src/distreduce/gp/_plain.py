@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distreduce.estimators._inputs import own_generator
+from distreduce.finite import whole_fit
 from distreduce.gp._classification import BaseGPClassifier
 from distreduce.gp._regression import BaseGPRegressor, refuse_large
 from distreduce.gp.exact import ExactGP, train
@@ -66,14 +67,15 @@ class GPRegressor(BaseGPRegressor):
 
     def fit(self, X: Any, y: Any) -> GPRegressor:
         """Fit to samples X (n_samples, n_features) and targets y (n_samples,) or (n_samples, n_targets)."""
-        X, Y = self._read(X, y)
-        refuse_large(len(X), "use SDRGPRegressor(n_prototypes=...), or fit a part of them")
-        # Adam starts at fixed length scales, as the paper's does: features are taken on the scale they have.
-        scales = spread(X) if self.gp_optimizer == "lbfgs" else np.ones(X.shape[1])
-        with workers(self.n_jobs) as pool:  # a thread a target
-            found = pool.run(lambda t, _: train(X, Y[:, t], self._training(), scales), Y.shape[1])
-            processes = [{"inputs": ExactGP(X, y, gp)} for y, gp in zip(Y.T, found, strict=True)]
-            self.stacks_ = tuple(Stack.of(process, rescaled=self.gp_optimizer == "lbfgs") for process in processes)
+        with whole_fit(self):
+            X, Y = self._read(X, y)
+            refuse_large(len(X), "use SDRGPRegressor(n_prototypes=...), or fit a part of them")
+            # Adam starts at fixed length scales, as the paper's does: features are taken on the scale they have.
+            scales = spread(X) if self.gp_optimizer == "lbfgs" else np.ones(X.shape[1])
+            with workers(self.n_jobs) as pool:  # a thread a target
+                found = pool.run(lambda t, _: train(X, Y[:, t], self._training(), scales), Y.shape[1])
+                processes = [{"inputs": ExactGP(X, y, gp)} for y, gp in zip(Y.T, found, strict=True)]
+                self.stacks_ = tuple(Stack.of(process, rescaled=self.gp_optimizer == "lbfgs") for process in processes)
         return self
 
     def _views(self, X: Array) -> dict[str, Array]:
@@ -130,12 +132,13 @@ class GPClassifier(BaseGPClassifier):
 
     def fit(self, X: Any, y: Any) -> GPClassifier:
         """Fit to samples X (n_samples, n_features) and their labels y (n_samples,)."""
-        X, labels = self._read(X, y)
-        refuse_large(len(X), "fit a part of them")
-        # As in the regressor, Adam takes features on the scale they have.
-        self.feature_spread_ = spread(X) if self.gp_optimizer == "lbfgs" else np.ones(X.shape[1])
-        with single_threaded_blas():
-            self._fit_gp(X / self.feature_spread_, labels, own_generator(self.random_state))
+        with whole_fit(self):
+            X, labels = self._read(X, y)
+            refuse_large(len(X), "fit a part of them")
+            # As in the regressor, Adam takes features on the scale they have.
+            self.feature_spread_ = spread(X) if self.gp_optimizer == "lbfgs" else np.ones(X.shape[1])
+            with single_threaded_blas():
+                self._fit_gp(X / self.feature_spread_, labels, own_generator(self.random_state))
         return self
 
     def _view(self, X: Array) -> Array:

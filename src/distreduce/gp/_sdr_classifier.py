@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce.estimators import SDR
 from distreduce.estimators._inputs import check_spread, own_generator, power_of_two_unit
+from distreduce.finite import whole_fit
 from distreduce.gp._classification import BaseGPClassifier, drawn_from_every_class
 from distreduce.gp._reduce import fit_reduction, left_out, most_neighbours
 from distreduce.gp._regression import refuse_large
@@ -146,24 +147,26 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
 
     def fit(self, X: Any, y: Any) -> SDRGPClassifier:
         """Fit to samples X (n_samples, n_features) and their labels y (n_samples,)."""
-        X, labels = self._read(X, y)
-        random_state = own_generator(self.random_state)
-        if self.n_prototypes is None:
-            refuse_large(len(X), "give n_prototypes, such as 200")
-        else:
-            rows = drawn_from_every_class(labels, self.max_reduction_samples, random_state)
-            X, labels = X[rows], labels[rows]
-            refuse_large(len(X), f"lower max_reduction_samples={self.max_reduction_samples}")
-        self._reduce(X, labels, random_state)
-        with single_threaded_blas():
-            embedded = self.reduction_.embedding_
-            if self.training_inputs == "left_out":
-                embedded = left_out(self.reduction_, X)
-            # Adam starts at fixed length scales, as the paper's does, and takes the embedding on the scale it has.
-            self.embedding_scale_ = 1.0
-            if self.gp_optimizer == "lbfgs":
-                self.embedding_scale_ = float(np.sqrt(embedded.var(axis=0).mean())) or 1.0
-            self._fit_gp(embedded / self.embedding_scale_, labels, random_state)
+        with whole_fit(self) as fitting:
+            X, labels = self._read(X, y)
+            random_state = own_generator(self.random_state)
+            if self.n_prototypes is None:
+                refuse_large(len(X), "give n_prototypes, such as 200")
+            else:
+                rows = drawn_from_every_class(labels, self.max_reduction_samples, random_state)
+                X, labels = X[rows], labels[rows]
+                refuse_large(len(X), f"lower max_reduction_samples={self.max_reduction_samples}")
+            self._reduce(X, labels, random_state)
+            fitting.best = self.reduction_
+            with single_threaded_blas():
+                embedded = self.reduction_.embedding_
+                if self.training_inputs == "left_out":
+                    embedded = left_out(self.reduction_, X)
+                # Adam starts at fixed length scales, as the paper's does, and takes the embedding on the scale it has.
+                self.embedding_scale_ = 1.0
+                if self.gp_optimizer == "lbfgs":
+                    self.embedding_scale_ = float(np.sqrt(embedded.var(axis=0).mean())) or 1.0
+                self._fit_gp(embedded / self.embedding_scale_, labels, random_state)
         return self
 
     def transform(self, X: Any) -> Array:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from distreduce.estimators import SDR
 from distreduce.estimators._inputs import own_generator
 from distreduce.exceptions import InvalidInputError
+from distreduce.finite import whole_fit
 from distreduce.gp._reduce import drawn, fit_reduction, left_out, most_neighbours, relevance_metric
 from distreduce.gp._regression import BaseGPRegressor, refuse_large
 from distreduce.gp.exact import ExactGP, train
@@ -163,16 +164,18 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
         SDRGPRegressor
             The fitted estimator.
         """
-        X, Y = self._read(X, y)
-        self._check_size(X, Y)
-        random_state = own_generator(self.random_state)
-        self.feature_spread_ = spread(X)
-        rows = drawn(len(X), self._reduced_samples(len(X)), random_state)
-        with workers(self.n_jobs) as pool:  # a thread a target
-            plain = self._plain(X, Y, rows, pool)
-            self._reduce(X[rows], Y[rows], plain, random_state)
-            views = self._training_views(X, rows)
-            self.stacks_ = self._stacks(views, self._inducing(X[rows]), Y, plain, pool)
+        with whole_fit(self) as fitting:
+            X, Y = self._read(X, y)
+            self._check_size(X, Y)
+            random_state = own_generator(self.random_state)
+            self.feature_spread_ = spread(X)
+            rows = drawn(len(X), self._reduced_samples(len(X)), random_state)
+            with workers(self.n_jobs) as pool:  # a thread a target
+                plain = self._plain(X, Y, rows, pool)
+                self._reduce(X[rows], Y[rows], plain, random_state)
+                fitting.best = self.reduction_
+                views = self._training_views(X, rows)
+                self.stacks_ = self._stacks(views, self._inducing(X[rows]), Y, plain, pool)
         return self
 
     def transform(self, X: Any) -> Array:

@@ -90,8 +90,11 @@ class _Best:
 
 def _evaluate(objective: Objective, point: Array) -> tuple[float, Array | None]:
     """Value and gradient; no gradient where the likelihood failed, which the caller handles: no need to warn."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        value, gradient = objective(point)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            value, gradient = objective(point)
+    except (ArithmeticError, np.linalg.LinAlgError):
+        return WORST, None
     return value, gradient if value < WORST and np.isfinite(gradient).all() else None
 
 

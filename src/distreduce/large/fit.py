@@ -22,7 +22,6 @@ from distreduce.large.side import ShardedSide
 from distreduce.large.stored_rows import RowFile, StoredRows
 from distreduce.parallel import Workers
 from distreduce.pipeline import Fitted, Recipe, Sample
-from distreduce.projection import KernelMap
 from distreduce.projection.landmarks import LandmarkProjection
 from distreduce.solve import Record, alternate
 from distreduce.start import embedding_of_means
@@ -138,8 +137,7 @@ def fit_shards(
     projection = LandmarkProjection(shards, landmarks, recipe.input_kernel, weights, recipe.mu, recipe.map_reg)
     side = ShardedSide(shards, weights, projection, recipe.supervision, recipe.target_kernel, _features(drawn, recipe))
     reduction = alternate(side, plan, start, recipe.settings, workers=workers, callback=callback)
-    coefficients = projection.coefficients(reduction.plan, reduction.embedding)
-    return Fitted(reduction, KernelMap(recipe.input_kernel, landmarks, coefficients, recipe.unit))
+    return Fitted.of(reduction, recipe, landmarks, lambda: projection.coefficients(reduction.plan, reduction.embedding))
 
 
 def _features(drawn: Sample, recipe: Recipe) -> Any:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, solve
+from scipy.linalg import solve
 
 from distreduce.linalg import inverse_from_factor
+from distreduce.projection.kernel_map import _cholesky_with_jitter
 
 Array = NDArray[np.float64]
 
@@ -31,7 +32,7 @@ def left_out_embedding(K: Array, F: Array, regularisation: float, groups: NDArra
     groups : (n,) array
         Group number of each sample.
     """
-    factor, _ = cho_factor(K + regularisation * np.eye(len(K)), lower=True)
+    factor, _ = _cholesky_with_jitter(K + regularisation * np.eye(len(K)))
     P = inverse_from_factor(factor)
     coefficients = P @ F
     left_out = F - coefficients / P.diagonal()[:, None]

@@ -48,8 +48,11 @@ def negative_log_likelihood(parameters: Array, X: Array, Y: Array, weights: Arra
     scales, signal, noise = np.exp(parameters[:d]), np.exp(parameters[d]), np.exp(parameters[d + 1])
     scaled = X / scales
     K = signal * RBF(1.0)(scaled)
+    covariance = K + np.diag(noise / weights + 1e-10 * signal)
     try:
-        factor = cho_factor(K + np.diag(noise / weights + 1e-10 * signal), lower=True)
+        if not np.isfinite(covariance).all():
+            raise LinAlgError
+        factor = cho_factor(covariance, lower=True, check_finite=False)
     except LinAlgError:
         return _WORST, np.zeros_like(parameters)
     alpha = cho_solve(factor, Y)

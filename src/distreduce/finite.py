@@ -1,0 +1,83 @@
+"""Fits that set all of their attributes or none, and no attribute that is not finite."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from distreduce.exceptions import NumericalError
+
+UNUSED = ("history_.cka",)  # NaN where the dependence is another one
+
+
+@dataclass
+class Fitting:
+    """A fit that is going on. `best`: what a NumericalError should carry if the fit fails from here on."""
+
+    best: Any = None
+
+
+@contextmanager
+def whole_fit(estimator: Any) -> Iterator[Fitting]:
+    """Around a fit: whatever fails, the estimator is what it was before, an earlier fit included.
+
+    LAPACK's failures become a :class:`NumericalError`, and so does a fitted attribute that holds a number that is none.
+    """
+    before, fitting = dict(vars(estimator)), Fitting()
+    try:
+        yield fitting
+        check_fitted(estimator)
+    except BaseException as error:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        if isinstance(error, np.linalg.LinAlgError):
+            message = f"A matrix could not be factorised ({error}); scale X and y."
+            raise NumericalError(message, best=fitting.best) from error
+        if isinstance(error, NumericalError) and error.best is None:
+            error.best = fitting.best
+        raise
+
+
+def check_fitted(estimator: Any) -> None:
+    """Refuse fitted attributes with NaN or infinity in them."""
+    fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+    for name, value in fitted.items():
+        found = _not_finite(name, value)
+        if found is not None:
+            raise NumericalError(
+                f"{type(estimator).__name__} found numbers in {found} that are not finite; look for enormous values in "
+                "X and y, and scale them."
+            )
+
+
+def _not_finite(name: str, value: Any) -> str | None:
+    """The name of the first part of a value that is not finite; estimators have checked themselves."""
+    if isinstance(value, BaseEstimator) or name in UNUSED:
+        return None
+    if isinstance(value, float | np.floating):
+        return None if math.isfinite(value) else name
+    if isinstance(value, np.ndarray):
+        return None if value.dtype.kind != "f" or np.isfinite(value).all() else name
+    parts = _parts(value)
+    return next((found for part in parts if (found := _not_finite(f"{name}.{part}", parts[part]))), None)
+
+
+def _parts(value: Any) -> Mapping[Any, Any]:
+    """What a value is made of: our own objects, tables and sequences; nothing of all else."""
+    if sparse.issparse(value):
+        return {"data": value.data}
+    if isinstance(value, pd.DataFrame):
+        return {column: value[column].to_numpy() for column in value.columns}
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, tuple | list):
+        return dict(enumerate(value))
+    return vars(value) if type(value).__module__.startswith("distreduce.") else {}

@@ -1,0 +1,101 @@
+"""The ladder of the GP estimators: a reduction that was rolled back serves them, and their own errors carry it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from trust.faults import CLASSES, NUMBERS, Faulty, X, fails, nan
+
+from distreduce import SDR, SDRGPClassifier, SDRGPRegressor
+from distreduce.dense_side import DenseSide
+from distreduce.exceptions import NumericalError, RolledBackWarning
+from distreduce.gp import GPClassifier, GPRegressor, _classification, dirichlet, exact
+from distreduce.gp.stack import Stack
+from distreduce.projection import kernel_map
+
+SMALL: dict[str, Any] = {"perplexity": 10.0, "gp_steps": 10, "random_state": 0, "n_jobs": 1}
+MODELS: dict[str, tuple[Any, Any]] = {
+    "SDRGPRegressor": (SDRGPRegressor(**SMALL), NUMBERS),
+    "SDRGPRegressor, prototypes": (SDRGPRegressor(n_prototypes=8, **SMALL), NUMBERS),
+    "SDRGPClassifier": (SDRGPClassifier(2, **SMALL), CLASSES),
+    "SDRGPClassifier, prototypes": (SDRGPClassifier(2, n_prototypes=8, **SMALL), CLASSES),
+}
+PLAIN = {"GPRegressor": (GPRegressor(gp_steps=10), NUMBERS), "GPClassifier": (GPClassifier(gp_steps=10), CLASSES)}
+KINDS = pytest.mark.parametrize("kind", MODELS)
+LINALG = fails(np.linalg.LinAlgError("injected"))
+
+
+def fit(kind: str) -> Any:
+    model, y = {**MODELS, **PLAIN}[kind]
+    return clone(model).fit(X, y)
+
+
+def said(model: Any) -> np.ndarray:
+    new = X[:20] + 0.25
+    return np.asarray(
+        model.predict_proba(new) if hasattr(model, "predict_proba") else model.predict(new, return_std=True)
+    )
+
+
+@pytest.mark.parametrize("kind", [kind for kind in MODELS if "prototypes" in kind])
+@pytest.mark.parametrize("fault", [nan, LINALG], ids=["nan", "raises"])
+def test_a_reduction_that_was_rolled_back_predicts(monkeypatch, kind, fault):
+    monkeypatch.setattr(DenseSide, "couple", Faulty(DenseSide.couple, fault, 1))
+    with pytest.warns(RolledBackWarning, match="Outer iteration 1"):
+        model = fit(kind)
+    assert np.isfinite(said(model)).all()
+
+
+@pytest.mark.parametrize("kind", [*MODELS, *PLAIN])
+def test_covariances_that_need_jitter_predict(monkeypatch, kind):
+    faulty = Faulty(exact.cho_factor, LINALG, 1)
+    monkeypatch.setattr(exact, "cho_factor", faulty)
+    assert np.isfinite(said(fit(kind))).all() and faulty.calls >= 2
+
+
+@pytest.mark.parametrize("kind", ["SDRGPClassifier", "GPClassifier"])
+def test_a_likelihood_that_cannot_be_factorised_in_mid_training_leaves_the_best_point(monkeypatch, kind):
+    faulty = Faulty(dirichlet.covariance_gradient, fails(NumericalError("injected")), 6, np.inf)
+    monkeypatch.setattr(dirichlet, "covariance_gradient", faulty)
+    assert np.isfinite(said(fit(kind))).all() and faulty.calls > 6
+
+
+@KINDS
+def test_left_out_embeddings_get_jitter(monkeypatch, kind):
+    """The second factorisation is that of the leave-one-out map."""
+    faulty = Faulty(kernel_map.cho_factor, LINALG, 2)
+    monkeypatch.setattr(kernel_map, "cho_factor", faulty)
+    with pytest.warns(UserWarning, match="1e-10"):
+        assert np.isfinite(said(fit(kind))).all()
+
+
+@KINDS
+def test_a_covariance_that_cannot_be_factorised_is_an_error_that_carries_the_reduction(monkeypatch, kind):
+    monkeypatch.setattr(Stack, "of", lambda *_, **__: LINALG(None))
+    monkeypatch.setattr(_classification, "DirichletGP", lambda *_: LINALG(None))
+    with pytest.raises(NumericalError) as caught:
+        fit(kind)
+    assert isinstance(caught.value.best, SDR) and np.isfinite(caught.value.best.transform(X)).all()
+
+
+@pytest.mark.parametrize("kind", [*MODELS, *PLAIN])
+def test_a_fitted_attribute_that_is_not_finite_is_an_error_and_leaves_nothing(monkeypatch, kind):
+    real = Stack.of
+    monkeypatch.setattr(Stack, "of", lambda *args, **options: replace(real(*args, **options), variance_scale=np.nan))
+    monkeypatch.setattr(_classification, "fit_means", Faulty(_classification.fit_means, _nan_means, 1))
+    model, y = {**MODELS, **PLAIN}[kind]
+    model = clone(model)
+    with pytest.raises(NumericalError, match="not finite"):
+        model.fit(X, y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def _nan_means(found: Any) -> Any:
+    posterior, means = found
+    return posterior, nan(means)
