@@ -55,6 +55,6 @@ ax.set(xlabel="prototypes m", ylabel="accuracy on new samples", xticks=counts)
 ax.legend(frameon=False)
 
 # %%
-# Twenty means, two a digit, are worth about as much as 100 random rows; medoids, nearest to their prototypes in the
-# *plane* and not in pixels, gain less. If a training set is all you want, k-means within each class is simpler and a
-# little better here (0.93 with 20). SDR's prototypes come with picture, weights and map, and work for numbers too.
+# Twenty means, two a digit, are worth about as much as 100 random rows; medoids, the rows nearest to these means, a
+# little less. If a training set is all you want, k-means within each class is simpler and a little better here (0.93
+# with 20). SDR's prototypes come with picture, weights and map, and work for numbers too.

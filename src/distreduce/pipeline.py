@@ -14,10 +14,12 @@ from scipy import sparse
 from distreduce.affinity import squared_distances, symmetric_entropic_affinity
 from distreduce.coupling import initial_plan
 from distreduce.coupling.initial import plan_from_array
+from distreduce.coupling.problem import column_mass
 from distreduce.dense_side import ReductionProblem
 from distreduce.exceptions import InvalidInputError, NumericalError
 from distreduce.kernels import RBF, Kernel, Linear, RationalQuadratic
 from distreduce.losses import BregmanLoss, supervised_rows
+from distreduce.medoids import distances_to_means, distances_within, nearest_members, prototype_means, prototype_sums
 from distreduce.parallel import Workers
 from distreduce.projection import KernelMap, Projection, barycentres, relevance_length_scales
 from distreduce.solve import FAILURES, Record, Reduction, Settings, solve
@@ -65,14 +67,24 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A reduction with the map that extends it."""
+    """A reduction with the map that extends it, and the sample that stands for each prototype (−1: none, unused)."""
 
     reduction: Reduction
     map: KernelMap
+    medoids: NDArray[np.intp]
 
     @classmethod
-    def of(cls, reduction: Reduction, recipe: Recipe, inputs: Any, coefficients: Callable[[], Array]) -> Fitted:
-        """With the map whose coefficients are still to be computed; if they cannot be, the reduction is not lost."""
+    def of(
+        cls,
+        reduction: Reduction,
+        recipe: Recipe,
+        inputs: Any,
+        coefficients: Callable[[], Array],
+        distances: Callable[[], Array],
+    ) -> Fitted:
+        """From the distances of the samples to the means of their prototypes (see :mod:`distreduce.medoids`).
+
+        With the map whose coefficients are still to be computed; if they cannot be, the reduction is not lost."""
         try:
             found = coefficients()
             if not np.isfinite(found).all():
@@ -83,7 +95,8 @@ class Fitted:
                 "The reduction itself is this error's `best`.",
                 best=reduction,
             ) from error
-        return cls(reduction, KernelMap(recipe.input_kernel, inputs, found, recipe.unit))
+        medoids = nearest_members(reduction.plan, distances())
+        return cls(reduction, KernelMap(recipe.input_kernel, inputs, found, recipe.unit), medoids)
 
 
 def fit_sample(
@@ -116,9 +129,18 @@ def fit_sample(
     )
     reduction = solve(problem, recipe.settings, workers=workers, callback=callback)
     F = barycentres(reduction.plan, sample.weights) @ reduction.embedding
+    inputs = None if sample.precomputed else sample.features
     return Fitted.of(
-        reduction, recipe, None if sample.precomputed else sample.features, lambda: projection.coefficients(F)
+        reduction, recipe, inputs, lambda: projection.coefficients(F), lambda: _to_means(sample, reduction.plan)
     )
+
+
+def _to_means(sample: Sample, plan: sparse.csr_array) -> Array:
+    """Squared distances of the samples to the means of their prototypes, for the entries of T."""
+    if sample.precomputed:
+        return distances_within(sample.features, plan)
+    means = prototype_means(prototype_sums(sample.features, plan), column_mass(plan))
+    return distances_to_means(sample.features, plan, means)
 
 
 def input_kernel(kernel: str | Kernel, length_scale: Any, sample: Sample, unit: float) -> Kernel:

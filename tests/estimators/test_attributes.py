@@ -55,11 +55,14 @@ def test_labels_are_the_largest_entries_of_the_rows(fitted: Any) -> None:
     assert_array_equal(fitted.labels_, fitted.coupling_.toarray().argmax(axis=1))
 
 
-def test_medoids_are_the_nearest_members(fitted: Any) -> None:
-    T = fitted.coupling_.toarray()
-    squared = ((fitted.embedding_[:, None] - fitted.prototypes_) ** 2).sum(axis=2)
-    expected = np.where((T > 0) | (T.sum(axis=0) == 0), squared, np.inf).argmin(axis=0)
-    assert_array_equal(fitted.prototype_medoids_, expected)
+def test_medoids_are_the_members_nearest_to_their_mean(fitted: Any, classification: Any) -> None:
+    """Unused prototypes have the sample nearest to them in the embedding; of two members both are equally near."""
+    X, T = classification[0], fitted.coupling_.toarray()
+    means = (T / np.maximum(T.sum(axis=0), 1e-300)).T @ X
+    to_mean = np.where(T > 0, ((X[:, None] - means) ** 2).sum(axis=2), np.inf)
+    in_plane = ((fitted.embedding_[:, None] - fitted.prototypes_) ** 2).sum(axis=2)
+    distances = np.where(T.sum(axis=0) > 0, to_mean, in_plane)
+    assert_allclose(distances[fitted.prototype_medoids_, np.arange(T.shape[1])], distances.min(axis=0), rtol=1e-9)
 
 
 def test_embedding_is_the_transform(fitted: Any, classification: Any) -> None:

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from distreduce.coupling import initial_plan
 from distreduce.estimators import DistR
 from distreduce.estimators._inputs import check_spread
-from distreduce.estimators._outcome import medoids
 from distreduce.exceptions import InvalidInputError
+from distreduce.medoids import distances_to_means, nearest_members
 from distreduce.parallel import single_threaded_blas
 
 Array = NDArray[np.float64]
@@ -113,7 +113,7 @@ class TwoStepReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.coupling_ = T
         self.labels_ = np.asarray(T.argmax(axis=1)).ravel()
         self.prototype_weights_ = cluster_sizes(T) / len(X)
-        self.prototype_medoids_ = medoids(T, prototypes, self.embedding_)
+        self.prototype_medoids_ = nearest_members(T, distances_to_means(X, T, cluster_means(T, X)))
 
 
 def cluster_sizes(T: sparse.csr_array) -> Array:

@@ -27,7 +27,7 @@ from distreduce.estimators._inputs import (
     power_of_two_unit,
     read_weights,
 )
-from distreduce.estimators._outcome import expand, medoids
+from distreduce.estimators._outcome import expand, rows_of_medoids
 from distreduce.estimators._progress import both, progress
 from distreduce.estimators._targets import Targets, standardised
 from distreduce.exceptions import DataWarning, InvalidInputError, RolledBackWarning, SolverConvergenceWarning
@@ -183,7 +183,7 @@ class BaseReduction(
                 fitting.best = fitted.reduction
                 self.map_ = self._map_from_all(fitted.map, merged)
                 self.embedding_ = X.mapped(self.map_) if isinstance(X, Rows) else self.map_(X, pool)
-                self._set_attributes(weights, merged, targets, recipe, fitted.reduction)
+                self._set_attributes(weights, merged, targets, recipe, fitted)
 
     def _on_shards(self, n: int) -> bool:
         """Whether to work on a sparse graph of neighbours in shards of rows instead of n×n arrays."""
@@ -342,9 +342,10 @@ class BaseReduction(
         return str(self.init)
 
     def _set_attributes(
-        self, weights: Array, merged: Merged, targets: Targets | None, recipe: Recipe, reduction: Reduction
+        self, weights: Array, merged: Merged, targets: Targets | None, recipe: Recipe, fitted: Fitted
     ) -> None:
-        self._expand(reduction.plan, reduction.embedding, merged, weights, recipe.n_prototypes is None)
+        reduction = fitted.reduction
+        self._expand(fitted, merged, weights, recipe.n_prototypes is None)
         if targets is not None:
             self.prototype_targets_ = self._prototype_targets(targets, weights, recipe.supervision)
             self._set_target_attributes(targets)
@@ -381,14 +382,15 @@ class BaseReduction(
         coefficients[merged.rows] = found.coefficients
         return replace(found, coefficients=coefficients)
 
-    def _expand(self, plan: Any, prototypes: Array, merged: Merged, weights: Array, one_to_one: bool) -> None:
+    def _expand(self, fitted: Fitted, merged: Merged, weights: Array, one_to_one: bool) -> None:
         one_to_one = one_to_one and self.n_prototypes in (None, len(weights))
+        plan, prototypes = fitted.reduction.plan, fitted.reduction.embedding
         outcome = expand(plan, prototypes, merged, weights, self.embedding_, one_to_one)
         self.coupling_ = outcome.coupling
         self.prototypes_ = outcome.prototypes
         self.prototype_weights_ = outcome.weights
         self.labels_ = np.asarray(outcome.coupling.argmax(axis=1)).ravel()
-        self.prototype_medoids_ = medoids(outcome.coupling, outcome.prototypes, self.embedding_)
+        self.prototype_medoids_ = rows_of_medoids(fitted.medoids, merged, prototypes, self.embedding_, one_to_one)
 
     def _prototype_targets(self, targets: Targets, weights: Array, loss: BregmanLoss) -> Array:
         plan = sparse.csr_array(sparse.diags_array(weights) @ self.coupling_)

@@ -74,13 +74,19 @@ def nearest_row(points: Array, places: Array) -> NDArray[np.intp]:
     return np.asarray(((points[:, None, :] - places[None, :, :]) ** 2).sum(axis=2).argmin(axis=1))
 
 
-def medoids(coupling: sparse.csr_array, prototypes: Array, embedding: Array) -> NDArray[np.intp]:
-    """Row of the sample nearest to each prototype among those it stands for; for an unused one, among all."""
-    columns = sparse.csc_array(coupling)
-    found = np.empty(len(prototypes), dtype=np.intp)
-    for k in range(len(prototypes)):
-        members = columns.indices[columns.indptr[k] : columns.indptr[k + 1]]
-        candidates = members if len(members) else np.arange(len(embedding))
-        distances = ((embedding[candidates] - prototypes[k]) ** 2).sum(axis=1)
-        found[k] = candidates[distances.argmin()]
-    return found
+def rows_of_medoids(
+    found: NDArray[np.intp], merged: Merged, prototypes: Array, embedding: Array, one_to_one: bool
+) -> NDArray[np.intp]:
+    """Rows of the data for medoids among the distinct samples (−1: none).
+
+    With a prototype a row (`one_to_one`), rows that stand for themselves are their own medoids, copies included. An
+    unused prototype has the sample nearest to it in the embedding.
+    """
+    if one_to_one:
+        group = merged.group
+        others = (group >= 0) & (found[group] >= 0) & (found[group] != group)
+        return np.where(others, merged.rows[found[group]], np.arange(len(group)))
+    rows = merged.rows[found]
+    for k in np.flatnonzero(found < 0):
+        rows[k] = ((embedding - prototypes[k]) ** 2).sum(axis=1).argmin()
+    return rows

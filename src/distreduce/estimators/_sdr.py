@@ -102,7 +102,7 @@ class SDR(BaseReduction):
     prototype_targets_ : (m, c) array
         Mean target of each prototype in the units of y, or its class shares.
     prototype_medoids_ : (m,) array
-        Row of the sample nearest to each prototype, among those it stands for.
+        Row of the sample that stands for each prototype: of its own samples the nearest, in X, to their mean.
     coupling_ : (n, m) scipy sparse array
         T, rows sum to one.
     labels_ : (n,) array

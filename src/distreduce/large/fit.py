@@ -20,6 +20,7 @@ from distreduce.large.arrangement import Arrangement
 from distreduce.large.shards import LocalShards, Shards
 from distreduce.large.side import ShardedSide
 from distreduce.large.stored_rows import RowFile, StoredRows
+from distreduce.medoids import distances_to_means, prototype_means, prototype_sums
 from distreduce.parallel import Workers
 from distreduce.pipeline import Fitted, Recipe, Sample
 from distreduce.projection.landmarks import LandmarkProjection
@@ -129,15 +130,25 @@ def fit_shards(
     keep_sparse_affinity(shards, weights, recipe.perplexity, **ON_A_GRAPH)
     shards.drop("graph")
     plan = _plan(sample, recipe, random_state)
-    sums = shards.total(_feature_sums, ["features"], rows=[plan])
-    mass = column_mass(plan)
-    means = sums / np.where(mass > 0, mass, 1.0)[:, None]
-    start = embedding_of_means(means, mass, recipe.n_components, random_state)
+    start = embedding_of_means(_means(shards, plan), column_mass(plan), recipe.n_components, random_state)
     landmarks = drawn.features[:LANDMARKS]
     projection = LandmarkProjection(shards, landmarks, recipe.input_kernel, weights, recipe.mu, recipe.map_reg)
     side = ShardedSide(shards, weights, projection, recipe.supervision, recipe.target_kernel, _features(drawn, recipe))
     reduction = alternate(side, plan, start, recipe.settings, workers=workers, callback=callback)
-    return Fitted.of(reduction, recipe, landmarks, lambda: projection.coefficients(reduction.plan, reduction.embedding))
+    plan, Z = reduction.plan, reduction.embedding
+    return Fitted.of(
+        reduction, recipe, landmarks, lambda: projection.coefficients(plan, Z), lambda: _to_means(shards, plan)
+    )
+
+
+def _means(shards: Shards, plan: sparse.csr_array) -> Array:
+    """Mean features (m, d) of the prototypes."""
+    return prototype_means(shards.total(prototype_sums, ["features"], rows=[plan]), column_mass(plan))
+
+
+def _to_means(shards: Shards, plan: sparse.csr_array) -> Array:
+    """Squared distances of the samples to the means of their prototypes, for the entries of T."""
+    return np.concatenate(shards.collect(distances_to_means, ["features"], _means(shards, plan), rows=[plan]))
 
 
 def _features(drawn: Sample, recipe: Recipe) -> Any:
@@ -161,9 +172,3 @@ def _plan(sample: LargeSample, recipe: Recipe, random_state: np.random.RandomSta
         perplexity=recipe.perplexity,
         random_state=random_state,
     )
-
-
-def _feature_sums(features: Any, own: sparse.csr_array) -> Array:
-    """The shard's share of TᵀX (m, d)."""
-    sums = own.T @ (features if sparse.issparse(features) else np.asarray(features))
-    return np.asarray(sums.toarray() if sparse.issparse(sums) else sums, dtype=np.float64)
