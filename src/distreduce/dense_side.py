@@ -15,7 +15,7 @@ from distreduce.kernels import Kernel, sq_distances
 from distreduce.losses import BregmanLoss, SquaredLoss
 from distreduce.parallel import SERIAL, Workers
 from distreduce.projection import Projection, barycentres
-from distreduce.sample_side import Coupled
+from distreduce.sample_side import Coupled, Memory
 from distreduce.targets import TargetForm, dependence_target
 
 Array = NDArray[np.float64]
@@ -129,6 +129,13 @@ class DenseSide:
         solver = solve_balanced if self.balanced else solve_semirelaxed
         found = solver(coupling, plan, tol=tol, workers=self.workers)
         return Coupled(found.plan, _carried(found.plan, found.affinity_plan))
+
+    def memory(self) -> Memory | None:
+        """Nothing: every answer is computed afresh."""
+        return None
+
+    def recall(self, memory: Memory | None) -> None:
+        """Nothing to recall."""
 
 
 def _carried(plan: sparse.csr_array, affinity_plan: Array) -> Array:

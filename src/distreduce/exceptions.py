@@ -55,6 +55,10 @@ class UnsavableModelError(PersistenceError, ValueError):
     """A model holds what a file cannot, such as a function; the message says which parameter and what to do."""
 
 
+class CheckpointError(PersistenceError, ValueError):
+    """A checkpoint cannot be written where it should be, is damaged, or of another fit; the message says what to do."""
+
+
 class StoreError(DistReduceError):
     """The results of experiments cannot be read or written; the message names the file and says what to do."""
 
@@ -85,6 +89,14 @@ class IllConditionedWarning(DistReduceWarning):
 
 class RolledBackWarning(DistReduceWarning):
     """A step of the fit left the range of finite numbers; the result is the best found before it, and is finite."""
+
+
+class CheckpointWarning(DistReduceWarning):
+    """A checkpoint could not be written; the fit goes on without it."""
+
+
+class InterruptedFitWarning(DistReduceWarning):
+    """A fit was interrupted from the keyboard; the estimator is fitted with the best found until then."""
 
 
 class DataWarning(DistReduceWarning):

@@ -99,7 +99,7 @@ class HalfSteps:
 
         With the coupling that it was made of: what the same plan transports may differ by rounding.
         """
-        if self._latest is None or not _same_plan(coupled.plan, self._latest[0].plan):
+        if self._latest is None or not same_plan(coupled.plan, self._latest[0].plan):
             self._latest = coupled, self._build_embedding_problem(coupled)
         return self._latest
 
@@ -211,7 +211,8 @@ class HalfSteps:
         )
 
 
-def _same_plan(one: sparse.csr_array, other: sparse.csr_array) -> bool:
+def same_plan(one: sparse.csr_array, other: sparse.csr_array) -> bool:
+    """Whether two plans are equal in every bit, the order of their entries included."""
     return one is other or (
         np.array_equal(one.indptr, other.indptr)
         and np.array_equal(one.indices, other.indices)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from distreduce.affinity import squared_distances, symmetric_entropic_affinity
+from distreduce.checkpoint import Checkpoint
 from distreduce.coupling import initial_plan
 from distreduce.coupling.initial import plan_from_array
 from distreduce.coupling.problem import column_mass
@@ -106,6 +107,7 @@ def fit_sample(
     workers: Workers,
     random_state: np.random.RandomState,
     callback: Callable[[Record], object] | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Fitted:
     """Fit SDR (or, without targets, DistR) to a sample."""
     n = len(sample.weights)
@@ -127,7 +129,7 @@ def fit_sample(
         projection=projection,
         balanced=balanced,
     )
-    reduction = solve(problem, recipe.settings, workers=workers, callback=callback)
+    reduction = solve(problem, recipe.settings, workers=workers, callback=callback, checkpoint=checkpoint)
     F = barycentres(reduction.plan, sample.weights) @ reduction.embedding
     inputs = None if sample.precomputed else sample.features
     return Fitted.of(

@@ -27,6 +27,18 @@ class Coupled:
     transported: Array
 
 
+@dataclass(frozen=True)
+class Memory:
+    """What a map on landmarks keeps between steps: a plan, what it transported of it, and how often that was updated.
+
+    It is brought up to date by adding changes, so that its last bits depend on the plans before.
+    """
+
+    plan: sparse.csr_array
+    transported: Array
+    updates: int
+
+
 class SampleSide(Protocol):
     """Samples with their affinity C, targets and out-of-sample map."""
 
@@ -73,4 +85,12 @@ class SampleSide(Protocol):
         tol: float,
     ) -> Coupled:
         """The T-step from `plan`, with the cost (μ/2)|z_k − fitted_i|² if there is a map."""
+        ...
+
+    def memory(self) -> Memory | None:
+        """All that answers depend on besides the arguments; None if there is no such thing."""
+        ...
+
+    def recall(self, memory: Memory | None) -> None:
+        """Go on from a memory of an earlier process."""
         ...

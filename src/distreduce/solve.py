@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,10 @@ from distreduce.dense_side import DenseSide, ReductionProblem
 from distreduce.exceptions import NumericalError
 from distreduce.half_steps import HalfSteps, Record, Settings, State
 from distreduce.parallel import SERIAL, Workers
-from distreduce.sample_side import Coupled, SampleSide
+from distreduce.sample_side import Coupled, Memory, SampleSide
+
+if TYPE_CHECKING:
+    from distreduce.checkpoint import Checkpoint
 
 __all__ = ["Progress", "Record", "Reduction", "Settings", "alternate", "solve"]
 
@@ -28,8 +32,8 @@ FAILURES = (ArithmeticError, np.linalg.LinAlgError, MemoryError)
 class Reduction:
     """What a fit found: T, Z, the history of J, and how the loop ended.
 
-    `stopped`: by the callback. `faults`: steps that failed and were undone, a sentence each; all else is as if they had
-    not been tried.
+    `stopped`: by the callback; `interrupted`: from the keyboard. `faults`: steps that failed and were undone, one
+    sentence each; all else is as if they had not been tried.
     """
 
     plan: sparse.csr_array
@@ -37,6 +41,7 @@ class Reduction:
     history: tuple[Record, ...]
     converged: bool
     stopped: bool = False
+    interrupted: bool = False
     faults: tuple[str, ...] = ()
 
     @property
@@ -48,7 +53,7 @@ class Reduction:
 class Progress:
     """Where the loop is after an outer iteration: all that the next one depends on.
 
-    `frozen`: the coupling stays as it is. `finished`: there is no next one.
+    `frozen`: the coupling stays as it is. `finished`: there is no next one. `memory`: of the sample side.
     """
 
     state: State
@@ -58,11 +63,12 @@ class Progress:
     converged: bool = False
     finished: bool = False
     faults: tuple[str, ...] = ()
+    memory: Memory | None = None
 
-    def reduction(self, *, stopped: bool = False) -> Reduction:
+    def reduction(self, *, stopped: bool = False, interrupted: bool = False) -> Reduction:
         """The best so far, which is the latest: a step that raises J is not taken."""
         plan, Z = self.state.coupled.plan, self.state.embedding
-        return Reduction(plan, Z, self.history, self.converged, stopped, self.faults)
+        return Reduction(plan, Z, self.history, self.converged, stopped, interrupted, self.faults)
 
 
 def solve(
@@ -71,10 +77,12 @@ def solve(
     *,
     workers: Workers = SERIAL,
     callback: Callable[[Record], object] | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Reduction:
     """Solve a problem whose affinity and kernel are n×n arrays; see :func:`alternate`."""
     side = DenseSide(problem, workers)
-    return alternate(side, problem.plan, problem.embedding, settings, workers=workers, callback=callback)
+    options: dict[str, Any] = {"workers": workers, "callback": callback, "checkpoint": checkpoint}
+    return alternate(side, problem.plan, problem.embedding, settings, **options)
 
 
 def alternate(
@@ -85,6 +93,7 @@ def alternate(
     *,
     workers: Workers = SERIAL,
     callback: Callable[[Record], object] | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Reduction:
     """Alternate the two half-steps until J stops falling; a coupling that would raise J is not taken.
 
@@ -92,24 +101,45 @@ def alternate(
     over a pair of half-steps. Then the coupling stays as it was and only the embedding is carried to its tolerance.
     So it does when a step fails; the reduction says so in its `faults` (decision 17). If the first embedding fails, a
     :class:`NumericalError` carries what there is. A callback is told of every outer iteration; the loop ends early if
-    it answers True.
+    it answers True, and with an interrupt from the keyboard. With a checkpoint it goes on from where that one was.
     """
     with np.errstate(all="ignore"):  # the half-steps look for themselves whether their numbers are finite
-        steps, at = _begin(side, plan, embedding, settings, workers)
-    while not at.finished:
-        if callback is not None and callback(at.state.record) is True:
-            return at.reduction(stopped=True)
-        with np.errstate(all="ignore"):
-            at = _advance(steps, at)
-    return at.reduction()
+        steps, at = _begin(side, plan, embedding, settings, workers, checkpoint)
+    stopped = interrupted = False
+    try:
+        _keep(checkpoint, at)
+        while not (at.finished or stopped):
+            stopped = callback is not None and callback(at.state.record) is True
+            if not stopped:
+                with np.errstate(all="ignore"):
+                    at = replace(_advance(steps, at), memory=side.memory())
+            _keep(checkpoint, at, now=stopped)
+    except KeyboardInterrupt:
+        interrupted = True
+        _keep(checkpoint, at, now=True)
+    return at.reduction(stopped=stopped, interrupted=interrupted)
+
+
+def _keep(checkpoint: Checkpoint | None, at: Progress, *, now: bool = False) -> None:
+    if checkpoint is not None:
+        checkpoint.keep(at, now=now)
 
 
 def _begin(
-    side: SampleSide, plan: sparse.csr_array, embedding: Array, settings: Settings, workers: Workers
+    side: SampleSide,
+    plan: sparse.csr_array,
+    embedding: Array,
+    settings: Settings,
+    workers: Workers,
+    checkpoint: Checkpoint | None,
 ) -> tuple[HalfSteps, Progress]:
-    """The embedding of the plan as given."""
+    """Where a checkpoint was, or the embedding of the plan as given."""
     try:
         steps = HalfSteps(side, settings, workers)
+        earlier = None if checkpoint is None else checkpoint.read(plan.shape, embedding.shape)
+        if earlier is not None:
+            side.recall(earlier.memory)
+            return steps, earlier
         state = steps.embed(Coupled(plan, side.transported(plan)), embedding, 0)
     except (ArithmeticError, np.linalg.LinAlgError) as error:
         raise NumericalError(
@@ -117,7 +147,7 @@ def _begin(
         ) from error
     # Without outer iterations the plan stays as given and the embedding's own tolerance decides.
     at = Progress(state, (state.record,), faults=_faults(state), finished=settings.max_iter == 0)
-    return steps, replace(at, converged=at.finished and state.settled)
+    return steps, replace(at, converged=at.finished and state.settled, memory=side.memory())
 
 
 def _advance(steps: HalfSteps, at: Progress) -> Progress:

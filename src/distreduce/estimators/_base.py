@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
+from distreduce.checkpoint import Checkpoint
 from distreduce.estimators._callbacks import CallbackSupportMixin, told_callbacks
+from distreduce.estimators._checkpoints import checked_place
 from distreduce.estimators._inputs import (
     check_distances,
     check_memory,
@@ -30,12 +33,13 @@ from distreduce.estimators._inputs import (
 from distreduce.estimators._outcome import expand, rows_of_medoids
 from distreduce.estimators._progress import both, progress
 from distreduce.estimators._targets import Targets, standardised
-from distreduce.exceptions import DataWarning, InvalidInputError, RolledBackWarning, SolverConvergenceWarning
+from distreduce.estimators._told import tell
+from distreduce.exceptions import DataWarning, InvalidInputError
 from distreduce.finite import Fitting, whole_fit
 from distreduce.kernels import DistanceKernel, Kernel
 from distreduce.large.dask_collections import brought, empty_rows, is_dask
 from distreduce.large.dask_predict import by_blocks
-from distreduce.large.fit import fit_shards, neighbours_for
+from distreduce.large.fit import LargeSample, fit_shards, neighbours_for
 from distreduce.large.rows import Rows, RowsHere
 from distreduce.losses import BregmanLoss, SquaredLoss
 from distreduce.parallel import Workers, workers
@@ -43,13 +47,22 @@ from distreduce.persistence._mixin import SavingMixin
 from distreduce.pipeline import Fitted, Recipe, Sample, fit_sample, input_kernel
 from distreduce.projection import KernelMap
 from distreduce.sample import Merged, merge_duplicates
-from distreduce.solve import Reduction, Settings
+from distreduce.solve import Settings
 
 Array = NDArray[np.float64]
 
 
 # Above this many samples affinity="auto" is sparse: a dense fit then takes gigabytes, and minutes.
 MOST_DENSE = 10_000
+
+
+class Prepared(NamedTuple):
+    """A sample as the solver sees it, how its rows were merged, all choices, and the fit that is left to do."""
+
+    sample: Sample | LargeSample
+    merged: Merged
+    recipe: Recipe
+    solve: Callable[..., Fitted]
 
 
 class BaseReduction(
@@ -86,6 +99,8 @@ class BaseReduction(
         "n_jobs": [Interval(Integral, 1, None, closed="left"), Interval(Integral, None, -1, closed="right"), None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
+        "checkpoint": [str, os.PathLike, None],
+        "checkpoint_every": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __sklearn_tags__(self) -> Any:
@@ -147,10 +162,18 @@ class BaseReduction(
     def _fit(self, X: Any, sample_weight: Any, supervised: bool, y: Any = None) -> None:
         """Validate, merge duplicates, solve, and set the fitted attributes; nothing is set if anything fails."""
         with whole_fit(self) as fitting:
-            self._validate_and_solve(X, sample_weight, supervised, y, fitting)
-        self._warn(fitting.best)
+            checkpoint = self._validate_and_solve(X, sample_weight, supervised, y, fitting)
+        try:
+            tell(self, fitting.best)
+            if checkpoint is not None and checkpoint.raised is not None:
+                raise checkpoint.raised
+        finally:
+            if fitting.best.interrupted:
+                raise KeyboardInterrupt
 
-    def _validate_and_solve(self, X: Any, sample_weight: Any, supervised: bool, y: Any, fitting: Fitting) -> None:
+    def _validate_and_solve(
+        self, X: Any, sample_weight: Any, supervised: bool, y: Any, fitting: Fitting
+    ) -> Checkpoint | None:
         self._validate_params()
         precomputed, given = self.metric == "precomputed", X
         if is_dask(X):
@@ -174,16 +197,19 @@ class BaseReduction(
         targets = self._read_targets(y, X.shape[0], weights) if supervised else None
         if precomputed:
             X = check_distances(X)
+        place = checked_place(self, X.shape[0], sharded=sharded)
         prepared = self._prepared_on_shards if sharded else self._prepared_dense
         bar = progress(type(self).__name__, self.max_iter, self.verbose)
         with workers(self.n_jobs) as pool, bar as advance:
-            merged, recipe, solve = prepared(X, weights, targets, pool)
+            sample, merged, recipe, solve = prepared(X, weights, targets, pool)
+            checkpoint = None if place is None else place.of(sample)
             with told_callbacks(self, given, y, sample_weight) as tell:
-                fitted = solve(callback=both(advance, tell))
+                fitted = solve(callback=both(advance, tell), checkpoint=checkpoint)
                 fitting.best = fitted.reduction
                 self.map_ = self._map_from_all(fitted.map, merged)
                 self.embedding_ = X.mapped(self.map_) if isinstance(X, Rows) else self.map_(X, pool)
                 self._set_attributes(weights, merged, targets, recipe, fitted)
+        return checkpoint
 
     def _on_shards(self, n: int) -> bool:
         """Whether to work on a sparse graph of neighbours in shards of rows instead of n×n arrays."""
@@ -195,9 +221,7 @@ class BaseReduction(
             )
         return possible and (self.affinity == "sparse" or (self.affinity == "auto" and n > MOST_DENSE))
 
-    def _prepared_dense(
-        self, X: Any, weights: Array, targets: Targets | None, pool: Workers
-    ) -> tuple[Merged, Recipe, Callable[..., Fitted]]:
+    def _prepared_dense(self, X: Any, weights: Array, targets: Targets | None, pool: Workers) -> Prepared:
         precomputed = self.metric == "precomputed"
         merged = merge_duplicates(X, None if targets is None else targets.values, weights, precomputed=precomputed)
         check_spread(
@@ -208,11 +232,11 @@ class BaseReduction(
         sample, unit = self._sample(X, merged, targets)
         recipe = self._recipe(sample, targets, unit, X.shape[0], merged)
         random_state = own_generator(self.random_state)
-        return merged, recipe, partial(fit_sample, sample, recipe, workers=pool, random_state=random_state)
+        return Prepared(
+            sample, merged, recipe, partial(fit_sample, sample, recipe, workers=pool, random_state=random_state)
+        )
 
-    def _prepared_on_shards(
-        self, X: Any, weights: Array, targets: Targets | None, pool: Workers
-    ) -> tuple[Merged, Recipe, Callable[..., Fitted]]:
+    def _prepared_on_shards(self, X: Any, weights: Array, targets: Targets | None, pool: Workers) -> Prepared:
         rows = X if isinstance(X, Rows) else RowsHere(X, pool)
         check_spread(rows.extremes, rows.shape[0], precomputed=False)
         random_state = own_generator(self.random_state)
@@ -224,7 +248,9 @@ class BaseReduction(
         if recipe.n_prototypes is None:  # no more distinct samples than prototypes: few enough for dense arrays
             return self._prepared_dense(rows.gathered().astype(np.float64), weights, targets, pool)
         k = neighbours_for(self.n_neighbors, recipe.perplexity, len(merged.rows))
-        return merged, recipe, partial(fit_shards, large, recipe, k, workers=pool, random_state=random_state)
+        return Prepared(
+            large, merged, recipe, partial(fit_shards, large, recipe, k, workers=pool, random_state=random_state)
+        )
 
     def _unit(self, rows: Any) -> float:
         """A power of two (exact) to compute in, unless the kernel is given in units of its own."""
@@ -354,25 +380,6 @@ class BaseReduction(
         self.n_iter_ = len(reduction.history)
         self.converged_ = reduction.converged
         self.perplexity_ = recipe.perplexity
-
-    def _warn(self, reduction: Reduction) -> None:
-        """Of a fit that is not what was asked for, at the user's line; the estimator is fitted by now."""
-        name, last = type(self).__name__, self.history_["objective"].to_numpy()[-2:]
-        if reduction.faults:
-            more = f" ({len(reduction.faults) - 1} more like it)" if len(reduction.faults) > 1 else ""
-            warnings.warn(
-                f"{name} kept the best state that it had found. {reduction.faults[0]}{more}. Look for enormous values "
-                "in X and y, and scale them.",
-                RolledBackWarning,
-                stacklevel=4,
-            )
-        elif not (reduction.converged or reduction.stopped):
-            warnings.warn(
-                f"{name} stopped after max_iter={self.max_iter} outer iterations; the last lowered the "
-                f"objective by {last[0] - last[-1]:.3g}. Raise max_iter or max_inner_iter, or tol={self.tol}.",
-                SolverConvergenceWarning,
-                stacklevel=4,
-            )
 
     def _map_from_all(self, found: KernelMap, merged: Merged) -> KernelMap:
         """With distances, rows to map hold those to samples of weight zero as well: their coefficients are zero."""

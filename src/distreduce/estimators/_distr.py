@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,8 @@ class DistR(BaseReduction):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_every: int = 1,
     ) -> None:
         self.n_components = n_components
         self.n_prototypes = n_prototypes
@@ -80,6 +83,8 @@ class DistR(BaseReduction):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DistR:
         """Fit to samples; y is ignored and there for scikit-learn's pipelines. See :meth:`SDR.fit`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -92,6 +93,11 @@ class SDR(BaseReduction):
         Seed of the initial plan.
     verbose : int, default=0
         1 shows a progress bar.
+    checkpoint : str, path-like or None, default=None
+        File that keeps the state of the fit; the same fit goes on from it, and ends with the same bits. Needs a
+        `random_state`.
+    checkpoint_every : int, default=1
+        Outer iterations between two writes of it.
 
     Attributes
     ----------
@@ -175,6 +181,8 @@ class SDR(BaseReduction):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_every: int = 1,
     ) -> None:
         self.n_components = n_components
         self.n_prototypes = n_prototypes
@@ -208,6 +216,8 @@ class SDR(BaseReduction):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

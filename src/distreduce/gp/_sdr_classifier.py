@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce.estimators import SDR
+from distreduce.estimators._checkpoints import require_seed
 from distreduce.estimators._inputs import check_spread, own_generator, power_of_two_unit
 from distreduce.finite import whole_fit
 from distreduce.gp._classification import BaseGPClassifier, drawn_from_every_class
@@ -68,6 +70,8 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
         Seed of the reduction's start, of the samples drawn and of the posterior draws.
     verbose : int, default=0
         1 shows the progress of the reduction.
+    checkpoint, checkpoint_every
+        Of the reduction, as in :class:`SDR`; the GPs are trained again.
 
     Attributes
     ----------
@@ -99,6 +103,8 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
         "training_inputs": [StrOptions({"left_out", "fitted"})],
         "max_reduction_samples": [Interval(Integral, 2, None, closed="left")],
         "verbose": ["verbose"],
+        "checkpoint": SDR._parameter_constraints["checkpoint"],
+        "checkpoint_every": SDR._parameter_constraints["checkpoint_every"],
     }
 
     def __init__(
@@ -120,6 +126,8 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_every: int = 1,
     ) -> None:
         self.n_components = n_components
         self.n_prototypes = n_prototypes
@@ -137,6 +145,8 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     @classmethod
     def paper(cls, n_components: int = 10, **parameters: Any) -> SDRGPClassifier:
@@ -149,6 +159,7 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
         """Fit to samples X (n_samples, n_features) and their labels y (n_samples,)."""
         with whole_fit(self) as fitting:
             X, labels = self._read(X, y)
+            require_seed(self)
             random_state = own_generator(self.random_state)
             if self.n_prototypes is None:
                 refuse_large(len(X), "give n_prototypes, such as 200")
@@ -196,6 +207,8 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
             n_jobs=self.n_jobs,
             random_state=random_state,
             verbose=self.verbose,
+            checkpoint=self.checkpoint,
+            checkpoint_every=self.checkpoint_every,
         )
         self.reduction_ = fit_reduction(reduction, X, labels)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce.estimators import SDR
+from distreduce.estimators._checkpoints import require_seed
 from distreduce.estimators._inputs import own_generator
 from distreduce.exceptions import InvalidInputError
 from distreduce.finite import whole_fit
@@ -72,6 +74,8 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
         Seed of the reduction's start and of the samples drawn.
     verbose : int, default=0
         1 shows the progress of the reduction.
+    checkpoint, checkpoint_every
+        Of the reduction, as in :class:`SDR`; the GPs are trained again.
 
     Attributes
     ----------
@@ -105,6 +109,8 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
         "residual": ["boolean"],
         "max_reduction_samples": [Interval(Integral, 2, None, closed="left")],
         "verbose": ["verbose"],
+        "checkpoint": SDR._parameter_constraints["checkpoint"],
+        "checkpoint_every": SDR._parameter_constraints["checkpoint_every"],
     }
 
     def __init__(
@@ -125,6 +131,8 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_every: int = 1,
     ) -> None:
         self.n_components = n_components
         self.n_prototypes = n_prototypes
@@ -141,6 +149,8 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     @classmethod
     def paper(cls, n_components: int = 2, **parameters: Any) -> SDRGPRegressor:
@@ -167,6 +177,7 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
         with whole_fit(self) as fitting:
             X, Y = self._read(X, y)
             self._check_size(X, Y)
+            require_seed(self)
             random_state = own_generator(self.random_state)
             self.feature_spread_ = spread(X)
             rows = drawn(len(X), self._reduced_samples(len(X)), random_state)
@@ -234,6 +245,8 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
             n_jobs=self.n_jobs,
             random_state=random_state,
             verbose=self.verbose,
+            checkpoint=self.checkpoint,
+            checkpoint_every=self.checkpoint_every,
         )
         self.reduction_ = fit_reduction(reduction, X / self.input_scale_, Y)
 

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from distreduce.affinity.neighbours import keep_neighbours
 from distreduce.affinity.sparse import ON_A_GRAPH, keep_sparse_affinity
+from distreduce.checkpoint import Checkpoint
 from distreduce.coupling.initial import plan_from_array
 from distreduce.coupling.initial_shards import initial_plan_on_shards
 from distreduce.coupling.problem import column_mass
@@ -123,6 +124,7 @@ def fit_shards(
     workers: Workers,
     random_state: np.random.RandomState,
     callback: Callable[[Record], object] | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Fitted:
     """Fit SDR (or, without targets, DistR) with fewer prototypes than samples, at a cost that grows as the samples."""
     shards, weights, drawn = sample.shards, sample.weights, sample.drawn
@@ -134,7 +136,8 @@ def fit_shards(
     landmarks = drawn.features[:LANDMARKS]
     projection = LandmarkProjection(shards, landmarks, recipe.input_kernel, weights, recipe.mu, recipe.map_reg)
     side = ShardedSide(shards, weights, projection, recipe.supervision, recipe.target_kernel, _features(drawn, recipe))
-    reduction = alternate(side, plan, start, recipe.settings, workers=workers, callback=callback)
+    options: dict[str, Any] = {"workers": workers, "callback": callback, "checkpoint": checkpoint}
+    reduction = alternate(side, plan, start, recipe.settings, **options)
     plan, Z = reduction.plan, reduction.embedding
     return Fitted.of(
         reduction, recipe, landmarks, lambda: projection.coefficients(plan, Z), lambda: _to_means(shards, plan)

@@ -15,7 +15,7 @@ from distreduce.kernels import Kernel
 from distreduce.large.shards import Shards
 from distreduce.losses import BregmanLoss, supervised_rows
 from distreduce.projection.landmarks import LandmarkProjection
-from distreduce.sample_side import Coupled
+from distreduce.sample_side import Coupled, Memory
 from distreduce.target_features import TargetFeatures
 from distreduce.targets import TargetForm, dependence_target_of_sums
 
@@ -84,6 +84,14 @@ class ShardedSide:
         places = np.zeros((len(self.weights), embedding.shape[1])) if fitted is None else fitted
         problem = ShardedCoupling(self.shards, self.weights, f2, h2, embedding, places, mu, self.loss, alpha)
         return Coupled(*solve_on_shards(problem, plan, tol=tol))
+
+    def memory(self) -> Memory | None:
+        """Of the map: what it transported of the latest plan."""
+        return self.projection.memory
+
+    def recall(self, memory: Memory | None) -> None:
+        """Let the map go on from there."""
+        self.projection.memory = memory
 
 
 def _target_sums(Y: Array, own: sparse.csr_array, features: TargetFeatures | None) -> Array:

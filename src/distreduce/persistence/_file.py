@@ -33,8 +33,11 @@ MAX_DEPTH = 16
 UNREADABLE = (OSError, ValueError, OverflowError, RecursionError, MemoryError, SafetensorError)
 
 
-def write_file(path: Path, document: Mapping[str, Any], tensors: Tensors) -> None:
-    """Write a new file beside `path`, make sure it is on the disk, and only then put it in the place of `path`."""
+def write_file(path: Path, document: Mapping[str, Any], tensors: Tensors, *, mark: str = "distreduce") -> None:
+    """Write a new file beside `path`, make sure it is on the disk, and only then put it in the place of `path`.
+
+    Until then its name is hidden and begins with `mark`.
+    """
     text = _canonical({**document, "sha256": checksum(document, tensors)})
     if len(text) > MAX_JSON:
         raise UnsavableModelError(
@@ -45,7 +48,7 @@ def write_file(path: Path, document: Mapping[str, Any], tensors: Tensors) -> Non
     try:
         target = _checked_target(path)
         folder = os.path.dirname(target)
-        temporary = os.path.join(folder, f".distreduce-{secrets.token_hex(8)}.tmp")
+        temporary = os.path.join(folder, f".{mark}-{secrets.token_hex(8)}.tmp")
         mode = _create(temporary, target)
         save_file(tensors, temporary, metadata={KEY: text})
         os.chmod(temporary, mode)  # safetensors makes its files private

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -43,6 +44,8 @@ class Writer:
         """Any value that a parameter may have; arrays stay exact."""
         if isinstance(value, np.generic):
             value = value.item()
+        if isinstance(value, os.PathLike):
+            value = os.fspath(value)
         if value is None or isinstance(value, bool | int | float | str):
             return self._scalar(name, value)
         if type(value) in KERNEL_CLASSES.values():

@@ -17,6 +17,7 @@ from distreduce.kernels import RBF, Kernel
 from distreduce.large.shards import Shards
 from distreduce.projection._information import information
 from distreduce.projection.kernel_map import _cholesky_with_jitter, barycentres
+from distreduce.sample_side import Memory
 
 Array = NDArray[np.float64]
 BLOCK_ROWS = 512
@@ -116,7 +117,7 @@ class LandmarkProjection:
         self._information = shards.total(information, ["features"], *of, rows=[weights])
         self._factor = _ridge_factor(self._information.shared, mu, regularisation)
         self._shares = np.concatenate(self._information.shares)
-        self._latest: tuple[sparse.csr_array, Array, int] | None = None
+        self.memory: Memory | None = None  # M of the latest plan
 
     def quadratic(self, plan: sparse.csr_array) -> Array:
         """R (m, m), symmetric."""
@@ -149,18 +150,16 @@ class LandmarkProjection:
 
     def _transported(self, plan: sparse.csr_array) -> Array:
         """M (r, m): one pass, over the rows in which the plan is not the latest one where these are few."""
-        if self._latest is None:
-            self._latest = plan, self._pass(self._weighted(plan)), 0
-        latest, M, updates = self._latest
-        change = sparse.csr_array(plan - latest)
+        latest = self.memory or Memory(plan, self._pass(self._weighted(plan)), 0)
+        change = sparse.csr_array(plan - latest.plan)
         n_changed = np.count_nonzero(np.diff(change.indptr))
-        if n_changed == 0:
-            return M
-        if updates < MOST_UPDATES and n_changed <= MOST_CHANGED * len(self.weights):
-            self._latest = plan, M + self._pass(self._weighted(change)), updates + 1
-        else:
-            self._latest = plan, self._pass(self._weighted(plan)), 0
-        return self._latest[1]
+        if n_changed > 0:
+            if latest.updates < MOST_UPDATES and n_changed <= MOST_CHANGED * len(self.weights):
+                latest = Memory(plan, latest.transported + self._pass(self._weighted(change)), latest.updates + 1)
+            else:
+                latest = Memory(plan, self._pass(self._weighted(plan)), 0)
+        self.memory = latest
+        return latest.transported
 
     def _pass(self, plan: sparse.csr_array) -> Array:
         """K_rn T (r, m)."""

@@ -1,0 +1,61 @@
+"""Where a fit keeps its checkpoint, checked before any work, and by what it knows that the file is its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import distreduce
+from distreduce.checkpoint import Checkpoint, check_place
+from distreduce.exceptions import InvalidInputError
+from distreduce.fingerprint import fingerprint, fingerprint_of_rows
+from distreduce.large.fit import LANDMARKS, LargeSample
+from distreduce.pipeline import Sample
+
+# Parameters that change no bit of the result.
+FREE = ("checkpoint", "checkpoint_every", "n_jobs", "verbose")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file that can be written, and the fingerprint of the parameters."""
+
+    path: Path
+    every: int
+    parameters: str
+
+    def of(self, sample: Sample | LargeSample) -> Checkpoint:
+        """The checkpoint of a fit to this sample: its rows as the solver sees them, and in that order."""
+        if isinstance(sample, LargeSample):
+            rows = sample.shards.collect(fingerprint_of_rows, ["features", "targets", "kernel_targets"])
+        else:
+            rows = [fingerprint_of_rows(sample.features, sample.targets, sample.kernel_targets)]
+        return Checkpoint(
+            self.path, fingerprint(distreduce.__version__, self.parameters, sample.weights, rows), self.every
+        )
+
+
+def checked_place(estimator: Any, n: int, *, sharded: bool) -> Place | None:
+    """To be called before the generator of random numbers is used; None without a checkpoint."""
+    if estimator.checkpoint is None:
+        return None
+    require_seed(estimator)
+    path = Path(estimator.checkpoint)
+    check_place(path, _room(estimator, n, sharded=sharded))
+    given = {name: value for name, value in estimator.get_params(deep=False).items() if name not in FREE}
+    return Place(path, int(estimator.checkpoint_every), fingerprint(type(estimator).__name__, given))
+
+
+def require_seed(estimator: Any) -> None:
+    """A new seed in every fit would make every checkpoint one of another fit."""
+    if estimator.checkpoint is not None and estimator.random_state is None:
+        raise InvalidInputError(
+            "checkpoint needs random_state, such as random_state=0: a fit can only go on from the start that it had."
+        )
+
+
+def _room(estimator: Any, n: int, *, sharded: bool) -> int:
+    """Bytes of two files, for the new one is written beside the old: a plan of 20 a sample, and what is of size m."""
+    m = estimator.n_prototypes or n
+    return 2 * (20 * n + 8 * m * (m + estimator.n_components + (LANDMARKS if sharded else 0))) + 2**16
