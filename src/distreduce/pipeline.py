@@ -100,6 +100,10 @@ class Fitted:
         return cls(reduction, KernelMap(recipe.input_kernel, inputs, found, recipe.unit), medoids)
 
 
+def untold(stage: str) -> None:
+    """For fits that nobody watches."""
+
+
 def fit_sample(
     sample: Sample,
     recipe: Recipe,
@@ -108,13 +112,17 @@ def fit_sample(
     random_state: np.random.RandomState,
     callback: Callable[[Record], object] | None = None,
     checkpoint: Checkpoint | None = None,
+    stage: Callable[[str], None] = untold,
 ) -> Fitted:
-    """Fit SDR (or, without targets, DistR) to a sample."""
+    """Fit SDR (or, without targets, DistR) to a sample; `stage` is told what is computed before the outer loop."""
     n = len(sample.weights)
     balanced = recipe.n_prototypes is None
+    stage("affinity")
     affinity = _affinity(sample, recipe.perplexity, workers)
+    stage("start")
     plan = _plan(sample, recipe, affinity, n if recipe.n_prototypes is None else recipe.n_prototypes, random_state)
     start = initial_embedding(sample.features, plan, recipe.n_components, random_state, precomputed=sample.precomputed)
+    stage("map")
     K = _kernel_matrix(sample, recipe.input_kernel, workers)
     projection = Projection(K, sample.weights, recipe.mu, recipe.map_reg)
     problem = ReductionProblem(
@@ -129,6 +137,7 @@ def fit_sample(
         projection=projection,
         balanced=balanced,
     )
+    stage("first embedding")
     reduction = solve(problem, recipe.settings, workers=workers, callback=callback, checkpoint=checkpoint)
     F = barycentres(reduction.plan, sample.weights) @ reduction.embedding
     inputs = None if sample.precomputed else sample.features

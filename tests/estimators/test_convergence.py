@@ -10,6 +10,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from distreduce import SDR, DistR
+from distreduce.estimators._progress import Bar
 from distreduce.exceptions import SolverConvergenceWarning
 
 HURRIED: dict[str, Any] = {"max_iter": 1, "tol": 0.0, "max_inner_iter": 3, "random_state": 0}
@@ -62,6 +63,22 @@ def test_verbose_shows_a_bar(estimator: type, classification: Any, capsys: Any) 
     estimator(verbose=1, random_state=0).fit(*classification)
     shown = capsys.readouterr()
     assert estimator.__name__ in shown.out + shown.err and "objective" in shown.out + shown.err
+
+
+@pytest.mark.parametrize(
+    ("affinity", "stages"),
+    [
+        ("dense", ["affinity", "start", "map", "first embedding"]),
+        ("sparse", ["neighbours", "affinity", "start", "map", "first embedding"]),
+    ],
+)
+def test_the_bar_names_what_comes_before_the_iterations(
+    affinity: str, stages: list[str], classification: Any, monkeypatch: Any, capsys: Any
+) -> None:
+    told = []
+    monkeypatch.setattr(Bar, "stage", lambda self, name: told.append(name))
+    SDR(n_prototypes=9, affinity=affinity, verbose=1, random_state=0).fit(*classification)
+    assert told == stages
 
 
 def test_bar_goes_to_standard_error(classification: Any, capsys: Any) -> None:

@@ -44,7 +44,7 @@ from distreduce.large.rows import Rows, RowsHere
 from distreduce.losses import BregmanLoss, SquaredLoss
 from distreduce.parallel import Workers, workers
 from distreduce.persistence._mixin import SavingMixin
-from distreduce.pipeline import Fitted, Recipe, Sample, fit_sample, input_kernel
+from distreduce.pipeline import Fitted, Recipe, Sample, fit_sample, input_kernel, untold
 from distreduce.projection import KernelMap
 from distreduce.sample import Merged, merge_duplicates
 from distreduce.solve import Settings
@@ -204,7 +204,8 @@ class BaseReduction(
             sample, merged, recipe, solve = prepared(X, weights, targets, pool)
             checkpoint = None if place is None else place.of(sample)
             with told_callbacks(self, given, y, sample_weight) as tell:
-                fitted = solve(callback=both(advance, tell), checkpoint=checkpoint)
+                stage = untold if advance is None else advance.stage
+                fitted = solve(callback=both(advance, tell), checkpoint=checkpoint, stage=stage)
                 fitting.best = fitted.reduction
                 self.map_ = self._map_from_all(fitted.map, merged)
                 self.embedding_ = X.mapped(self.map_) if isinstance(X, Rows) else self.map_(X, pool)

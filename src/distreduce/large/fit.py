@@ -23,7 +23,7 @@ from distreduce.large.side import ShardedSide
 from distreduce.large.stored_rows import RowFile, StoredRows
 from distreduce.medoids import distances_to_means, prototype_means, prototype_sums
 from distreduce.parallel import Workers
-from distreduce.pipeline import Fitted, Recipe, Sample
+from distreduce.pipeline import Fitted, Recipe, Sample, untold
 from distreduce.projection.landmarks import LandmarkProjection
 from distreduce.solve import Record, alternate
 from distreduce.start import embedding_of_means
@@ -125,17 +125,23 @@ def fit_shards(
     random_state: np.random.RandomState,
     callback: Callable[[Record], object] | None = None,
     checkpoint: Checkpoint | None = None,
+    stage: Callable[[str], None] = untold,
 ) -> Fitted:
     """Fit SDR (or, without targets, DistR) with fewer prototypes than samples, at a cost that grows as the samples."""
     shards, weights, drawn = sample.shards, sample.weights, sample.drawn
+    stage("neighbours")
     keep_neighbours(shards, n_neighbors, sample.others, sample.probes)
+    stage("affinity")
     keep_sparse_affinity(shards, weights, recipe.perplexity, **ON_A_GRAPH)
     shards.drop("graph")
+    stage("start")
     plan = _plan(sample, recipe, random_state)
     start = embedding_of_means(_means(shards, plan), column_mass(plan), recipe.n_components, random_state)
+    stage("map")
     landmarks = drawn.features[:LANDMARKS]
     projection = LandmarkProjection(shards, landmarks, recipe.input_kernel, weights, recipe.mu, recipe.map_reg)
     side = ShardedSide(shards, weights, projection, recipe.supervision, recipe.target_kernel, _features(drawn, recipe))
+    stage("first embedding")
     options: dict[str, Any] = {"workers": workers, "callback": callback, "checkpoint": checkpoint}
     reduction = alternate(side, plan, start, recipe.settings, **options)
     plan, Z = reduction.plan, reduction.embedding
