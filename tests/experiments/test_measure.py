@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from distreduce.experiments.measure import machine, measured, versions
+from distreduce.experiments.measure import Cost, charge, machine, measured, versions
 from distreduce.experiments.runner import run_cells
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the peak is that of the process's life")
@@ -59,3 +59,15 @@ def test_versions_are_those_that_are_imported():
 
 def test_the_machine_is_a_line():
     assert " cores, " in machine() and "\n" not in machine()
+
+
+def test_work_done_before_is_charged_to_all_that_is_under_way():
+    with measured() as outer, measured() as inner:
+        charge(Cost(seconds=30.0, cpu_seconds=20.0))
+    assert min(outer.seconds, inner.seconds) >= 30 and 21 > outer.cpu_seconds >= inner.cpu_seconds >= 20
+
+
+def test_the_peak_of_work_done_before_is_that_of_all_that_is_under_way():
+    with measured() as cost:
+        charge(Cost(peak_mb=1e9))
+    assert cost.peak_mb == 1e9

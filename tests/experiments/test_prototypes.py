@@ -37,14 +37,12 @@ def undrawn(monkeypatch):
 def test_the_grid_is_that_of_the_paper():
     cells = EXPERIMENT.cells()
 
-    assert Counter(cell.data for cell in cells) == dict.fromkeys(EXPERIMENT.datasets, 5 * 5 * 5)
+    assert Counter(cell.data for cell in cells) == {"coil20": 5 * 5 * 5, "fashion": 6 * 5 * 5, "snareseq": 5 * 5 * 5}
 
 
-@pytest.mark.parametrize(
-    ("data", "method"), [("fashion", "DR-then-Cluster"), ("coil20", "SDR, eta=auto"), ("snareseq", "SDR, eta=auto")]
-)
-def test_what_is_left_out(data, method):
-    assert EXPERIMENT.cells(Selection(datasets=(data,), methods=(method,))) == []
+@pytest.mark.parametrize("data", ["coil20", "snareseq"])
+def test_what_is_left_out(data):
+    assert EXPERIMENT.cells(Selection(datasets=(data,), methods=("SDR, eta=auto",))) == []
 
 
 def test_a_cell_scores_the_reduction_that_its_names_say():
@@ -70,10 +68,11 @@ def test_a_report_of_few_cells_has_both_figures_if_any(cells):
     assert sum(isinstance(block, Figure) for block in report(cells)) == (0 if cells.empty else 2)
 
 
-def test_the_missing_baseline_is_explained_where_it_is_missing(undrawn):
-    said = [block.text for block in report(frame(("fashion", "SDR", 20, 50.0))) if isinstance(block, Text)]
+@pytest.mark.parametrize("method", ["DR-then-Cluster", "DistR"])
+def test_what_cells_share_is_explained_where_they_do(method, undrawn):
+    said = [block.text for block in report(frame(("fashion", method, 20, 50.0))) if isinstance(block, Text)]
 
-    assert any("DR-then-Cluster is missing" in text for text in said)
+    assert any("computed once a data set" in text for text in said) == (method == "DR-then-Cluster")
 
 
 def test_tables_hold_means_and_sample_deviations(undrawn):

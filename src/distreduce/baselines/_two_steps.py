@@ -94,14 +94,14 @@ class TwoStepReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 random_state=random_state,
             )
 
-    def _embedding(self, X: Array, perplexity: float, random_state: np.random.RandomState) -> DistR:
-        """The Gromov-Wasserstein embedding with one prototype a row, and its out-of-sample map."""
+    def _embedding(self, X: Array, perplexity: float, random_state: Any, **steps: Any) -> DistR:
+        """The Gromov-Wasserstein embedding with one prototype a row in so many steps, and its out-of-sample map."""
         model = DistR(
             self.n_components,
             perplexity=perplexity,
-            max_iter=self.max_iter,
             n_jobs=self.n_jobs,
             random_state=random_state,
+            **steps,
         )
         return model.fit(X)
 

@@ -58,7 +58,8 @@ class ClusterThenReduce(TwoStepReduction):
         random_state = own_generator(self.random_state)
         T = self._clusters(X, self._affinity(X), random_state)
         means = cluster_means(T, X)
-        model = self._embedding(means, min(self.perplexity, max(len(means) / 3, 4 / 3)), random_state)
+        perplexity = min(self.perplexity, max(len(means) / 3, 4 / 3))
+        model = self._embedding(means, perplexity, random_state, max_iter=self.max_iter)
         self._set_attributes(X, T, model.prototypes_, model)
         return self
 

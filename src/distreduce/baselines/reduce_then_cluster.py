@@ -8,12 +8,16 @@ from distreduce.affinity import student_affinity
 from distreduce.baselines._two_steps import TwoStepReduction, cluster_means
 from distreduce.estimators._inputs import own_generator
 
+STEPS_OF_A_ROUND = 100
+
 
 class ReduceThenCluster(TwoStepReduction):
     """DR-then-Cluster, as DistR's paper (Van Assel et al., 2025) compares with: targets are ignored.
 
     All samples are embedded by :class:`distreduce.DistR` with one prototype each, and the embedding is clustered, by
-    the spectrum of its Student-t affinity or by k-means.
+    the spectrum of its Student-t affinity or by k-means. As usual in dimensionality reduction a sample stays with its
+    own place (T = I): that is where DistR's coupling starts, and a search for a better one costs n³ a round and moved
+    none of the 1047 samples of SNARE-seq and two of the 1440 of COIL-20.
 
     Parameters
     ----------
@@ -26,11 +30,12 @@ class ReduceThenCluster(TwoStepReduction):
     perplexity : float, default=30.0
         Of the samples' affinity.
     max_iter : int, default=50
-        Largest number of outer iterations of the embedding.
+        Largest number of steps of the embedding, in hundreds: as many as DistR takes in an outer iteration.
     n_jobs : int or None, default=None
         Threads; None uses every core.
     random_state : int, RandomState or None
-        Seed of the embedding's start and of the clustering.
+        Seed of the embedding's start and, anew, of the clustering. The embedding depends on it only if the samples
+        differ in fewer than p directions.
 
     Attributes
     ----------
@@ -49,8 +54,9 @@ class ReduceThenCluster(TwoStepReduction):
     def fit(self, X: Any, y: Any = None) -> ReduceThenCluster:
         """Embed the samples and cluster the embedding; y is ignored and there for scikit-learn's pipelines."""
         X = self._read(X)
-        random_state = own_generator(self.random_state)
-        model = self._embedding(X, self.perplexity, random_state)
-        T = self._clusters(model.prototypes_, student_affinity(model.prototypes_), random_state)
-        self._set_attributes(X, T, cluster_means(T, model.prototypes_), model)
+        steps = STEPS_OF_A_ROUND * self.max_iter
+        model = self._embedding(X, self.perplexity, self.random_state, max_iter=0, max_inner_iter=steps)
+        Z = model.prototypes_
+        T = self._clusters(Z, student_affinity(Z), own_generator(self.random_state))
+        self._set_attributes(X, T, cluster_means(T, Z), model)
         return self

@@ -41,9 +41,18 @@ def measured() -> Iterator[Cost]:
     try:
         yield cost
     finally:
-        cost.seconds, cost.cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu
+        cost.seconds += time.perf_counter() - wall
+        cost.cpu_seconds += time.process_time() - cpu
         _note_peak()
         _UNDER_WAY.remove(cost)
+
+
+def charge(earlier: Cost) -> None:
+    """Add to all that is under way what was measured before: work done once for several counts in each of them."""
+    for cost in _UNDER_WAY:
+        cost.seconds += earlier.seconds
+        cost.cpu_seconds += earlier.cpu_seconds
+        cost.peak_mb = max(earlier.peak_mb, cost.peak_mb)
 
 
 def _note_peak() -> None:

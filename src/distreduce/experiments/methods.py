@@ -12,6 +12,7 @@ from typing import Any
 
 from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor, baselines
 from distreduce.exceptions import InvalidInputError
+from distreduce.experiments._embedded_once import EmbeddedOnce
 from distreduce.experiments.experiment import Kind
 from distreduce.gp import GPClassifier, GPRegressor
 
@@ -163,7 +164,7 @@ add_reduction(
 )
 add_reduction(
     "DR-then-Cluster",
-    lambda m, perplexity, seed: baselines.ReduceThenCluster(n_prototypes=m, perplexity=perplexity, random_state=seed),
+    lambda m, perplexity, seed: EmbeddedOnce(n_prototypes=m, perplexity=perplexity, random_state=seed),
 )
 
 KINDS: tuple[Kind, ...] = ("predictor", "embedding", "reduction")

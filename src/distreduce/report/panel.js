@@ -133,7 +133,7 @@ function drawPanel() {
   panel.classList.toggle("open", k >= 0);
   document.body.classList.toggle("reading-panel", k >= 0);
   if (k < 0) {
-    panel.replaceChildren(make("p", { class: "note" }, "Nothing is selected. Select a disc on the map to see its weight, its targets, its medoid and the samples nearest to it."));
+    panel.replaceChildren(make("p", { class: "note" }, "Nothing is selected. Select a mark on the map to see its weight, its targets, its medoid and the samples nearest to it."));
     return;
   }
   const near = data.details.nearest[k];
@@ -165,7 +165,7 @@ function open(k, byKeyboard = false) {
   byId("live").textContent = `Opened prototype ${data.prototypes.number[k]}`;
 }
 
-// On a narrow screen the panel is a sheet over the lower half: the disc must stay in sight above it.
+// On a narrow screen the panel is a sheet over the lower half: the mark must stay in sight above it.
 function revealAbovePanel(k) {
   if (getComputedStyle(byId("panel")).position !== "fixed") return;
   const y = byId("map").getBoundingClientRect().top + placeOf(k)[1];

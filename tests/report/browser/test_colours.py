@@ -1,0 +1,77 @@
+"""Colours and shapes of samples, prototypes and legend."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from distreduce.colours import target_colours
+from distreduce.report import write_report
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.mark.parametrize(("width", "theme"), [("desk", "light"), ("phone", "dark")])
+def test_the_colour_switch_recolours_samples_and_legend(page, pages, width, theme):
+    from selenium.webdriver.support.select import Select
+
+    page.visit(pages / "numbers.html", width, theme)
+    before = page.run("return [...colours.samples]")
+    Select(page.driver.find_element("id", "colour-by")).select_by_visible_text("species")
+    page.wait()
+    assert page.text("#legend") == "species\nsetosa\nversicolor\nvirginica"
+    assert page.run("return [...colours.samples]") != before
+
+
+def test_samples_have_the_colours_of_the_plots(page, pages, classes, X, labels):
+    page.visit(pages / "hostile.html")
+    order, drawn = page.run("return [[...rows], [...colours.samples]]")
+    expected = target_colours(classes, labels, 0).samples[order, :3] * 255
+    np.testing.assert_allclose(np.reshape(drawn, (-1, 3)), expected, atol=1)
+
+
+def test_dates_are_dates_in_the_legend(page, pages):
+    page.visit(pages / "numbers.html")
+    page.run("const s = byId('colour-by'); s.value = [...s.options].find((o) => o.text === 'day').value;"
+             "s.dispatchEvent(new Event('change'))")  # fmt: skip
+    assert page.text("#legend") == "day\n2024-01-01\n2024-05-29"
+
+
+def test_a_class_of_the_legend_can_be_picked_out(page, pages):
+    page.visit(pages / "hostile.html")
+    page.driver.find_element("css selector", "#legend button").click()
+    assert page.run("return [state.highlighted, document.querySelector('#legend button').ariaPressed]") == [0, "true"]
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory, X, unsupervised):
+    """A page of 24 classes."""
+    y = pd.Series([f"c{k:02}" for k in np.arange(150) % 24], name="class")
+    return write_report(tmp_path_factory.mktemp("many") / "many.html", unsupervised, X, y)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_two_of_24_marks_of_the_legend_look_alike(page, many, theme):
+    page.visit(many, theme=theme)
+    marks = page.run("return [...document.querySelectorAll('#legend .swatch-mark')].map((c) => c.toDataURL())")
+    assert len(set(marks)) == len(marks) == 24
+
+
+def test_shapes_on_the_map_cover_the_area_of_a_disc(page, many):
+    page.visit(many)
+    areas = page.run("return data.shapes.map((_, s) => stamp(20, s).reduce((sum, [, , share]) => sum + share, 0))")
+    np.testing.assert_allclose(areas, np.pi * 20**2, rtol=0.02)
+
+
+def test_a_prototype_is_drawn_in_the_shape_of_its_class(page, many):
+    page.visit(many)
+    filled = page.run(
+        """const c = layers.prototypes.getContext("2d"), colour = "rgb(0,0,0)", r = 20;
+        return [1, 2].map((shape) => {
+          c.clearRect(0, 0, view.width, view.height);
+          mark(c, [100, 100], r, shape, colour, colour);
+          return [[-15, -15], [0, -25], [0, 0]].map(([x, y]) => c.getImageData(100 + x, 100 + y, 1, 1).data[3] > 0);
+        })"""
+    )
+    assert filled == [[True, False, True], [False, True, True]]  # a square has corners, a triangle a top
