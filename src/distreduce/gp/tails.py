@@ -37,7 +37,10 @@ class Tails:
     @classmethod
     def of(cls, errors: Array, max_iter: int = 500, tol: float = 1e-6) -> Tails:
         """The mixture that makes the errors likeliest, by EM; each step leaves their mean square what it is."""
-        squares = errors**2 / np.mean(errors**2) if np.any(errors) else np.ones(len(errors))
+        unit = np.sqrt(np.mean(errors**2))
+        if unit == 0.0:
+            return cls()
+        squares = (errors / unit) ** 2
         share, narrow, wide = START
         for _ in range(max_iter):
             # The odds that an error is a wide one; logarithms, because an error may be hundreds of deviations away.

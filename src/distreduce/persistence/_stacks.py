@@ -126,7 +126,7 @@ def read_stacks(node: Node, read: Reader) -> StackParts:
     for part in node["processes"]:
         check_keys("a process", part, {"view", "inputs", "weight", *BY_TARGET, *(SPARSE if targets is None else ())})
         view = part["view"]
-        require(view in KERNELS and view not in views, "a process has no view of its own")
+        require(isinstance(view, str) and view in KERNELS and view not in views, "a process has no view of its own")
         shared = views.get(SAME_INPUTS.get(view, ""))
         views[view] = _read_view(part, len(variance_scale), read.within(view), shared)
     found = StackParts(variance_scale, targets, _read_tails(node.get("tails"), len(variance_scale), read), views)
