@@ -10,7 +10,6 @@ import webbrowser
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import norm
 
 from distreduce import SDR, SDRGPClassifier, SDRGPRegressor
 from distreduce.cli import main
@@ -98,10 +97,8 @@ def test_the_prototype_is_the_nearest_that_is_used(call, fitted, new):
 
 def test_predict_writes_mean_spread_and_quantiles(call, fitted, new):
     call("predict", fitted / "numbers", "new.csv")
-    mean, std = SDRGPRegressor.load(fitted / "numbers/predictor.safetensors").predict(
-        matrix(fitted / "numbers", new), return_std=True
-    )
-    oracle = np.column_stack([mean, std, *(norm.ppf(level, mean, std) for level in (0.05, 0.5, 0.95))])
+    model, rows = SDRGPRegressor.load(fitted / "numbers/predictor.safetensors"), matrix(fitted / "numbers", new)
+    oracle = np.column_stack([*model.predict(rows, return_std=True), model.predict_quantiles(rows)])
     assert np.allclose(pd.read_csv("predictions.csv").drop(columns="row"), oracle)
 
 

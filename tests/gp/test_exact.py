@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from scipy.linalg import LinAlgError
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
 from distreduce.exceptions import NumericalError
 from distreduce.gp import exact
 from distreduce.gp.exact import ExactGP, factorise, train
 from distreduce.gp.hyperparameters import Hyperparameters, Training
+from distreduce.gp.matern import Matern32
 
 FOUND = Hyperparameters(np.array([0.7, 1.5, 3.0]), 1.3, 0.2)
 
@@ -22,8 +23,8 @@ def problem(rng):
     return X, np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=25), rng.normal(size=(9, 3))
 
 
-def scikit_learns(X, y):
-    kernel = ConstantKernel(FOUND.signal) * RBF(FOUND.length_scales) + WhiteKernel(FOUND.noise)
+def scikit_learns(X, y, correlation=None):
+    kernel = ConstantKernel(FOUND.signal) * (correlation or RBF(FOUND.length_scales)) + WhiteKernel(FOUND.noise)
     return GaussianProcessRegressor(kernel, optimizer=None, alpha=0.0).fit(X, y)
 
 
@@ -37,6 +38,12 @@ def test_covariance_is_scikit_learns(problem):
     X, y, new = problem
     _, covariance = scikit_learns(X, y).predict(new, return_cov=True)
     np.testing.assert_allclose(ExactGP(X, y, FOUND).covariance(new), covariance, atol=1e-10)
+
+
+def test_moments_of_rough_functions_are_scikit_learns(problem):
+    X, y, new = problem
+    mean, std = scikit_learns(X, y, Matern(FOUND.length_scales, nu=1.5)).predict(new, return_std=True)
+    np.testing.assert_allclose(ExactGP(X, y, FOUND, Matern32()).moments(new), (mean, std**2), rtol=1e-9)
 
 
 def test_moments_are_gpytorchs(problem):

@@ -165,6 +165,10 @@ def test_without_residual_only_the_embedding_predicts():
     assert list(model.stacks_[0].processes) == ["embedding"]
 
 
+def test_smooth_and_rough_functions_of_the_inputs_take_part():
+    assert set(clone(QUICK).fit(X, Y).stacks_[0].processes) == {"embedding", "inputs", "rough_inputs"}
+
+
 def test_the_reduction_sees_no_more_samples_than_asked_for():
     model = clone(PROTOTYPES).set_params(max_reduction_samples=25).fit(X, Y)
     assert len(model.reduction_.embedding_) == 25

@@ -46,11 +46,21 @@ def test_std_includes_the_noise(model):
     assert 0.3 < np.median(errors) < 3.0  # the noise has standard deviation 1
 
 
-def test_quantiles_are_those_of_the_normal_distribution(model):
+def test_quantiles_are_those_of_two_normal_distributions(model):
+    mean, std = (part[:, None] for part in model.predict(X[TEST], return_std=True))
+    levels, tails = (0.05, 0.3, 0.5, 0.95), model.stacks_[0].tails
+    at = model.predict_quantiles(X[TEST], levels)
+    narrow, wide = (norm(mean, std * np.sqrt(variance)).cdf(at) for variance in (tails.narrow, tails.wide))
+    np.testing.assert_allclose(
+        (1 - tails.share) * narrow + tails.share * wide, np.tile(levels, (len(at), 1)), rtol=1e-9
+    )
+
+
+def test_quantiles_of_a_plain_gp_are_those_of_the_normal_distribution():
+    model = GPRegressor().fit(X[TRAIN], Y[TRAIN])
     mean, std = model.predict(X[TEST], return_std=True)
-    levels = (0.05, 0.3, 0.5, 0.95)
-    expected = norm(mean[:, None], std[:, None]).ppf(levels)
-    np.testing.assert_allclose(model.predict_quantiles(X[TEST], levels), expected, rtol=1e-10)
+    expected = norm(mean[:, None], std[:, None]).ppf((0.05, 0.3, 0.5))
+    np.testing.assert_allclose(model.predict_quantiles(X[TEST], (0.05, 0.3, 0.5)), expected, rtol=1e-10)
 
 
 def test_covariance_has_the_variances_on_its_diagonal(model):

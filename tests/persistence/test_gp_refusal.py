@@ -60,6 +60,12 @@ REGRESSION: dict[str, tuple[Edit, str]] = {
     "flat variance": (replaced(f"{S}.variance_scale", lambda A: A[:, None]), "variance_scale is no row"),
     "no target": (replaced(f"{S}.variance_scale", lambda A: A[:0]), "variance_scale is no row"),
     "one stack": (replaced(f"{S}.variance_scale", lambda A: A[:1]), "has the shape"),
+    "tails": (put(f"{S}.tails", (0, 0), 1.5), "no distribution of variance 1"),
+    "negative tails": (put(f"{S}.tails", (0, 1), -1.0), "tails has numbers that are not positive"),
+    "fewer tails": (replaced(f"{S}.tails", lambda A: A[:, 1:]), "tails has the shape"),
+    "rough alone": (
+        lambda d, t: (view(d, 1).update(view="rough_inputs", inputs=None), view(d, 2).update(view="inputs")),
+        "a process has no inputs"),
     "flat inputs": (replaced(f"{S}.inputs.inputs", np.ravel), "inputs.inputs is no table"),
     "no inputs": (replaced(f"{S}.inputs.inputs", lambda A: A[:0]), "inputs.inputs is no table"),
     "fewer inputs": (replaced(f"{S}.inputs.inputs", lambda A: A[:, 1:]), "inputs has the shape|length_scales has"),

@@ -102,8 +102,8 @@ def test_single_precision_predicts_nearly_the_same(pair: Any, tmp_path: Path) ->
 def test_every_field_of_the_processes_is_saved() -> None:
     """Or is known not to be needed for a prediction: the target and the left-out moments of a sparse GP."""
     names = {part.name for kind in (Stack, SparseGP) for part in fields(kind)}
-    assert names == {"processes", "weights", "variance_scale", "inducing", "hyperparameters", "inner", "projected",
-                     "target", "left_out"}  # fmt: skip
+    assert names == {"processes", "weights", "variance_scale", "tails", "inducing", "hyperparameters", "inner",
+                     "projected", "target", "left_out"}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["GPRegressor, several targets", "SDRGPRegressor, several targets"])
@@ -111,6 +111,17 @@ def test_inputs_are_stored_once_for_all_targets(name: str, tmp_path: Path) -> No
     fitted_model(name).save(tmp_path / "m")
     sizes = [A.size for key, A in load_file(tmp_path / "m").items() if key.startswith("fitted.stacks_.inputs.inputs")]
     assert sizes == [X.size]
+
+
+def test_a_rough_process_shares_the_inputs_of_the_smooth_one(tmp_path: Path) -> None:
+    fitted_model("SDRGPRegressor").save(tmp_path / "m")
+    assert "fitted.stacks_.rough_inputs.inputs" not in load_file(tmp_path / "m")
+
+
+def test_tails_survive(tmp_path: Path) -> None:
+    model = fitted_model("SDRGPRegressor")
+    model.save(tmp_path / "m")
+    assert persistence.load(tmp_path / "m").stacks_[0].tails == model.stacks_[0].tails
 
 
 def test_single_precision_is_smaller(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from scipy.optimize import approx_fprime
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
+from distreduce.gp.matern import Matern32
+from distreduce.kernels import RBF as GAUSSIAN
 from distreduce.projection import relevance_length_scales
 from distreduce.projection.relevance import negative_log_likelihood
 
@@ -30,11 +32,12 @@ def test_several_targets_add_their_likelihoods(rng):
     np.testing.assert_allclose(gradient, sum(part[1] for part in parts), rtol=1e-10)
 
 
-def test_gradient_is_that_of_the_value(rng):
+@pytest.mark.parametrize("kernel", [GAUSSIAN(1.0), Matern32()])
+def test_gradient_is_that_of_the_value(rng, kernel):
     X, Y, w = rng.normal(size=(20, 3)), rng.normal(size=(20, 2)), rng.uniform(0.5, 2, 20)
     at = rng.normal(scale=0.3, size=5)
-    slopes = approx_fprime(at, lambda x: negative_log_likelihood(x, X, Y, w)[0], 1e-7)
-    np.testing.assert_allclose(negative_log_likelihood(at, X, Y, w)[1], slopes, rtol=1e-4, atol=1e-4)
+    slopes = approx_fprime(at, lambda x: negative_log_likelihood(x, X, Y, w, kernel)[0], 1e-7)
+    np.testing.assert_allclose(negative_log_likelihood(at, X, Y, w, kernel)[1], slopes, rtol=1e-4, atol=1e-4)
 
 
 def test_a_feature_without_meaning_gets_a_long_scale(rng):

@@ -15,6 +15,7 @@ from distreduce.commands._draw import drawn
 from distreduce.commands._models import Choices, on_components, ours, plain
 from distreduce.commands._tables import class_table, number_table, truth_columns
 from distreduce.metrics import classification_scores, regression_scores
+from distreduce.metrics.intervals import interval_scores
 from distreduce.tabular.prepare import Prepared
 
 Rows = NDArray[np.intp]
@@ -81,9 +82,9 @@ class Comparison:
             mean, scores = model.predict(X), {}
         else:
             mean, std = model.predict(X, return_std=True)
-            self._keep(name, number_table(mean, std, self.data.target.names))
+            self._keep(name, number_table(model, X, self.data.target.names))
             scale = self.data.target.values(self.train).std(axis=0)
-            scores = regression_scores(y / scale, mean / scale, std / scale)
+            scores = regression_scores(y / scale, mean / scale, std / scale) | interval_scores(model, X, y)
         error = {"rmse": float(np.sqrt(np.mean((y - mean) ** 2)))} if y.ndim == 1 else {}
         return {"r2": float(r2_score(y, mean)), **error, **scores}
 

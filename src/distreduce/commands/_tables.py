@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm
 from sklearn.metrics import pairwise_distances_argmin
 
 from distreduce.estimators import SDR
@@ -25,15 +24,16 @@ def truth_columns(names: Sequence[str]) -> list[str]:
     return [f"{TRUTH} {name}" for name in names] if len(names) > 1 else [TRUTH]
 
 
-def number_table(mean: Array, std: Array, names: Sequence[str]) -> pd.DataFrame:
+def number_table(predictor: Any, X: Array, names: Sequence[str]) -> pd.DataFrame:
     """Mean, standard deviation and quantiles; of several targets each column carries the target's name."""
     columns = {}
-    mean, std = mean.reshape(len(mean), -1), std.reshape(len(std), -1)
+    mean, std = (part.reshape(len(X), -1) for part in predictor.predict(X, return_std=True))
+    levels = tuple(QUANTILES.values())
+    quantiles = predictor.predict_quantiles(X, levels).reshape(len(X), -1, len(levels))
     for target, name in enumerate(names):
         of = f" of {name}" if len(names) > 1 else ""
         columns[f"mean{of}"], columns[f"std{of}"] = mean[:, target], std[:, target]
-        for quantile, level in QUANTILES.items():
-            columns[quantile + of] = mean[:, target] + norm.ppf(level) * std[:, target]
+        columns |= {quantile + of: quantiles[:, target, k] for k, quantile in enumerate(QUANTILES)}
     return pd.DataFrame(columns)
 
 
@@ -47,8 +47,7 @@ def predictions(predictor: Any, X: Array, names: Sequence[str]) -> pd.DataFrame:
     """What the predictor says about the rows of X."""
     if hasattr(predictor, "predict_proba"):
         return class_table(predictor.predict_proba(X), predictor.classes_)
-    mean, std = predictor.predict(X, return_std=True)
-    return number_table(mean, std, names)
+    return number_table(predictor, X, names)
 
 
 def places(model: SDR, Z: Array) -> pd.DataFrame:

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -117,7 +116,8 @@ class BaseGPRegressor(SavingMixin, RegressorMixin, MultiOutputMixin, BaseEstimat
         if is_dask(X):
             return by_blocks(self, "predict_quantiles", X, quantiles=tuple(quantiles))
         mean, std = self.predict(X, return_std=True)
-        return np.asarray(mean[..., None] + std[..., None] * norm.ppf(levels))
+        errors = np.array([stack.tails.quantiles(levels) for stack in self.stacks_])
+        return np.asarray(mean[..., None] + std[..., None] * (errors if self.target_scale_.is_table else errors[0]))
 
     def _moments(self, X: Array) -> tuple[Array, Array]:
         """Mean and standard deviation of the standardised targets: (n, t) each."""

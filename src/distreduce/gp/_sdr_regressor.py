@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -20,15 +21,18 @@ from distreduce.finite import whole_fit
 from distreduce.gp._reduce import drawn, fit_reduction, left_out, most_neighbours, relevance_metric
 from distreduce.gp._regression import BaseGPRegressor, refuse_large
 from distreduce.gp.exact import ExactGP, train
-from distreduce.gp.hyperparameters import Hyperparameters
+from distreduce.gp.hyperparameters import Hyperparameters, Training
 from distreduce.gp.inducing import evenly_spaced, train_sparse
-from distreduce.gp.stack import Process, Stack, Views
+from distreduce.gp.stack import KERNELS, Process, Stack, Views
 from distreduce.gp.target_scale import spread
 from distreduce.large.dask_collections import is_dask
 from distreduce.large.dask_predict import by_blocks
 from distreduce.parallel import Workers, workers
 
 Array = NDArray[np.float64]
+# Of −log p(y), for L-BFGS: an error of about 10⁻⁴ in it. The last digits take half of the steps and change nothing.
+TOLERANCE = 1e-7
+Plain = dict[str, Hyperparameters]  # of one target's GPs on X, by view
 METRIC_SAMPLES = 1000  # with prototypes, the plain GP that teaches the metric sees at most this many samples
 
 
@@ -37,8 +41,9 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
 
     A plain GP learns which features matter (ARD). SDR reduces the samples in that metric. A second GP predicts the
     targets from the embedding, trained on leave-one-out embeddings so that it knows how good the map is on new samples.
-    With ``residual=True`` the prediction mixes both GPs, with weights by their leave-one-out densities: what the
-    picture lost comes back. Several targets share the reduction; each has its own GPs on it.
+    With ``residual=True`` the prediction mixes it with two plain GPs, one for smooth functions (RBF) and one for rough
+    ones (Matérn 3/2), with weights by their leave-one-out densities: what the picture lost comes back. Several targets
+    share the reduction; each has its own GPs on it. Quantiles have the tails that leave-one-out errors have.
 
     Parameters
     ----------
@@ -59,7 +64,7 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
         What the GP is trained on: leave-one-out embeddings, or the embedding as fitted, which has seen y: a GP trained
         on that to convergence believes that there is no noise.
     residual : bool, default=True
-        Whether the plain GP on X takes part in the prediction.
+        Whether plain GPs on X take part in the prediction: a smooth and a rough one (with `n_prototypes`, smooth).
     max_reduction_samples : int, default=4000
         The reduction is fitted to at most this many samples, drawn at random; GPs see all.
     gp_optimizer : {"lbfgs", "adam"}, default="lbfgs"
@@ -84,7 +89,7 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
     input_scale_ : (d,) array
         Scale of each feature: the larger, the less it matters.
     stacks_ : tuple
-        One predictor a target: GPs on "inputs" and "embedding", and their weights.
+        One predictor a target: GPs on "inputs", "rough_inputs" and "embedding", and their weights.
 
     Examples
     --------
@@ -217,18 +222,33 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
     def _reduced_samples(self, n: int) -> int:
         return n if self.n_prototypes is None else min(n, self.max_reduction_samples)
 
-    def _plain(self, X: Array, Y: Array, rows: NDArray[np.intp], pool: Workers) -> list[Hyperparameters | None]:
-        """Hyperparameters of the plain GP of each target, where anything needs them."""
-        if self.length_scale != "ard" and self.map_reg != "auto" and not self.residual:
-            return [None] * Y.shape[1]
+    def _training(self) -> Training:
+        return replace(super()._training(), tolerance=TOLERANCE)
+
+    def _plain_views(self) -> tuple[str, ...]:
+        """Views of the plain GPs that predict; sparse ones are smooth."""
+        if not self.residual:
+            return ()
+        return ("inputs", "rough_inputs") if self.n_prototypes is None else ("inputs",)
+
+    def _plain(self, X: Array, Y: Array, rows: NDArray[np.intp], pool: Workers) -> list[Plain]:
+        """Hyperparameters of the plain GPs of each target, where anything needs them."""
+        needed = self.length_scale == "ard" or self.map_reg == "auto"
+        tasks = [(view, t) for view in self._plain_views() or ("inputs",) * needed for t in range(Y.shape[1])]
         if self.n_prototypes is not None:
             rows = rows[evenly_spaced(len(rows), METRIC_SAMPLES)]
         inputs, scales = X[rows] / self.feature_spread_, np.ones(X.shape[1])
-        return pool.run(lambda t, _: train(inputs, Y[rows, t], self._training(), scales), Y.shape[1])
 
-    def _reduce(self, X: Array, Y: Array, plain: list[Hyperparameters | None], random_state: Any) -> None:
+        def trained(task: int, _: int) -> Hyperparameters:
+            view, t = tasks[task]
+            return train(inputs, Y[rows, t], self._training(), scales, KERNELS[view])
+
+        found = dict(zip(tasks, pool.run(trained, len(tasks)), strict=True))
+        return [{view: gp for (view, of), gp in found.items() if of == t} for t in range(Y.shape[1])]
+
+    def _reduce(self, X: Array, Y: Array, plain: list[Plain], random_state: Any) -> None:
         """Set ``input_scale_`` and ``reduction_``."""
-        known = [gp for gp in plain if gp is not None]
+        known = [found["inputs"] for found in plain if found]
         relevance, ratio = relevance_metric(known) if known else (np.ones(X.shape[1]), np.nan)
         ard = self.length_scale == "ard"
         self.input_scale_ = self.feature_spread_ * (relevance if ard else 1.0)
@@ -261,8 +281,8 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
             embedded[unseen] = self._embed(X[unseen])
         # Adam starts at fixed length scales, as the paper's does, and takes the embedding on the scale it has.
         self.embedding_scale_ = spread(embedded) if self.gp_optimizer == "lbfgs" else np.ones(self.n_components)
-        views = {"embedding": embedded / self.embedding_scale_}
-        return {**views, "inputs": X / self.feature_spread_} if self.residual else views
+        inputs = X / self.feature_spread_
+        return {"embedding": embedded / self.embedding_scale_, **dict.fromkeys(self._plain_views(), inputs)}
 
     def _inducing(self, X: Array) -> dict[str, Array] | None:
         """Inducing points of each view: prototypes in the embedding, their medoids among the samples."""
@@ -276,7 +296,7 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
         }
 
     def _stacks(
-        self, views: Views, inducing: Views | None, Y: Array, plain: list[Hyperparameters | None], pool: Workers
+        self, views: Views, inducing: Views | None, Y: Array, plain: list[Plain], pool: Workers
     ) -> tuple[Stack, ...]:
         """The GPs of each target, a thread for each of its views."""
         tasks = [(t, view) for t in range(Y.shape[1]) for view in views]
@@ -284,19 +304,22 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
         def process(task: int, _: int) -> Process:
             t, view = tasks[task]
             points = None if inducing is None else inducing[view]
-            return self._process(views[view], Y[:, t], points, plain[t] if view == "inputs" else None)
+            return self._process(view, views[view], Y[:, t], points, plain[t].get(view))
 
         processes = pool.run(process, len(tasks))
         by_target = [dict(zip(views, processes[start:], strict=False)) for start in range(0, len(tasks), len(views))]
         rescaled = self.gp_optimizer == "lbfgs" and self.training_inputs == "left_out"
-        return tuple(Stack.of(processes, rescaled=rescaled) for processes in by_target)
+        return tuple(Stack.of(processes, rescaled=rescaled, shaped=rescaled) for processes in by_target)
 
-    def _process(self, inputs: Array, target: Array, inducing: Array | None, known: Hyperparameters | None) -> Process:
+    def _process(
+        self, view: str, inputs: Array, target: Array, inducing: Array | None, known: Hyperparameters | None
+    ) -> Process:
         """One GP; `known` are hyperparameters found on the same inputs, of fewer samples where there are prototypes."""
         scales = np.ones(inputs.shape[1]) if known is None else known.length_scales
         if inducing is not None:
             return train_sparse(inputs, target, inducing, self._training(), scales)
-        return ExactGP(inputs, target, known or train(inputs, target, self._training(), scales))
+        kernel = KERNELS[view]
+        return ExactGP(inputs, target, known or train(inputs, target, self._training(), scales, kernel), kernel)
 
     def _embed(self, X: Array) -> Array:
         return (
@@ -304,5 +327,5 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
         )
 
     def _views(self, X: Array) -> dict[str, Array]:
-        views = {"embedding": self._embed(X) / self.embedding_scale_}
-        return {**views, "inputs": X / self.feature_spread_} if "inputs" in self.stacks_[0].processes else views
+        embedding, inputs = self._embed(X) / self.embedding_scale_, X / self.feature_spread_
+        return {view: embedding if view == "embedding" else inputs for view in self.stacks_[0].processes}

@@ -10,19 +10,22 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 
 from distreduce.exceptions import NumericalError
 from distreduce.gp.hyperparameters import Hyperparameters, Training
-from distreduce.kernels import RBF
+from distreduce.kernels import DistanceKernel
 from distreduce.parallel import single_threaded_blas
-from distreduce.projection.relevance import negative_log_likelihood
+from distreduce.projection.relevance import GAUSSIAN, negative_log_likelihood
 
 Array = NDArray[np.float64]
 BATCH_NUMBERS = 8_000_000  # covariances held at once in a prediction: 64 MB
 
 
-def train(inputs: Array, target: Array, training: Training, scales: Array) -> Hyperparameters:
+def train(
+    inputs: Array, target: Array, training: Training, scales: Array, kernel: DistanceKernel = GAUSSIAN
+) -> Hyperparameters:
     """Hyperparameters that maximise the marginal likelihood of one target (n,), standardised."""
     # The likelihood's gradient squares the inputs: an offset, such as that of dates, would drown their differences.
     centred = inputs - inputs.mean(axis=0)
-    objective = partial(negative_log_likelihood, X=centred, Y=target[:, None], weights=np.ones(len(inputs)))
+    fixed = {"X": centred, "Y": target[:, None], "weights": np.ones(len(inputs)), "kernel": kernel}
+    objective = partial(negative_log_likelihood, **fixed)
     return training(objective, scales)
 
 
@@ -41,10 +44,14 @@ class ExactGP:
         Standardised target.
     hyperparameters : Hyperparameters
         Length scales, signal and noise.
+    kernel : DistanceKernel
+        Correlation K_l of values, a function of the distance in units of the length scales.
     """
 
-    def __init__(self, inputs: Array, target: Array, hyperparameters: Hyperparameters) -> None:
-        self.inputs, self.target, self.hyperparameters = inputs, target, hyperparameters
+    def __init__(
+        self, inputs: Array, target: Array, hyperparameters: Hyperparameters, kernel: DistanceKernel = GAUSSIAN
+    ) -> None:
+        self.inputs, self.target, self.hyperparameters, self.kernel = inputs, target, hyperparameters, kernel
         with single_threaded_blas():  # a loaded model must find the same bits whatever the machine's threads
             self._factor = factorise(self._covariance(inputs), hyperparameters.noise)
             self._weights = cho_solve((self._factor, True), target)
@@ -52,7 +59,7 @@ class ExactGP:
     def _covariance(self, others: Array) -> Array:
         """s·K(x, X)."""
         scales = self.hyperparameters.length_scales
-        return np.asarray(self.hyperparameters.signal * RBF(1.0)(others / scales, self.inputs / scales))
+        return np.asarray(self.hyperparameters.signal * self.kernel(others / scales, self.inputs / scales))
 
     def moments(self, inputs: Array) -> tuple[Array, Array]:
         """Mean and variance of the target (noise included) at each row, in batches of bounded size."""
@@ -71,7 +78,7 @@ class ExactGP:
         """Joint covariance (t, t) of the target at the rows, noise included."""
         explained = solve_triangular(self._factor, self._covariance(inputs).T, lower=True)
         scaled = inputs / self.hyperparameters.length_scales
-        prior = self.hyperparameters.signal * RBF(1.0)(scaled)
+        prior = self.hyperparameters.signal * self.kernel(scaled)
         return np.asarray(prior - explained.T @ explained + self.hyperparameters.noise * np.eye(len(inputs)))
 
     def leave_one_out(self) -> tuple[Array, Array]:

@@ -1,6 +1,7 @@
 r"""Length scales, signal and noise of a GP, and the two ways to learn them from the marginal likelihood.
 
-The covariance of all our GPs is :math:`s\exp(-\tfrac12\sum_f (x_f-x'_f)^2/l_f^2) + \sigma^2\,1[x \text{ is } x']`.
+The covariance of our GPs is :math:`s\,k(\sum_f (x_f-x'_f)^2/l_f^2) + \sigma^2\,1[x \text{ is } x']`, where k is
+the RBF, :math:`k(d^2) = \exp(-\tfrac12 d^2)`, or Matérn's kernel of order 3/2.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SCALE_RANGE = 8.0  # length scales stay within e⁸ of where they start: beyond,
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """Of the RBF-ARD covariance: length scales l (d,), signal variance s, noise variance σ²."""
+    """Of an ARD covariance: length scales l (d,), signal variance s, noise variance σ²."""
 
     length_scales: Array
     signal: float
@@ -55,17 +56,20 @@ class Training:
         Largest number of iterations (L-BFGS), or their number (Adam).
     learning_rate : float
         Adam's.
+    tolerance : float
+        L-BFGS stops where a step lowers −log p(y) by less than this part of it.
     """
 
     optimizer: str = "lbfgs"
     steps: int = 200
     learning_rate: float = 0.1
+    tolerance: float = 1e-9
 
     def __call__(self, objective: Objective, scales: Array) -> Hyperparameters:
         """Minimise −log p(y), a function of the logarithms of the hyperparameters, from length scales near `scales`."""
         if self.optimizer == "adam":
             return by_adam(objective, len(scales), self.steps, self.learning_rate)
-        return by_lbfgs(objective, scales, self.steps)
+        return by_lbfgs(objective, scales, self.steps, self.tolerance)
 
 
 class _Best:
@@ -107,12 +111,13 @@ def _found(logarithms: Array | None) -> Hyperparameters:
     return Hyperparameters.from_logarithms(logarithms)
 
 
-def by_lbfgs(objective: Objective, scales: Array, max_iter: int) -> Hyperparameters:
+def by_lbfgs(objective: Objective, scales: Array, max_iter: int, tolerance: float = 1e-9) -> Hyperparameters:
     """L-BFGS in the logarithms, from length scales `scales`, signal 1 and noise 0.1."""
     start = Hyperparameters(scales, 1.0, 0.1).logarithms()
     bounds = [(at - SCALE_RANGE, at + SCALE_RANGE) for at in start[:-2]] + [(-12, 8), (np.log(NOISE_FLOOR), 3)]
     best = _Best(objective)
-    minimize(best, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_iter, "ftol": 1e-9})
+    options = {"maxiter": max_iter, "ftol": tolerance}
+    minimize(best, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return _found(best.point)
 
 

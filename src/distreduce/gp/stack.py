@@ -10,11 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distreduce.gp.hyperparameters import Hyperparameters
+from distreduce.gp.matern import Matern32
 from distreduce.gp.stacking import log_density, mixed_moments, stacking_weights
+from distreduce.gp.tails import Tails
+from distreduce.kernels import DistanceKernel
+from distreduce.projection.relevance import GAUSSIAN
 
 Array = NDArray[np.float64]
 Views = Mapping[str, Array]
 LEAST_WEIGHT = 1e-3
+# Correlations of the exact processes. "rough_inputs" are "inputs": targets may jump, bend or vary smoothly with them.
+KERNELS: Mapping[str, DistanceKernel] = {"inputs": GAUSSIAN, "rough_inputs": Matern32(), "embedding": GAUSSIAN}
+GAUSSIAN_TAILS = Tails()
 
 
 class Process(Protocol):
@@ -45,20 +52,22 @@ class Process(Protocol):
 
 @dataclass(frozen=True)
 class Stack:
-    """A process for each view of the samples ("inputs", "embedding"), its weight, and the scale of the variance."""
+    """A process for each view of the samples (see `KERNELS`), its weight, the scale of the variance, and the tails."""
 
     processes: Mapping[str, Process]
     weights: Mapping[str, float]
     variance_scale: float = 1.0
+    tails: Tails = GAUSSIAN_TAILS
 
     @classmethod
-    def of(cls, processes: Mapping[str, Process], *, rescaled: bool) -> Stack:
+    def of(cls, processes: Mapping[str, Process], *, rescaled: bool, shaped: bool = False) -> Stack:
         """Weigh the processes by their leave-one-out densities, and the variance by their leave-one-out errors.
 
         A mixture is as wide as its parts and their disagreement, which the data may not confirm; and where a noise-free
         target pressed the noise to its floor, that floor is our doing and not the data's. The mean squared error in
         units of the variance says by how much. Not so with ``rescaled=False``, for inputs that have seen the targets
-        (their leave-one-out errors are too small) and for the paper's GP, which has no such step.
+        (their leave-one-out errors are too small) and for the paper's GP, which has no such step. With ``shaped=True``
+        the errors also tell how heavy their tails are, for the quantiles.
         """
         left_out = {view: process.leave_one_out() for view, process in processes.items()}
         target = next(iter(processes.values())).target
@@ -68,7 +77,9 @@ class Stack:
             return cls(dict(processes), shares)
         means, variances = (np.array(part) for part in zip(*left_out.values(), strict=True))
         mean, variance = mixed_moments(weights, means, variances)
-        return cls(dict(processes), shares, max(1e-6, float(np.mean((target - mean) ** 2 / variance))))
+        errors = (target - mean) / np.sqrt(variance)
+        tails = Tails.of(errors) if shaped else GAUSSIAN_TAILS
+        return cls(dict(processes), shares, max(1e-6, float(np.mean(errors**2))), tails)
 
     def moments(self, views: Views) -> tuple[Array, Array]:
         """Mean and variance at each row."""

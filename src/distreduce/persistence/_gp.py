@@ -147,6 +147,8 @@ def _check_regression(model: Any, found: dict[str, Any]) -> None:
         require(isinstance(found["embedding_scale_"], np.ndarray), "embedding_scale_ is no array")
         check_shape("embedding_scale_", found["embedding_scale_"], p)
         check_positive("embedding_scale_", found["embedding_scale_"])
+        if "rough_inputs" in widths:  # not in files of format 1, nor with inducing points
+            expected["rough_inputs"] = found["n_features_in_"]
         expected = {**(expected if model.residual else {}), "embedding": p}
     require(widths == expected, f"its GPs see {widths}, but the model gives them {expected}")
 

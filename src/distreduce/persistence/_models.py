@@ -17,7 +17,7 @@ from distreduce.persistence._reader import Reader, require
 from distreduce.persistence._writer import Node, Writer
 
 FORMAT = "distreduce-model"
-FORMAT_VERSION = (1, 0)  # the first number grows when older versions of distreduce cannot read the file
+FORMAT_VERSION = (2, 0)  # the first number grows when older versions of distreduce cannot read the file
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "safetensors")
 
 

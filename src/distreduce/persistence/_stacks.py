@@ -1,7 +1,7 @@
 """State of the regressors' Gaussian processes: training inputs and hyperparameters, never a factorisation.
 
-Exact processes are built again from what they were trained on. All targets share a view's inputs, stored once; what
-differs between targets is stored as one array with a row a target.
+Exact processes are built again from what they were trained on. All targets share a view's inputs, stored once, as do
+smooth and rough processes on X; what differs between targets is stored as one array with a row a target.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from distreduce.gp.exact import ExactGP
 from distreduce.gp.hyperparameters import Hyperparameters
 from distreduce.gp.inducing import SparseGP
-from distreduce.gp.stack import Process, Stack
+from distreduce.gp.stack import KERNELS, Process, Stack
+from distreduce.gp.tails import Tails
 from distreduce.persistence._checks import (
     check_floats,
     check_keys,
@@ -30,7 +31,9 @@ from distreduce.persistence._reader import Reader, require
 from distreduce.persistence._writer import Node, Writer
 
 Array = NDArray[np.float64]
-VIEWS = ("inputs", "embedding")
+SAME_INPUTS = {"rough_inputs": "inputs"}  # views that are another one, whose inputs they share
+GAUSSIAN = Tails()
+TAILS = ("share", "narrow", "wide")
 BY_TARGET = ("length_scales", "signal", "noise")
 SPARSE = ("inner", "projected")  # not compact, nor their inputs: rounding would be magnified by the inverse of `inner`
 
@@ -45,8 +48,16 @@ def write_stacks(stacks: tuple[Stack, ...], write: Writer) -> Node:
     return {
         "targets": targets,
         "variance_scale": write.array("variance_scale", np.array([stack.variance_scale for stack in stacks])),
+        "tails": _write_tails(stacks, write),
         "processes": [_write_view(view, stacks, write.within(view)) for view in stacks[0].processes],
     }
+
+
+def _write_tails(stacks: tuple[Stack, ...], write: Writer) -> Node:
+    """None where all are Gaussian, as in files of format 1."""
+    if all(stack.tails == GAUSSIAN for stack in stacks):
+        return None
+    return write.array("tails", np.array([[getattr(stack.tails, name) for name in TAILS] for stack in stacks]))
 
 
 def _write_view(view: str, stacks: tuple[Stack, ...], write: Writer) -> Node:
@@ -58,7 +69,8 @@ def _write_view(view: str, stacks: tuple[Stack, ...], write: Writer) -> Node:
     if not exact:
         tables |= {name: np.array([getattr(gp, name) for gp in processes]) for name in SPARSE}
     arrays = {name: write.array(name, table) for name, table in tables.items()}
-    return {"view": view, "inputs": write.array("inputs", inputs, compact=exact), **arrays}
+    shared = view in SAME_INPUTS
+    return {"view": view, "inputs": None if shared else write.array("inputs", inputs, compact=exact), **arrays}
 
 
 @dataclass(frozen=True)
@@ -67,6 +79,7 @@ class StackParts:
 
     variance_scale: Array
     targets: Array | None
+    tails: Array | None
     views: Mapping[str, Mapping[str, Array]]
 
     @property
@@ -85,20 +98,22 @@ class StackParts:
 
     def _stack(self, t: int) -> Stack:
         weights = {view: float(arrays["weight"][t]) for view, arrays in self.views.items()}
-        processes = {view: self._process(arrays, t) for view, arrays in self.views.items()}
-        return Stack(processes, weights, float(self.variance_scale[t]))
+        processes = {view: self._process(view, arrays, t) for view, arrays in self.views.items()}
+        tails = GAUSSIAN if self.tails is None else Tails(*map(float, self.tails[t]))
+        return Stack(processes, weights, float(self.variance_scale[t]), tails)
 
-    def _process(self, arrays: Mapping[str, Array], t: int) -> Process:
+    def _process(self, view: str, arrays: Mapping[str, Array], t: int) -> Process:
         found = Hyperparameters(arrays["length_scales"][t], float(arrays["signal"][t]), float(arrays["noise"][t]))
         if self.targets is not None:
-            return ExactGP(arrays["inputs"], self.targets[:, t], found)
+            return ExactGP(arrays["inputs"], self.targets[:, t], found, KERNELS[view])
         none = np.empty(0)  # what a fit weighs processes by is not needed any more
         return SparseGP(arrays["inputs"], found, arrays["inner"][t], arrays["projected"][t], none, (none, none))
 
 
 def read_stacks(node: Node, read: Reader) -> StackParts:
     """What :func:`write_stacks` wrote."""
-    check_keys("stacks_", node, {"targets", "variance_scale", "processes"})
+    before = isinstance(node, dict) and "tails" not in node  # format 1
+    check_keys("stacks_", node, {"targets", "variance_scale", "processes", *(() if before else ("tails",))})
     variance_scale = read.array("variance_scale", node["variance_scale"])
     require(variance_scale.ndim == 1 and len(variance_scale) > 0, "stacks_.variance_scale is no row")
     check_positive("stacks_.variance_scale", variance_scale)
@@ -111,15 +126,36 @@ def read_stacks(node: Node, read: Reader) -> StackParts:
     for part in node["processes"]:
         check_keys("a process", part, {"view", "inputs", "weight", *BY_TARGET, *(SPARSE if targets is None else ())})
         view = part["view"]
-        require(view in VIEWS and view not in views, "a process has no view of its own")
-        views[view] = _read_view(part, len(variance_scale), read.within(view))
-    found = StackParts(variance_scale, targets, views)
+        require(isinstance(view, str) and view in KERNELS and view not in views, "a process has no view of its own")
+        shared = views.get(SAME_INPUTS.get(view, ""))
+        views[view] = _read_view(part, len(variance_scale), read.within(view), shared)
+    found = StackParts(variance_scale, targets, _read_tails(node.get("tails"), len(variance_scale), read), views)
     _check_stacks(found)
     return found
 
 
-def _read_view(node: Node, n_targets: int, read: Reader) -> Mapping[str, Array]:
-    arrays = {name: read.array(name, part) for name, part in node.items() if name != "view"}
+def _read_tails(node: Node, n_targets: int, read: Reader) -> Array | None:
+    if node is None:
+        return None
+    tails = read.array("tails", node)
+    check_floats("stacks_.tails", tails)
+    check_shape("stacks_.tails", tails, n_targets, len(TAILS))
+    share, narrow, wide = tails.T
+    check_positive("stacks_.tails", tails[:, 1:])
+    sound = (share >= 0) & (share < 1) & (abs((1 - share) * narrow + share * wide - 1) < 1e-6)
+    require(bool(sound.all()), "stacks_.tails are of no distribution of variance 1")
+    return tails
+
+
+def _read_view(node: Node, n_targets: int, read: Reader, shared: Mapping[str, Array] | None) -> Mapping[str, Array]:
+    """Arrays of a view; with inputs of its own, unless it shares those of another."""
+    own = {name: part for name, part in node.items() if name != "view"}
+    if node["inputs"] is None:
+        require(shared is not None, "a process has no inputs")
+        own.pop("inputs")
+    arrays = {name: read.array(name, part) for name, part in own.items()}
+    if node["inputs"] is None and shared is not None:
+        arrays["inputs"] = shared["inputs"]
     for name, value in arrays.items():
         check_floats(read.prefix + name, value)
     check_table(read.prefix + "inputs", arrays["inputs"])

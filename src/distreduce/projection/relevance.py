@@ -7,12 +7,13 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
 
-from distreduce.kernels import RBF
+from distreduce.kernels import RBF, DistanceKernel, sq_distances
 from distreduce.linalg import inverse_from_factor
 
 Array = NDArray[np.float64]
 MAX_SAMPLES = 1000  # the likelihood costs n³; more samples hardly move the length scales
 _WORST = 1e25
+GAUSSIAN = RBF(1.0)
 
 
 def relevance_length_scales(X: Array, Y: Array, weights: Array, start: float) -> Array:
@@ -39,15 +40,19 @@ def relevance_length_scales(X: Array, Y: Array, weights: Array, start: float) ->
     return np.asarray(np.exp(found.x[:d]))
 
 
-def negative_log_likelihood(parameters: Array, X: Array, Y: Array, weights: Array) -> tuple[float, Array]:
+def negative_log_likelihood(
+    parameters: Array, X: Array, Y: Array, weights: Array, kernel: DistanceKernel = GAUSSIAN
+) -> tuple[float, Array]:
     """−log p(Y) (without the constant) and its gradient in (log l_1 … log l_d, log s, log σ²).
 
-    With G = ½(c Σ⁻¹ − αα^T) and M = G ∘ sK; see :func:`length_scale_gradient`, which needs one product M X.
+    With G = ½(c Σ⁻¹ − αα^T), M = G ∘ (−2s dK/d(d²)), which is G ∘ sK for the RBF, and d² the squared distances of
+    `scaled` inputs; see :func:`length_scale_gradient`, which needs one product M X.
     """
     d = X.shape[1]
     scales, signal, noise = np.exp(parameters[:d]), np.exp(parameters[d]), np.exp(parameters[d + 1])
     scaled = X / scales
-    K = signal * RBF(1.0)(scaled)
+    distances = sq_distances(scaled)
+    K = signal * kernel.of_sq_distance(distances)
     covariance = K + np.diag(noise / weights + 1e-10 * signal)
     try:
         if not np.isfinite(covariance).all():
@@ -58,8 +63,9 @@ def negative_log_likelihood(parameters: Array, X: Array, Y: Array, weights: Arra
     alpha = cho_solve(factor, Y)
     value = 0.5 * float((Y * alpha).sum()) + Y.shape[1] * float(np.log(np.diag(factor[0])).sum())
     G = 0.5 * (Y.shape[1] * inverse_from_factor(factor[0]) - alpha @ alpha.T)
-    M = G * K
-    return value, np.r_[length_scale_gradient(M, scaled), M.sum(), noise * float(G.diagonal() @ (1 / weights))]
+    GK = G * K
+    M = GK if kernel == GAUSSIAN else G * (-2.0 * signal * kernel.derivative(distances))
+    return value, np.r_[length_scale_gradient(M, scaled), GK.sum(), noise * float(G.diagonal() @ (1 / weights))]
 
 
 def length_scale_gradient(M: Array, scaled: Array) -> Array:

@@ -1,0 +1,41 @@
+"""The correlation of rough functions, beside the RBF's infinitely smooth ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distreduce.kernels import sq_distances
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Matern32:
+    r"""Matérn's kernel of order 3/2, whose functions have one derivative and no second:
+
+    .. math:: k = (1 + \sqrt{3 d^2})\exp(-\sqrt{3 d^2})
+
+    Inputs come divided by their length scales.
+
+    Examples
+    --------
+    >>> Matern32()([[0.0], [1.0]]).round(4).tolist()
+    [[1.0, 0.4834], [0.4834, 1.0]]
+    """
+
+    def __call__(self, A: Any, B: Any = None) -> Array:
+        """Kernel matrix between the rows of A and of B."""
+        return self.of_sq_distance(sq_distances(A, B))
+
+    def of_sq_distance(self, sq_distance: Array) -> Array:
+        """Values k for given d²."""
+        distance = np.sqrt(3.0 * np.asarray(sq_distance))
+        return np.asarray((1.0 + distance) * np.exp(-distance))
+
+    def derivative(self, sq_distance: Array) -> Array:
+        """Values dk/d(d²) = −3/2 exp(−√(3 d²)) for given d²."""
+        return np.asarray(-1.5 * np.exp(-np.sqrt(3.0 * np.asarray(sq_distance))))
