@@ -6,6 +6,7 @@ import json
 import re
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -425,3 +426,18 @@ def test_few_rows_have_no_held_out_part(call, monkeypatch):
 def test_three_rows_are_enough(call, tmp_path):
     (tmp_path / "t.csv").write_text("a,y\n1,2.5\n4,3.5\n5,1.5\n")
     assert call("fit", "t.csv", "--target", "y")[0] == 0
+
+
+def test_a_checkpoint_is_kept_and_gone_on_from(call):
+    messy().to_csv("t.csv", index=False)
+    for folder in ("one", "two"):
+        code, _, err = call("fit", "t.csv", "--target", "price", "--out", folder, "--checkpoint", "state", *QUICK)
+        assert code == 0, err
+    assert Path("one/embedding.csv").read_bytes() == Path("two/embedding.csv").read_bytes()
+
+
+def test_a_checkpoint_of_another_fit_is_one_sentence(call):
+    messy().to_csv("t.csv", index=False)
+    call("fit", "t.csv", "--target", "price", "--out", "one", "--checkpoint", "state", *QUICK)
+    code, _, err = call("fit", "t.csv", "--target", "price", "--seed", "1", "--checkpoint", "state", *QUICK)
+    assert code == 1 and "Delete it" in err and err.count("\n") == 1

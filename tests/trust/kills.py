@@ -109,7 +109,7 @@ def campaign(kind: str, kills: int, rng: np.random.Generator, place: Path, tally
         began = time.monotonic()
         run(kind, seed, alone, checkpoint=False)
         took = time.monotonic() - began
-        while not run(kind, seed, killed, checkpoint=True, moment=rng.uniform(0.0, took)):
+        while not run(kind, seed, killed, checkpoint=True, moment=rng.uniform(0.0, 1.2 * took)):
             tally.kills += 1
         tally.fits += 1
         tally.differ += not same_bits(alone, killed)

@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 FOUND = ROOT / "results" / "campaigns" / "hostile_files.json"
+KILLS = ROOT / "results" / "campaigns" / "kills.json"
 
 
 def dependencies() -> list[str]:
@@ -44,4 +45,20 @@ def test_the_campaign_tried_a_hundred_thousand_files_and_found_no_fault() -> Non
 def test_the_page_on_reliability_has_the_numbers_of_the_campaign() -> None:
     page, found = (ROOT / "docs" / "reliability.md").read_text(), json.loads(FOUND.read_text())
     rows = [f"| {name} | {state['inputs']:,} |" for name, state in found["readers"].items()]
+    assert [row for row in rows if row not in page] == []
+
+
+def test_fifty_kills_and_more_cost_no_bit_and_at_most_one_iteration() -> None:
+    kinds = json.loads(KILLS.read_text()).values()
+    most = max(int(count) for kind in kinds for count in kind["iterations lost"])
+    assert (sum(kind["kills"] for kind in kinds) >= 50, sum(kind["differ"] for kind in kinds), most <= 1) == (
+        True,
+        0,
+        True,
+    )
+
+
+def test_the_page_on_reliability_has_the_numbers_of_the_kills() -> None:
+    page, found = (ROOT / "docs" / "reliability.md").read_text(), json.loads(KILLS.read_text())
+    rows = [f"| {kind} | {state['fits']} | {state['kills']} |" for kind, state in found.items()]
     assert [row for row in rows if row not in page] == []

@@ -30,6 +30,7 @@ class Choices:
     max_rows: int = 2000
     seed: int = 0
     predict: bool = True
+    checkpoint: str | None = None
 
     def tuned(self) -> dict[str, Any]:
         """`eta` and `perplexity`, where they were given."""
@@ -38,21 +39,25 @@ class Choices:
 
 
 def picture(data: Prepared, choices: Choices, rows: Rows, predictor: Any) -> SDR:
-    """The reduction of these rows, those without a target too.
+    """The reduction of these rows, those without a target too; after an interrupt, the best there is.
 
     The map's ridge is the noise that the predictor found in a numeric target: with the default, an embedding that has
     seen y would learn the noise.
     """
     count = default_prototypes(len(rows), data.target) if choices.prototypes is None else choices.prototypes
-    options = choices.tuned()
+    options: dict[str, Any] = choices.tuned()
     if isinstance(predictor, SDRGPRegressor):
         options["map_reg"] = float(predictor.reduction_.map_reg)
     if count == 0:  # the identity plan of a prototype a row is a stationary point already (decision 12)
         options["max_iter"] = 0
-    model = SDR(
-        choices.components, n_prototypes=count or None, task=data.target.task, random_state=choices.seed, **options
-    )
-    return model.fit(data.X[rows], data.target.rows(rows).y)
+    options |= {"task": data.target.task, "random_state": choices.seed, "checkpoint": choices.checkpoint}
+    model = SDR(choices.components, n_prototypes=count or None, **options)
+    try:
+        model.fit(data.X[rows], data.target.rows(rows).y)
+    except KeyboardInterrupt:
+        if not hasattr(model, "prototypes_"):
+            raise
+    return model
 
 
 def default_prototypes(n: int, target: Target) -> int:

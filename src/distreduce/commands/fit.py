@@ -88,6 +88,14 @@ def fit(
     predict: Annotated[
         bool, typer.Option("--predict/--no-predict", help="Whether to fit and score a predictor as well.")
     ] = True,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep the state of the picture's fit here; the same command goes on from it.",
+            show_default=False,
+        ),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a folder of an earlier fit.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print metrics.json instead of tables.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
@@ -115,7 +123,8 @@ def fit(
         raise typer.BadParameter(
             "one prototype tells nothing apart; give two or more, or 0.", param_hint="--prototypes"
         )
-    choices = Choices(prototypes, components, eta, perplexity, test_size, max_rows, seed, predict)
+    kept = None if checkpoint is None else str(checkpoint)
+    choices = Choices(prototypes, components, eta, perplexity, test_size, max_rows, seed, predict, kept)
     asked = out or Path(f"distreduce-{file.stem}")
     loud = not (quiet or as_json)
     with whole_folder(asked, _folder.FILES, overwrite=overwrite) as folder:

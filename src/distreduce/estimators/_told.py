@@ -30,8 +30,8 @@ def _warnings(estimator: Any, reduction: Reduction) -> list[tuple[type[Warning],
         found.append((RolledBackWarning, message + "Look for enormous values in X and y, and scale them."))
     if reduction.interrupted:
         again = "" if estimator.checkpoint is None else "; fit again to go on from its checkpoint"
-        message = f"{name} was interrupted after {estimator.n_iter_ - 1} outer iterations. It is fitted with the best "
-        found.append((InterruptedFitWarning, f"{message}state found until then{again}."))
+        message = f"{name} was interrupted. It is fitted with the best state until then, that of outer iteration "
+        found.append((InterruptedFitWarning, f"{message}{reduction.history[-1].iteration}{again}."))
     elif not (reduction.converged or reduction.stopped or faults):
         last = [record.objective for record in reduction.history[-2:]]
         message = (
