@@ -84,7 +84,9 @@ class Comparison:
             mean, std = model.predict(X, return_std=True)
             self._keep(name, number_table(model, X, self.data.target.names))
             scale = self.data.target.values(self.train).std(axis=0)
-            scores = regression_scores(y / scale, mean / scale, std / scale) | interval_scores(model, X, y)
+            scores = regression_scores(y / scale, mean / scale, std / scale)
+            if hasattr(model, "predict_quantiles"):
+                scores |= interval_scores(model, X, y)
         error = {"rmse": float(np.sqrt(np.mean((y - mean) ** 2)))} if y.ndim == 1 else {}
         return {"r2": float(r2_score(y, mean)), **error, **scores}
 

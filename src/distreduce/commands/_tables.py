@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import norm
 from sklearn.metrics import pairwise_distances_argmin
 
 from distreduce.estimators import SDR
@@ -28,13 +29,20 @@ def number_table(predictor: Any, X: Array, names: Sequence[str]) -> pd.DataFrame
     """Mean, standard deviation and quantiles; of several targets each column carries the target's name."""
     columns = {}
     mean, std = (part.reshape(len(X), -1) for part in predictor.predict(X, return_std=True))
-    levels = tuple(QUANTILES.values())
-    quantiles = predictor.predict_quantiles(X, levels).reshape(len(X), -1, len(levels))
+    quantiles = _quantiles(predictor, X, mean, std)
     for target, name in enumerate(names):
         of = f" of {name}" if len(names) > 1 else ""
         columns[f"mean{of}"], columns[f"std{of}"] = mean[:, target], std[:, target]
         columns |= {quantile + of: quantiles[:, target, k] for k, quantile in enumerate(QUANTILES)}
     return pd.DataFrame(columns)
+
+
+def _quantiles(predictor: Any, X: Array, mean: Array, std: Array) -> Array:
+    """Those of the predictor (rows, targets, levels), or of a Gaussian where it has none of its own."""
+    levels = list(QUANTILES.values())
+    if not hasattr(predictor, "predict_quantiles"):
+        return np.asarray(mean[..., None] + std[..., None] * norm.ppf(levels))
+    return np.asarray(predictor.predict_quantiles(X, levels).reshape(*mean.shape, len(levels)))
 
 
 def class_table(proba: Array, classes: NDArray[Any]) -> pd.DataFrame:

@@ -11,11 +11,12 @@ from distreduce.experiments.prediction import OTHERS, OURS, REGRESSION, fit_and_
 
 NOTES = """\
 Two components, 80/20 splits, targets standardised by the training part. MLL is the mean log density of a held-out \
-target, noise included. Four rows are ours: *SDR-GP* is `SDRGPRegressor()` as it comes (a plain ARD GP teaches the \
-metric, GPs are trained to convergence on leave-one-out embeddings, and both predictions are mixed); *embedding \
-alone* leaves the plain GP out of the mixture; the *paper's recipe* is its objective, constants and GP of 20 Adam \
-steps with the map eliminated and L-BFGS; the *paper's algorithm* alternates Z, map and plan with Adam at 0.001 as \
-printed. The ARD GP on all features, trained to convergence, is a row that the paper lacks."""
+target, noise included, of the Gaussian with the predicted mean and deviation. Four rows are ours: *SDR-GP* is \
+`SDRGPRegressor()` as it comes (a plain ARD GP teaches the metric, a GP is trained on leave-one-out embeddings, and \
+its prediction is mixed with those of a smooth and of a rough plain GP); *embedding alone* leaves the plain GPs out \
+of the mixture; the *paper's recipe* is its objective, constants and GP of 20 Adam steps with the map eliminated and \
+L-BFGS; the *paper's algorithm* alternates Z, map and plan with Adam at 0.001 as printed. The ARD GP on all \
+features, trained to convergence, is a row that the paper lacks."""
 
 
 def report(frame: pd.DataFrame) -> list[Block]:
