@@ -124,3 +124,8 @@ def test_ard_needs_matching_features_and_is_no_function_of_one_distance():
         RBF([1.0, 2.0])(np.ones((2, 3)))
     with pytest.raises(InvalidInputError, match="no function of one distance"):
         RBF([1.0, 2.0]).of_sq_distance(np.ones(2))
+
+
+@pytest.mark.parametrize("kernel", [RBF(1e-10), RationalQuadratic(length_scale=1e-10)], ids=str)
+def test_points_infinitely_far_in_units_of_the_length_scale_have_no_similarity(kernel):
+    assert kernel(np.array([[0.0], [1e150]])).tolist() == [[1.0, 0.0], [0.0, 1.0]]

@@ -93,3 +93,10 @@ def test_a_prototype_without_known_targets_takes_no_part(form, rng):
 def test_constant_targets_have_no_direction(dependence):
     B, _ = dependence_target(hard_plan(np.arange(6) % 3, np.ones(6), 3), np.ones((6, 1)), RBF(), "mass", dependence)
     np.testing.assert_allclose(B, 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dependence", ["cka", "hsic"])
+def test_prototypes_of_equal_targets_have_no_direction(dependence):
+    plan = sparse.csr_array(np.full((9, 4), 0.25))
+    B, _ = dependence_target(plan, np.linspace(0.1, 1.7, 9)[:, None], RBF(), "barycentric", dependence)
+    assert not B.any()

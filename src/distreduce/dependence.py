@@ -14,7 +14,7 @@ from distreduce.exceptions import InvalidInputError
 Array = NDArray[np.float64]
 
 # A kernel counts as constant when centring leaves less than this share of its norm: what remains is then rounding.
-_CONSTANT_SHARE = 1e-13
+CONSTANT_SHARE = 1e-13
 
 
 def center(K: Array, weights: ArrayLike | None = None) -> Array:
@@ -71,7 +71,7 @@ def cka(K: Array, L: Array, weights: ArrayLike | None = None, centered: bool = T
     p = _probabilities(len(K), weights)
     K_used, L_used = (center(K, p), center(L, p)) if centered else (K, L)
     norm_K, norm_L = _norm(K_used, p), _norm(L_used, p)
-    if norm_K <= _CONSTANT_SHARE * _norm(K, p) or norm_L <= _CONSTANT_SHARE * _norm(L, p):
+    if norm_K <= CONSTANT_SHARE * _norm(K, p) or norm_L <= CONSTANT_SHARE * _norm(L, p):
         return 0.0
     return _inner(K_used, L_used, p) / (norm_K * norm_L)
 

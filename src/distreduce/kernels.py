@@ -118,7 +118,8 @@ class RationalQuadratic:
         return np.asarray(-(self._base(sq_distance) ** (-self.alpha - 1.0)) / (2.0 * self.length_scale**2))
 
     def _base(self, sq_distance: Array) -> Array:
-        return 1.0 + np.asarray(sq_distance) / (2.0 * self.alpha * self.length_scale**2)
+        with np.errstate(over="ignore"):  # infinitely far in units of l: k is 0
+            return 1.0 + np.asarray(sq_distance) / (2.0 * self.alpha * self.length_scale**2)
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,8 @@ class RBF:
 
     def of_sq_distance(self, sq_distance: Array) -> Array:
         """Values k for given d²; needs a single length scale."""
-        return np.asarray(np.exp(np.asarray(sq_distance) * -self._rate()))
+        with np.errstate(over="ignore"):  # infinitely far in units of l: k is 0
+            return np.asarray(np.exp(np.asarray(sq_distance) * -self._rate()))
 
     def derivative(self, sq_distance: Array) -> Array:
         """Values dk/d(d²) = −k / (2 l²) for given d²; needs a single length scale."""

@@ -216,8 +216,10 @@ def _plan(
 ) -> sparse.csr_array:
     if not isinstance(recipe.init, str):
         return plan_from_array(recipe.init, sample.weights)
+    # One prototype a sample carries that sample's weight: among different weights only the identity does.
+    uneven = m == len(sample.weights) and bool(np.ptp(sample.weights) > 0)
     return initial_plan(
-        recipe.init,
+        "identity" if uneven else recipe.init,
         m,
         weights=sample.weights,
         affinity=affinity,

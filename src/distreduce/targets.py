@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from distreduce.dependence import center
+from distreduce.dependence import CONSTANT_SHARE, center
 from distreduce.embedding.problem import Dependence
 from distreduce.kernels import Delta, Kernel, Linear
 from distreduce.losses import supervised_rows
@@ -76,7 +76,10 @@ def _transported_kernel(T: sparse.csr_array, Y: Array, kernel: Kernel) -> Array:
 def _as_direction(K: Array, omega: Array, dependence: Dependence) -> Array:
     """Centred, weighted by both prototypes, and divided by its norm (for HSIC by the squared mass)."""
     weights = np.outer(omega, omega)
+    whole = float(np.sqrt((weights * K**2).sum()))
     if dependence != "cka_uncentered":
         K = center(K, omega)
-    size = float(weights.sum()) if dependence == "hsic" else float(np.sqrt((weights * K**2).sum()))
-    return np.zeros_like(K) if size <= 1e-300 else weights * K / size
+    left = float(np.sqrt((weights * K**2).sum()))
+    if left <= max(CONSTANT_SHARE * whole, 1e-300):  # prototypes of equal targets: what is left is rounding
+        return np.zeros_like(K)
+    return weights * K / (float(weights.sum()) if dependence == "hsic" else left)

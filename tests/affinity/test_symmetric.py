@@ -197,3 +197,11 @@ def test_impossible_perplexities_are_refused(points: np.ndarray, perplexity: flo
 def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(InvalidInputError, match="square"):
         symmetric_entropic_affinity(np.zeros(shape), 2.0)
+
+
+def test_two_samples_far_from_all_others_converge():
+    """Only the sum of their γ is determined, so that the Hessian is singular."""
+    x = np.array([-0.3693659175414164, -1.081735914471458, -1.2442668346531869, 1.1934668604955738, 1.249470192111536])
+    D = (x[:, None] - x) ** 2 * (1.0 + (0.22811817882932187 / x[0]) ** 2)
+    affinity = symmetric_entropic_affinity(D, 5 / 3)
+    assert affinity.converged

@@ -192,3 +192,19 @@ def test_grid_with_many_equal_distances() -> None:
 def test_simplex_where_all_distances_are_equal() -> None:
     X = np.eye(20)
     assert_sane(SDR(random_state=0).fit(X, np.arange(20) % 4 + 0.5), X)
+
+
+@pytest.mark.parametrize("solver", ["joint", "alternating"])
+def test_init_array_for_more_prototypes_than_distinct_samples(solver: str, rng: np.random.Generator) -> None:
+    """Each distinct sample becomes a prototype: the start is theirs, not the one given for more."""
+    X = np.repeat(rng.normal(size=(6, 3)), 5, axis=0)
+    model = SDR(n_prototypes=8, init=np.zeros(30, dtype=int), solver=solver, random_state=0)
+    with pytest.warns(DataWarning, match="n_prototypes=8, but only 6"):
+        assert_sane(model.fit(X, X[:, 0]), X)
+
+
+def test_clusters_that_are_equal_to_rounding_bring_no_warning() -> None:
+    """k-means on the spectral embedding finds 51 clusters of 52 and says so: nothing that a user could mend."""
+    X = np.random.default_rng(0).normal(size=(104, 1))
+    model = SDR(1, n_prototypes=52, random_state=0, max_iter=1, tol=1.0)
+    assert_sane(model.fit(X, [f"class {i}" for i in range(104)]), X)

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from distreduce import SDR, DistR
-from distreduce.exceptions import SolverConvergenceWarning
+from distreduce.exceptions import InvalidInputError, SolverConvergenceWarning
 from distreduce.kernels import RBF, RationalQuadratic
 from distreduce.losses import get_loss
 
@@ -185,3 +185,30 @@ def test_geometric_loss_gives_geometric_means(regression: Any) -> None:
 def test_eta_zero_is_fgw_alone(classification: Any) -> None:
     model = SDR(n_prototypes=9, eta=0.0, random_state=0).fit(*classification)
     assert (model.history_["dependence"] == 0).all()
+
+
+def test_init_array_is_in_the_order_of_the_samples(classification: Any) -> None:
+    X, y = classification
+    named = SDR(init="identity", random_state=0).fit_transform(X, y)
+    assert_array_equal(SDR(init=np.arange(len(X)), random_state=0).fit_transform(X, y), named)
+
+
+@pytest.mark.parametrize("solver", ["joint", "alternating"])
+def test_init_array_that_leaves_a_prototype_of_its_own_sample_empty_is_refused(solver: str, regression: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"prototype 0 gets 60 instead of 1"):
+        SDR(init=np.zeros(60, dtype=int), solver=solver, random_state=0).fit(*regression)
+
+
+@pytest.mark.parametrize("init", ["identity", "random", "kmeans", "spectral", "supervised_spectral"])
+def test_one_prototype_a_sample_carries_its_weight_from_any_start(init: str, regression: Any) -> None:
+    X, y = regression
+    weights = 1.0 + np.arange(len(X)) % 3
+    model = SDR(init=init, random_state=0).fit(X, y, sample_weight=weights)
+    assert_allclose(model.coupling_.T @ weights, weights, rtol=1e-9)
+
+
+def test_shares_that_give_all_prototypes_one_target_have_no_dependence(regression: Any) -> None:
+    """What centring leaves of a constant kernel is rounding, which must not be taken for a direction."""
+    X, y = regression
+    model = SDR(init=np.ones((60, 60)), solver="alternating", max_iter=0, random_state=0).fit(X, y)
+    assert model.history_["cka"].iloc[0] == 0.0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-from distreduce.gp.target_scale import TargetScale, spread
+from distreduce.gp.target_scale import TargetScale, feature_spread, spread
 
 
 def test_standardised_targets_are_scikit_learns(rng):
@@ -37,3 +37,9 @@ def test_constant_columns_keep_their_unit(value):
 def test_spread_is_the_standard_deviation_in_any_unit(rng, unit):
     table = rng.normal(size=(30, 3))
     np.testing.assert_allclose(spread(table * unit), table.std(axis=0) * unit, rtol=1e-12)
+
+
+@pytest.mark.parametrize("value", [0.0, -0.5, 3.0, -1e200])
+def test_constant_features_are_measured_by_their_size_if_that_is_large(rng, value):
+    table = np.c_[np.full(7, value), rng.normal(size=7)]
+    np.testing.assert_allclose(feature_spread(table), [max(1.0, abs(value)), table[:, 1].std()], rtol=1e-12)

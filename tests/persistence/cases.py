@@ -23,8 +23,7 @@ GROUPS = np.argsort(np.argsort(NUMBERS)) * 3 // N
 WORDS = np.array(["ash", "bïrch", "柏"])[GROUPS]
 PARTLY = np.where(np.arange(N) % 3 == 0, np.nan, NUMBERS)
 FRAME = pd.DataFrame(X, columns=["a", "größe", "c d"])
-THIN = sparse.random_array((N, 6), density=0.5, rng=np.random.default_rng(1), format="csr")
-NEW_THIN = sparse.random_array((7, 6), density=0.5, rng=np.random.default_rng(2), format="csr")
+THIN, NEW_THIN = (sparse.csr_array(RNG.uniform(-1, 1, (rows, 6)).clip(0)) for rows in (N, 7))
 SHARES = np.full((N, 5), 0.05) + 0.75 * np.eye(5)[np.arange(N) % 5]
 
 # name: (model, X, y, new rows)

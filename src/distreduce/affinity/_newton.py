@@ -23,6 +23,8 @@ from distreduce.compiled import Array
 _MIN_LOG_GAMMA_STEP, _MAX_LOG_GAMMA_STEP = 0.1, 2.0
 _MAX_NU_STEP, _MAX_MU_STEP = 1.0, 3.0
 _STEP_LENGTHS = (1.0, 0.3)
+# Two samples far from all others have only the sum of their γ determined: damped by this much, a step leaves the rest.
+_SLIGHT_DAMPING = 1e-4
 _FIRST_DAMPING, _DAMPING_FACTOR, _MAX_DAMPING = 0.3, 8.0, 1e6
 
 
@@ -81,7 +83,7 @@ def solve(
         step = newton_step(NewtonSystem(dual, point, damping), residuals, floor, radius, min(0.3, forcing))
         trial = search(dual, point, step, floor, scale, best_merit, bounded=least > 0.0)
         if trial is None:
-            damping = max(_DAMPING_FACTOR * damping, _FIRST_DAMPING)
+            damping = max(_DAMPING_FACTOR * damping, _FIRST_DAMPING) if damping > 0.0 else _SLIGHT_DAMPING
             continue
         damping = damping / _DAMPING_FACTOR if damping > _FIRST_DAMPING else 0.0
         previous, before = point, residuals
@@ -128,7 +130,8 @@ def newton_step(system: NewtonSystem, residuals: Residuals, floor: Array, radius
     point, dual = system.point, system.dual
     d_mass = -point.mass * residuals.log_mass
     d_entropy = -point.mass * residuals.excess + (point.entropy / point.mass - 1.0) * d_mass
-    target = dual.weights * np.array([d_mass, d_entropy + d_mass]) if system.damping == 0.0 else -gradient(dual, point)
+    linearised = dual.weights * np.array([d_mass, d_entropy + d_mass])
+    target = linearised if system.damping <= _SLIGHT_DAMPING else -gradient(dual, point)
     box = np.maximum(point.gamma * np.expm1(-radius), floor - point.gamma), point.gamma * np.expm1(radius)
     return solve_in_box(system, target, residuals.free, box, precision)
 

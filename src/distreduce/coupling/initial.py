@@ -12,6 +12,7 @@ from scipy import sparse
 from scipy.linalg import eigh
 from scipy.sparse.linalg import lobpcg
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from distreduce.coupling.products import hard_plan, rescale_rows
 from distreduce.kernels import Delta, Kernel, Linear
@@ -68,7 +69,9 @@ def plan_from_array(plan: Array, weights: Array) -> sparse.csr_array:
 
 
 def _kmeans(features: object, k: int, weights: Array, random_state: np.random.RandomState) -> NDArray[np.intp]:
-    found = KMeans(k, n_init=1, random_state=random_state).fit(features, sample_weight=weights)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # rows that are equal to rounding: fewer clusters than k
+        found = KMeans(k, n_init=1, random_state=random_state).fit(features, sample_weight=weights)
     return _all_used(found.labels_.astype(np.intp), k)
 
 

@@ -361,9 +361,25 @@ class BaseReduction(
             )
         if plan.ndim == 1:
             plan = sparse.csr_array((np.ones(n), plan, np.arange(n + 1)), shape=(n, m))
-        if self.n_prototypes is None and not merged.trivial:
+        if self.n_prototypes in (None, n):
+            return self._balanced_init(sparse.csr_array(plan), merged)
+        # No more distinct samples than prototypes: each became one, whatever was given for more of them.
+        return plan[merged.rows] if m < len(merged.rows) else "identity"
+
+    def _balanced_init(self, plan: sparse.csr_array, merged: Merged) -> sparse.csr_array:
+        """A plan for one prototype a sample, which has to carry what its sample weighs, in the order of the fit."""
+        if not merged.trivial:
             raise InvalidInputError("init as an array needs distinct samples when n_prototypes is None.")
-        return plan[merged.rows]
+        plan = plan[merged.rows][:, merged.rows]
+        carried = merged.weights @ (plan.multiply(1.0 / plan.sum(axis=1)[:, None]))
+        wrong = np.flatnonzero(np.abs(carried - merged.weights) > 1e-6 * merged.weights)
+        if len(wrong):
+            raise InvalidInputError(
+                "init must give each prototype the weight of its sample when n_prototypes is None; prototype "
+                f"{merged.rows[wrong[0]]} gets {carried[wrong[0]]:.3g} instead of {merged.weights[wrong[0]]:.3g}. "
+                "Use init='auto', or give n_prototypes."
+            )
+        return plan
 
     def _named_init(self) -> str:
         return str(self.init)

@@ -13,7 +13,7 @@ from distreduce.gp._classification import BaseGPClassifier
 from distreduce.gp._regression import BaseGPRegressor, refuse_large
 from distreduce.gp.exact import ExactGP, train
 from distreduce.gp.stack import Stack
-from distreduce.gp.target_scale import spread
+from distreduce.gp.target_scale import feature_spread
 from distreduce.parallel import single_threaded_blas, workers
 
 Array = NDArray[np.float64]
@@ -71,7 +71,7 @@ class GPRegressor(BaseGPRegressor):
             X, Y = self._read(X, y)
             refuse_large(len(X), "use SDRGPRegressor(n_prototypes=...), or fit a part of them")
             # Adam starts at fixed length scales, as the paper's does: features are taken on the scale they have.
-            scales = spread(X) if self.gp_optimizer == "lbfgs" else np.ones(X.shape[1])
+            scales = feature_spread(X) if self.gp_optimizer == "lbfgs" else np.ones(X.shape[1])
             with workers(self.n_jobs) as pool:  # a thread a target
                 found = pool.run(lambda t, _: train(X, Y[:, t], self._training(), scales), Y.shape[1])
                 processes = [{"inputs": ExactGP(X, y, gp)} for y, gp in zip(Y.T, found, strict=True)]
@@ -136,7 +136,7 @@ class GPClassifier(BaseGPClassifier):
             X, labels = self._read(X, y)
             refuse_large(len(X), "fit a part of them")
             # As in the regressor, Adam takes features on the scale they have.
-            self.feature_spread_ = spread(X) if self.gp_optimizer == "lbfgs" else np.ones(X.shape[1])
+            self.feature_spread_ = feature_spread(X) if self.gp_optimizer == "lbfgs" else np.ones(X.shape[1])
             with single_threaded_blas():
                 self._fit_gp(X / self.feature_spread_, labels, own_generator(self.random_state))
         return self

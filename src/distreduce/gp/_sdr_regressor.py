@@ -24,7 +24,7 @@ from distreduce.gp.exact import ExactGP, train
 from distreduce.gp.hyperparameters import Hyperparameters, Training
 from distreduce.gp.inducing import evenly_spaced, train_sparse
 from distreduce.gp.stack import KERNELS, Process, Stack, Views
-from distreduce.gp.target_scale import spread
+from distreduce.gp.target_scale import feature_spread, spread
 from distreduce.large.dask_collections import is_dask
 from distreduce.large.dask_predict import by_blocks
 from distreduce.parallel import Workers, workers
@@ -184,7 +184,7 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
             self._check_size(X, Y)
             require_seed(self)
             random_state = own_generator(self.random_state)
-            self.feature_spread_ = spread(X)
+            self.feature_spread_ = feature_spread(X)
             rows = drawn(len(X), self._reduced_samples(len(X)), random_state)
             with workers(self.n_jobs) as pool:  # a thread a target
                 plain = self._plain(X, Y, rows, pool)

@@ -23,6 +23,15 @@ def spread(table: Array) -> Array:
     return np.where(constant, 1.0, std)
 
 
+def feature_spread(X: Array) -> Array:
+    """The same for features, whose constant columns, if they are large, are measured by their size.
+
+    They say nothing, but a column of 1e200 on a scale of 1 would leave no digit to the distances of the others.
+    """
+    constant = X.max(axis=0) == X.min(axis=0)
+    return np.where(constant, np.maximum(np.abs(X).max(axis=0), 1.0), spread(X))
+
+
 @dataclass(frozen=True)
 class TargetScale:
     """Mean and standard deviation of each target, and whether y came as one column or as a table."""
