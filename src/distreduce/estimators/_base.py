@@ -372,11 +372,11 @@ class BaseReduction(
             raise InvalidInputError("init as an array needs distinct samples when n_prototypes is None.")
         plan = plan[merged.rows][:, merged.rows]
         carried = merged.weights @ (plan.multiply(1.0 / plan.sum(axis=1)[:, None]))
-        wrong = np.flatnonzero(np.abs(carried - merged.weights) > 1e-6 * merged.weights)
-        if len(wrong):
+        worst = int(np.abs(carried - merged.weights).argmax())
+        if abs(carried[worst] - merged.weights[worst]) > 1e-6 * merged.weights[worst]:
             raise InvalidInputError(
                 "init must give each prototype the weight of its sample when n_prototypes is None; prototype "
-                f"{merged.rows[wrong[0]]} gets {carried[wrong[0]]:.3g} instead of {merged.weights[wrong[0]]:.3g}. "
+                f"{merged.rows[worst]} gets {carried[worst]:.3g} instead of {merged.weights[worst]:.3g}. "
                 "Use init='auto', or give n_prototypes."
             )
         return plan
