@@ -69,4 +69,4 @@ def _members(value: Any) -> list[Any]:
         return [member for field in fields(value) for member in (field.name, getattr(value, field.name))]
     if hasattr(value, "__array__"):  # a series or a table
         return [np.asarray(value)]
-    return [getattr(value, "__qualname__", type(value).__qualname__), *sorted(getattr(value, "__dict__", {}))]
+    return [getattr(value, "__qualname__", type(value).__qualname__), getattr(value, "__dict__", {})]

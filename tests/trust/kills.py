@@ -127,6 +127,7 @@ def lost(log: list[str]) -> Counter[int]:
         begun = [int(line.split()[1]) for line in lines if line.startswith("begin")]
         if number and begun:
             found[ended - begun[0] + 1] += 1
+            ended = begun[0] - 1  # what was lost once is not lost again by the next kill
         elif number:
             found[0] += 1  # killed before its first iteration
         ended = max([ended, *(int(line.split()[1]) for line in lines if line.startswith("end"))])

@@ -92,9 +92,9 @@ def test_every_other_iteration_is_enough(kind, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["SDR, dense", "SDR, sparse"])
 def test_a_finished_fit_is_not_done_again(kind, tmp_path, monkeypatch):
-    fit(kind, tmp_path / "file")
+    expected = bits(fit(kind, tmp_path / "file"))
     monkeypatch.setattr(solve, "_advance", lambda *_: pytest.fail("an iteration was done"))
-    assert bits(fit(kind, tmp_path / "file")) == undisturbed(kind)
+    assert bits(fit(kind, tmp_path / "file")) == expected
 
 
 @pytest.mark.parametrize("model", [SDRGPRegressor, SDRGPClassifier])
@@ -147,6 +147,44 @@ def test_a_spoilt_checkpoint_is_refused(kind, tmp_path):
         path.write_bytes(bytes(spoilt[: rng.integers(len(raw))] if rng.random() < 0.3 else spoilt))
         with pytest.raises(CheckpointError, match="Delete it"):
             fit(kind, path)
+
+
+FORGERIES: dict[str, Any] = {
+    "a row that ends before it starts": ("plan.indptr", lambda rows: rows[::-1]),
+    "a prototype that is not there": ("plan.indices", lambda columns: columns + 8),
+    "a negative mass": ("plan.data", lambda masses: -masses),
+    "no number": ("embedding", lambda places: places * np.nan),
+    "a prototype less": ("embedding", lambda places: places[1:]),
+    "another affinity": ("transported", lambda table: table[1:, 1:]),
+    "a history of other length": ("history.cka", lambda column: column[1:]),
+    "no history": ("history.objective", lambda column: column[:0]),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_a_forged_checkpoint_with_a_checksum_that_fits_is_refused(forgery, tmp_path):
+    path, (name, change) = tmp_path / "file", FORGERIES[forgery]
+    fit("SDR, dense", path)
+    with _file.open_file(path, _file.MAX_BYTES) as (document, handle):
+        tensors = _file.read_tensors(handle, document)
+    tensors[name] = np.ascontiguousarray(change(tensors[name]))
+    _file.write_file(path, {key: value for key, value in document.items() if key != "sha256"}, tensors)
+    with pytest.raises(CheckpointError, match="Delete it"):
+        fit("SDR, dense", path)
+
+
+def test_a_memory_mapped_table_has_the_checkpoint_of_the_array(tmp_path, monkeypatch):
+    expected = bits(fit("SDR, sparse", tmp_path / "file"))
+    np.save(tmp_path / "X.npy", X)
+    monkeypatch.setattr(solve, "_advance", lambda *_: pytest.fail("an iteration was done"))
+    model = MODELS["SDR, sparse"](checkpoint=tmp_path / "file", **STEPS)
+    assert bits(model.fit(np.load(tmp_path / "X.npy", mmap_mode="r"), NUMBERS)) == expected
+
+
+def test_a_model_with_a_checkpoint_can_be_saved(tmp_path):
+    model = fit("SDR, dense", tmp_path / "file")
+    model.save(tmp_path / "model")
+    assert SDR.load(tmp_path / "model").checkpoint == str(tmp_path / "file")
 
 
 def test_a_model_is_no_checkpoint(tmp_path):
