@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import sys
 
 import numpy as np
@@ -110,3 +111,10 @@ def test_demo_beats_two_principal_components_on_digits(call, tmp_path):
     _, out, _ = call("demo", "--out", str(tmp_path), "--json")
     digits = json.loads(out)["results"][0]
     assert digits["sdr_2d"] > digits["pca_2d"] + 0.2
+
+
+def test_the_package_can_be_run_as_a_module(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["distreduce", "--version"])
+    with pytest.raises(SystemExit):
+        runpy.run_module("distreduce", run_name="__main__")
+    assert distreduce.__version__ in capsys.readouterr().out
