@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint docs bench reproduce clean
+.PHONY: demo test test-oldest test-newest lint docs bench reproduce clean
 
 demo: $(STAMP)
 	$(BIN)/distreduce demo
@@ -12,6 +12,18 @@ demo: $(STAMP)
 # FAST=1 leaves out the tests marked slow. One process a core, and one thread in each.
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(if $(filter 1,$(FAST)),-m "not slow")
+
+# The same tests with the oldest and the newest libraries, in environments of their own; `TESTS` chooses some.
+# On Linux the torch of an index without CPU builds brings CUDA: some gigabytes.
+test-oldest: PYTHON := python3.10
+test-newest: PYTHON := python3.13
+test-oldest test-newest: test-%: .venv-%/.installed
+	OMP_NUM_THREADS=1 .venv-$*/bin/python -m pytest -m "not slow and not browser" $(or $(TESTS),tests)
+
+.venv-%/.installed: pyproject.toml constraints/%.txt
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check -c constraints/$*.txt -e '.[dev]'
+	touch $@
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -30,7 +42,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/core.py
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest .venv-newest build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf docs/_build docs/_gallery docs/api/generated
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 

@@ -13,6 +13,7 @@ import pytest
 from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor
 from distreduce.estimators import _base
 from distreduce.exceptions import InvalidInputError, InvalidTypeError, SolverConvergenceWarning
+from distreduce.half_steps import HalfSteps
 from distreduce.large import dask_collections, fit
 from distreduce.large.dask_input import DaskRows, read_rows
 
@@ -68,6 +69,18 @@ def test_the_sizes_of_partitions_need_not_be_known(client, data, in_memory):
     X, y, weights = data
     rows = da.from_array(X, chunks=(1100, D))[da.from_array(np.ones(N, bool), chunks=1100)]
     assert same(model().fit(rows, y, da.from_array(weights, chunks=999)), in_memory)
+
+
+def test_a_checkpoint_of_a_fit_in_memory_is_that_of_the_same_fit_on_a_cluster(client, data, in_memory, tmp_path):
+    """So it can be taken over: all is read, and nothing is left to do."""
+    X, y, weights = data
+    path, told = tmp_path / "checkpoint", []
+    model(checkpoint=path).fit(X, y, weights)
+    fitted = model(checkpoint=path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(HalfSteps, "couple", lambda *_: told.append("a step was computed again"))
+        fitted.fit(da.from_array(X, chunks=(2000, D)), y, weights)
+    assert not told and same(fitted, in_memory)
 
 
 @pytest.mark.slow
