@@ -65,7 +65,8 @@ class Stack:
 
         A mixture is as wide as its parts and their disagreement, which the data may not confirm; and where a noise-free
         target pressed the noise to its floor, that floor is our doing and not the data's. The mean squared error in
-        units of the variance says by how much. Not so with ``rescaled=False``, for inputs that have seen the targets
+        units of the variance says by how much; divided not by n but by n less the number of hyperparameters, which were
+        chosen with the errors' own targets (a mean over the processes, and at least n/2). Not so with ``rescaled=False``, for inputs that have seen the targets
         (their leave-one-out errors are too small) and for the paper's GP, which has no such step. With ``shaped=True``
         the errors also tell how heavy their tails are, for the quantiles.
         """
@@ -79,7 +80,7 @@ class Stack:
         mean, variance = mixed_moments(weights, means, variances)
         errors = (target - mean) / np.sqrt(variance)
         tails = Tails.of(errors) if shaped else GAUSSIAN_TAILS
-        return cls(dict(processes), shares, max(1e-6, float(np.mean(errors**2))), tails)
+        return cls(dict(processes), shares, max(1e-6, float(errors @ errors) / _freedom(processes, shares)), tails)
 
     def moments(self, views: Views) -> tuple[Array, Array]:
         """Mean and variance at each row."""
@@ -102,3 +103,10 @@ class Stack:
         """Views and their weights; processes of next to no weight are not asked."""
         used = {view: weight for view, weight in self.weights.items() if weight > LEAST_WEIGHT}
         return {view: weight / sum(used.values()) for view, weight in used.items()}
+
+
+def _freedom(processes: Mapping[str, Process], shares: Mapping[str, float]) -> float:
+    """n − k, with k the number of hyperparameters of a process, a mean by weight; at least n/2."""
+    k = sum(shares[view] * (len(process.hyperparameters.length_scales) + 2) for view, process in processes.items())
+    n = len(next(iter(processes.values())).target)
+    return float(max(n - k, 0.5 * n))
