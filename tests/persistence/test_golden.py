@@ -27,10 +27,10 @@ FILES = sorted(FOLDER.glob("*/*.safetensors"))
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_predictions_of_an_earlier_version(path: Path) -> None:
-    """To rounding, for another machine's BLAS may add in another order."""
+    """To rounding, which another BLAS or NumPy does in another order and the solves of a GP enlarge (2e-11 so far)."""
     with np.load(path.parent / "expected.npz", allow_pickle=False) as expected:
         found = said(persistence.load(path), expected["new"])
-        assert_allclose(found, expected[path.stem], rtol=1e-12, atol=1e-12 * np.abs(expected[path.stem]).max())
+        assert_allclose(found, expected[path.stem], rtol=1e-12, atol=1e-9 * np.abs(expected[path.stem]).max())
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
