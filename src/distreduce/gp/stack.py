@@ -66,9 +66,10 @@ class Stack:
         A mixture is as wide as its parts and their disagreement, which the data may not confirm; and where a noise-free
         target pressed the noise to its floor, that floor is our doing and not the data's. The mean squared error in
         units of the variance says by how much; divided not by n but by n less the number of hyperparameters, which were
-        chosen with the errors' own targets (a mean over the processes, and at least n/2). Not so with ``rescaled=False``, for inputs that have seen the targets
-        (their leave-one-out errors are too small) and for the paper's GP, which has no such step. With ``shaped=True``
-        the errors also tell how heavy their tails are, for the quantiles.
+        chosen with the errors' own targets (a mean over the processes, and at least n/2). Not so with
+        ``rescaled=False``, for inputs that have seen the targets (their leave-one-out errors are too small) and for the
+        paper's GP, which has no such step. With ``shaped=True`` the errors also tell how heavy their tails are, for the
+        quantiles.
         """
         left_out = {view: process.leave_one_out() for view, process in processes.items()}
         target = next(iter(processes.values())).target
