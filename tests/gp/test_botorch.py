@@ -22,8 +22,11 @@ from botorch.models.transforms import Normalize  # noqa: E402
 from botorch.optim import optimize_acqf  # noqa: E402
 from botorch.sampling import SobolQMCNormalSampler  # noqa: E402
 
-# BoTorch 0.10 warns of targets in their own units, which these tests leave them in.
-pytestmark = pytest.mark.filterwarnings("ignore:Input data is not standardized")
+# BoTorch 0.10 warns of targets in their own units, which these tests leave them in, and of its own fantasies.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Input data is not standardized"),
+    pytest.mark.filterwarnings("ignore:Non-strict enforcement of botorch tensor conventions"),
+]
 
 BOUNDS = torch.tensor([[0.0] * 4, [1.0] * 4], dtype=torch.float64)
 
