@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 import warnings
 from typing import Any
 
@@ -108,14 +109,22 @@ def test_the_warning_points_at_the_callers_line(interrupted):
     assert caught[0].filename == __file__
 
 
-def test_a_real_signal(monkeypatch):
+@pytest.fixture
+def python_handles_interrupts():
+    """As it does where a person types Ctrl-C; workers of pytest-xdist ignore the signal."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_real_signal(monkeypatch, python_handles_interrupts):
     """SIGINT, sent while a fit with two threads computes."""
-    real = solve._advance
+    real, deadline = solve._advance, time.monotonic() + 60
 
     def late(steps: Any, at: Any) -> Any:
         if at.iteration == 2:
             threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
-        while at.iteration == 2:
+        while at.iteration == 2 and time.monotonic() < deadline:
             real(steps, at)
         return real(steps, at)
 
