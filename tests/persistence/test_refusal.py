@@ -19,10 +19,11 @@ from safetensors.numpy import save_file
 from distreduce import SDR, DistR, persistence
 from distreduce.exceptions import ModelFileError
 from distreduce.persistence._file import KEY, MAX_HEADER, checksum, write_file
+from distreduce.persistence._models import FORMAT_VERSION
 
 FORGERIES: dict[str, tuple[Edit, str]] = {
     "format": (lambda d, t: d.update(format="other"), "format is not"),
-    "newer version": (lambda d, t: d.update(version=[2, 0]), "newer than .* upgrade distreduce"),
+    "newer version": (lambda d, t: d.update(version=[FORMAT_VERSION[0] + 1, 0]), "newer than .* upgrade distreduce"),
     "no version": (lambda d, t: d.pop("version"), "no format version"),
     "odd version": (lambda d, t: d.update(version=[True, "0"]), "no format version"),
     "class": (lambda d, t: d.update({"class": "os.system"}), "class is none of SDR, DistR"),

@@ -190,7 +190,7 @@ def _affinity_of(pool: _Pool, perplexity: float) -> sparse.csr_array:
 
 def _joint_centres(pool: _Pool, m: int, random_state: np.random.RandomState) -> _Centres:
     """Centres of (x, y) with y scaled to the total variance of x."""
-    scale = _spread(pool.features) / (_spread(pool.targets) or 1.0)
+    scale = (_spread(pool.features) or 1.0) / (_spread(pool.targets) or 1.0)
     Y = scale * pool.targets
     X, d = pool.features, pool.features.shape[1]
     joint = sparse.hstack([X, Y], format="csr") if sparse.issparse(X) else np.hstack([X, Y])
@@ -200,8 +200,10 @@ def _joint_centres(pool: _Pool, m: int, random_state: np.random.RandomState) -> 
 
 def _spread(A: Any) -> float:
     """Root of the total variance of the rows."""
-    square = A.multiply(A) if sparse.issparse(A) else A**2
-    return float(np.sqrt(max(0.0, (np.asarray(square.mean(axis=0)) - np.asarray(A.mean(axis=0)) ** 2).sum())))
+    if not sparse.issparse(A):
+        return float(np.sqrt(np.var(A, axis=0, dtype=np.float64).sum()))
+    variance = np.asarray(A.multiply(A).mean(axis=0)) - np.asarray(A.mean(axis=0)) ** 2
+    return float(np.sqrt(max(0.0, variance.sum())))
 
 
 def _completed(pool: _Pool) -> Array:
