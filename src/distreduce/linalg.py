@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 from scipy.linalg import lapack
+
+from distreduce.compiled import KERNEL
 
 Array = NDArray[np.float64]
 
@@ -14,7 +17,17 @@ def inverse_from_factor(factor: Array) -> Array:
 
     What stands above the diagonal of `factor` is not read.
     """
-    lower = np.tril(lapack.dpotri(factor, lower=1)[0])
-    inverse = lower + lower.T
-    inverse[np.diag_indices(len(inverse))] *= 0.5
-    return np.asarray(inverse)
+    inverse: Array = lapack.dpotri(factor, lower=1)[0].T  # rows, as everybody else has them
+    _mirror(inverse)
+    return inverse
+
+
+@njit(**KERNEL)
+def _mirror(A: Array) -> None:
+    """Copy what stands above the diagonal to below it, a square that fits into the cache after another."""
+    n = len(A)
+    for top in range(0, n, 64):
+        for left in range(top, n, 64):
+            for i in range(top, min(top + 64, n)):
+                for j in range(max(left, i + 1), min(left + 64, n)):
+                    A[j, i] = A[i, j]

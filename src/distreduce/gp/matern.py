@@ -33,9 +33,18 @@ class Matern32:
 
     def of_sq_distance(self, sq_distance: Array) -> Array:
         """Values k for given d²."""
-        distance = np.sqrt(3.0 * np.asarray(sq_distance))
-        return np.asarray((1.0 + distance) * np.exp(-distance))
+        return self.with_derivative(sq_distance)[0]
 
     def derivative(self, sq_distance: Array) -> Array:
         """Values dk/d(d²) = −3/2 exp(−√(3 d²)) for given d²."""
-        return np.asarray(-1.5 * np.exp(-np.sqrt(3.0 * np.asarray(sq_distance))))
+        return self.with_derivative(sq_distance)[1]
+
+    def with_derivative(self, sq_distance: Array) -> tuple[Array, Array]:
+        """Both, for little more than one of them."""
+        distance = 3.0 * np.asarray(sq_distance, dtype=np.float64)
+        np.sqrt(distance, out=distance)
+        decay = np.exp(-distance)
+        distance += 1.0
+        distance *= decay
+        decay *= -1.5
+        return distance, decay

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -14,6 +16,15 @@ Array = NDArray[np.float64]
 MAX_SAMPLES = 1000  # the likelihood costs n³; more samples hardly move the length scales
 _WORST = 1e25
 GAUSSIAN = RBF(1.0)
+
+
+@runtime_checkable
+class WithDerivative(Protocol):
+    """A kernel that has its values and derivatives for little more than one of them."""
+
+    def with_derivative(self, sq_distance: Array) -> tuple[Array, Array]:
+        """k and dk/d(d²) for given d²."""
+        ...
 
 
 def relevance_length_scales(X: Array, Y: Array, weights: Array, start: float) -> Array:
@@ -51,21 +62,32 @@ def negative_log_likelihood(
     d = X.shape[1]
     scales, signal, noise = np.exp(parameters[:d]), np.exp(parameters[d]), np.exp(parameters[d + 1])
     scaled = X / scales
-    distances = sq_distances(scaled)
-    K = signal * kernel.of_sq_distance(distances)
-    covariance = K + np.diag(noise / weights + 1e-10 * signal)
+    K, slope = _with_derivative(kernel, sq_distances(scaled))
+    K *= signal
+    covariance = K.copy()
+    covariance[np.diag_indices(len(K))] += noise / weights + 1e-10 * signal
     try:
         if not np.isfinite(covariance).all():
             raise LinAlgError
-        factor = cho_factor(covariance, lower=True, check_finite=False)
+        # Transposed: LAPACK wants columns, and the matrix is symmetric.
+        factor = cho_factor(covariance.T, lower=True, overwrite_a=True, check_finite=False)
     except LinAlgError:
         return _WORST, np.zeros_like(parameters)
     alpha = cho_solve(factor, Y)
     value = 0.5 * float((Y * alpha).sum()) + Y.shape[1] * float(np.log(np.diag(factor[0])).sum())
     G = 0.5 * (Y.shape[1] * inverse_from_factor(factor[0]) - alpha @ alpha.T)
     GK = G * K
-    M = GK if kernel == GAUSSIAN else G * (-2.0 * signal * kernel.derivative(distances))
+    M = GK if slope is None else G * (-2.0 * signal * slope)
     return value, np.r_[length_scale_gradient(M, scaled), GK.sum(), noise * float(G.diagonal() @ (1 / weights))]
+
+
+def _with_derivative(kernel: DistanceKernel, sq_distance: Array) -> tuple[Array, Array | None]:
+    """Values and derivatives; none of the RBF's, which are its values but for a factor."""
+    if kernel == GAUSSIAN:
+        return kernel.of_sq_distance(sq_distance), None
+    if isinstance(kernel, WithDerivative):
+        return kernel.with_derivative(sq_distance)
+    return kernel.of_sq_distance(sq_distance), kernel.derivative(sq_distance)
 
 
 def length_scale_gradient(M: Array, scaled: Array) -> Array:
