@@ -43,7 +43,8 @@ class Matern32:
         """Both, for little more than one of them."""
         distance = 3.0 * np.asarray(sq_distance, dtype=np.float64)
         np.sqrt(distance, out=distance)
-        decay = np.exp(-distance)
+        decay = np.negative(distance)
+        np.exp(decay, out=decay)
         distance += 1.0
         distance *= decay
         decay *= -1.5

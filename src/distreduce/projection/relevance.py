@@ -75,10 +75,14 @@ def negative_log_likelihood(
         return _WORST, np.zeros_like(parameters)
     alpha = cho_solve(factor, Y)
     value = 0.5 * float((Y * alpha).sum()) + Y.shape[1] * float(np.log(np.diag(factor[0])).sum())
-    G = 0.5 * (Y.shape[1] * inverse_from_factor(factor[0]) - alpha @ alpha.T)
-    GK = G * K
-    M = GK if slope is None else G * (-2.0 * signal * slope)
-    return value, np.r_[length_scale_gradient(M, scaled), GK.sum(), noise * float(G.diagonal() @ (1 / weights))]
+    G = inverse_from_factor(factor[0])
+    G *= Y.shape[1]  # in place, here and below: new arrays of n² numbers would take a good part of the time
+    G -= alpha @ alpha.T
+    G *= 0.5
+    by_noise = noise * float(G.diagonal() @ (1 / weights))
+    GK = np.multiply(G, K, out=K)
+    M = GK if slope is None else np.multiply(G, np.multiply(slope, -2.0 * signal, out=slope), out=slope)
+    return value, np.r_[length_scale_gradient(M, scaled), GK.sum(), by_noise]
 
 
 def _with_derivative(kernel: DistanceKernel, sq_distance: Array) -> tuple[Array, Array | None]:
