@@ -1,4 +1,4 @@
-"""Write small models of this version, and what they predict, to golden/<version>: once a version, never again.
+"""Write small models of this version, and what they predict, to golden/: once for each format, never again.
 
     PYTHONPATH=src:tests python tests/persistence/make_golden.py
 
@@ -15,8 +15,10 @@ from persistence.cases import predictions
 
 from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor, __version__
 from distreduce.gp import GPClassifier, GPRegressor
+from distreduce.persistence._models import FORMAT_VERSION
 
 FOLDER = Path(__file__).parent / "golden"
+CURRENT = FOLDER / f"{__version__}-format-{FORMAT_VERSION[0]}"
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((16, 2))
 NEW = RNG.standard_normal((5, 2))
@@ -44,14 +46,13 @@ def said(model: Any, new: np.ndarray) -> np.ndarray:
 
 def main() -> None:
     """Fit, save, and keep what each model says of new samples."""
-    folder = FOLDER / __version__
-    folder.mkdir(parents=True)
+    CURRENT.mkdir(parents=True)
     expected = {"new": NEW}
     for name, (model, y) in MODELS.items():
         model.fit(X, y)
-        model.save(folder / f"{name}.safetensors")
+        model.save(CURRENT / f"{name}.safetensors")
         expected[name] = said(model, NEW)
-    np.savez_compressed(folder / "expected.npz", **expected)
+    np.savez_compressed(CURRENT / "expected.npz", **expected)
 
 
 if __name__ == "__main__":
