@@ -23,6 +23,8 @@ from distreduce.compiled import Array
 _MIN_LOG_GAMMA_STEP, _MAX_LOG_GAMMA_STEP = 0.1, 2.0
 _MAX_NU_STEP, _MAX_MU_STEP = 1.0, 3.0
 _STEP_LENGTHS = (1.0, 0.3)
+# A step to the floor of γ ends on it but for rounding, which differs between NumPys.
+_AT_FLOOR = 1.0 + 1e-9
 # Two samples far from all others have only the sum of their γ determined: damped by this much, a step leaves the rest.
 _SLIGHT_DAMPING = 1e-4
 _FIRST_DAMPING, _DAMPING_FACTOR, _MAX_DAMPING = 0.3, 8.0, 1e6
@@ -151,7 +153,8 @@ def search(
     far = _MAX_MU_STEP * width(dual, point)
     d_mu = np.clip(step[0], -far, far)
     for length in _STEP_LENGTHS:
-        gamma = np.maximum(point.gamma * np.exp(length * d_log_gamma), floor)
+        gamma = point.gamma * np.exp(length * d_log_gamma)
+        gamma = np.where(gamma <= _AT_FLOOR * floor, floor, gamma)
         trial = dual.evaluate(gamma, point.mu + length * d_mu if bounded else gamma * (nu + length * d_nu))
         residuals = measure(dual, trial, floor, scale)
         if residuals.merit < 0.9 * best_merit or descends(dual, point, trial):
