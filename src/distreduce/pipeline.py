@@ -81,11 +81,9 @@ class Fitted:
         recipe: Recipe,
         inputs: Any,
         coefficients: Callable[[], Array],
-        distances: Callable[[], Array],
+        medoids: NDArray[np.intp],
     ) -> Fitted:
-        """From the distances of the samples to the means of their prototypes (see :mod:`distreduce.medoids`).
-
-        With the map whose coefficients are still to be computed; if they cannot be, the reduction is not lost."""
+        """With the map whose coefficients are still to be computed; if they cannot be, the reduction is not lost."""
         try:
             found = coefficients()
             if not np.isfinite(found).all():
@@ -96,7 +94,6 @@ class Fitted:
                 "The reduction itself is this error's `best`.",
                 best=reduction,
             ) from error
-        medoids = nearest_members(reduction.plan, distances())
         return cls(reduction, KernelMap(recipe.input_kernel, inputs, found, recipe.unit), medoids)
 
 
@@ -141,17 +138,16 @@ def fit_sample(
     reduction = solve(problem, recipe.settings, workers=workers, callback=callback, checkpoint=checkpoint)
     F = barycentres(reduction.plan, sample.weights) @ reduction.embedding
     inputs = None if sample.precomputed else sample.features
-    return Fitted.of(
-        reduction, recipe, inputs, lambda: projection.coefficients(F), lambda: _to_means(sample, reduction.plan)
-    )
+    medoids = _medoids(sample, reduction.plan)
+    return Fitted.of(reduction, recipe, inputs, lambda: projection.coefficients(F), medoids)
 
 
-def _to_means(sample: Sample, plan: sparse.csr_array) -> Array:
-    """Squared distances of the samples to the means of their prototypes, for the entries of T."""
+def _medoids(sample: Sample, plan: sparse.csr_array) -> NDArray[np.intp]:
+    """See :mod:`distreduce.medoids`."""
     if sample.precomputed:
-        return distances_within(sample.features, plan)
+        return nearest_members(plan, distances_within(sample.features, plan))
     means = prototype_means(prototype_sums(sample.features, plan), column_mass(plan))
-    return distances_to_means(sample.features, plan, means)
+    return nearest_members(plan, distances_to_means(sample.features, plan, means))
 
 
 def input_kernel(kernel: str | Kernel, length_scale: Any, sample: Sample, unit: float) -> Kernel:

@@ -21,7 +21,7 @@ from distreduce.large.arrangement import Arrangement
 from distreduce.large.shards import LocalShards, Shards
 from distreduce.large.side import ShardedSide
 from distreduce.large.stored_rows import RowFile, StoredRows
-from distreduce.medoids import distances_to_means, prototype_means, prototype_sums
+from distreduce.medoids import distances_to_means, nearest_members, prototype_means, prototype_sums
 from distreduce.parallel import Workers
 from distreduce.pipeline import Fitted, Recipe, Sample, untold
 from distreduce.projection.landmarks import LandmarkProjection
@@ -145,9 +145,7 @@ def fit_shards(
     options: dict[str, Any] = {"workers": workers, "callback": callback, "checkpoint": checkpoint}
     reduction = alternate(side, plan, start, recipe.settings, **options)
     plan, Z = reduction.plan, reduction.embedding
-    return Fitted.of(
-        reduction, recipe, landmarks, lambda: projection.coefficients(plan, Z), lambda: _to_means(shards, plan)
-    )
+    return Fitted.of(reduction, recipe, landmarks, lambda: projection.coefficients(plan, Z), _medoids(shards, plan))
 
 
 def _means(shards: Shards, plan: sparse.csr_array) -> Array:
@@ -155,9 +153,10 @@ def _means(shards: Shards, plan: sparse.csr_array) -> Array:
     return prototype_means(shards.total(prototype_sums, ["features"], rows=[plan]), column_mass(plan))
 
 
-def _to_means(shards: Shards, plan: sparse.csr_array) -> Array:
-    """Squared distances of the samples to the means of their prototypes, for the entries of T."""
-    return np.concatenate(shards.collect(distances_to_means, ["features"], _means(shards, plan), rows=[plan]))
+def _medoids(shards: Shards, plan: sparse.csr_array) -> NDArray[np.intp]:
+    """See :mod:`distreduce.medoids`."""
+    distances = shards.collect(distances_to_means, ["features"], _means(shards, plan), rows=[plan])
+    return nearest_members(plan, np.concatenate(distances))
 
 
 def _features(drawn: Sample, recipe: Recipe) -> Any:
