@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PYTEST := pytest -n auto --dist worksteal
 
 .PHONY: demo test test-oldest test-newest lint docs bench reproduce clean
 
@@ -11,14 +12,14 @@ demo: $(STAMP)
 
 # FAST=1 leaves out the tests marked slow. One process a core, and one thread in each.
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(if $(filter 1,$(FAST)),-m "not slow")
+	OMP_NUM_THREADS=1 $(BIN)/python -m $(PYTEST) $(if $(filter 1,$(FAST)),-m "not slow")
 
 # The same tests with the oldest and the newest libraries, in environments of their own; `TESTS` chooses some.
 # On Linux the torch of an index without CPU builds brings CUDA: some gigabytes.
 test-oldest: PYTHON := python3.10
 test-newest: PYTHON := python3.13
 test-oldest test-newest: test-%: .venv-%/.installed
-	OMP_NUM_THREADS=1 .venv-$*/bin/python -m pytest -m "not slow and not browser" $(or $(TESTS),tests)
+	OMP_NUM_THREADS=1 .venv-$*/bin/python -m $(PYTEST) -m "not slow and not browser" $(or $(TESTS),tests)
 
 .venv-%/.installed: pyproject.toml constraints/%.txt
 	$(PYTHON) -m venv .venv-$*

@@ -12,6 +12,8 @@ import warnings
 from hashlib import sha256
 from pathlib import Path
 
+from scipy import sparse
+
 from distreduce.checkpoint_state import from_state, to_state
 from distreduce.exceptions import CheckpointError, CheckpointWarning, ModelSaveError
 from distreduce.persistence._file import MAX_BYTES, UNREADABLE, open_file, read_tensors, write_file
@@ -55,8 +57,8 @@ class Checkpoint:
         except CheckpointWarning as raised:
             self.raised = raised
 
-    def read(self, plan: tuple[int, int], embedding: tuple[int, int]) -> Progress | None:
-        """Where the fit was, for a plan and an embedding of these shapes; None without a file."""
+    def read(self, start: sparse.csr_array, embedding: tuple[int, int]) -> Progress | None:
+        """Where the fit was that began with the plan `start`, its embedding of this shape; None without a file."""
         if not os.path.lexists(self.path):
             return None
         try:
@@ -66,7 +68,7 @@ class Checkpoint:
                 same = document.get("fingerprint") == self.fingerprint
                 require(same, "it belongs to a fit to other data, with other parameters, or of another version")
                 read = Reader(read_tensors(handle, document))
-            at = from_state(document.get("state"), read, plan, embedding)
+            at = from_state(document.get("state"), read, start, embedding)
             require(not read.unused(), "it holds tensors that belong to nothing")
         except UNREADABLE as error:
             raise CheckpointError(

@@ -45,15 +45,15 @@ def _columns() -> list[str]:
     return [field.name for field in fields(Record)]
 
 
-def from_state(state: Node, read: Reader, plan: tuple[int, int], embedding: tuple[int, int]) -> Progress:
-    """The progress, if it is one of a fit of these sizes."""
+def from_state(state: Node, read: Reader, start: Any, embedding: tuple[int, int]) -> Progress:
+    """The progress, if it is one of a fit with the marginals of the plan `start` and an embedding of this shape."""
     flags = {name: read.part(state, name) for name in (*FLAGS, "settled")}
     require(all(type(flag) is bool for flag in flags.values()), "its flags are not in order")
     iteration, faults = read.part(state, "iteration"), read.part(state, "faults")
     require(type(iteration) is int and 0 <= iteration < 2**31, "its iteration is no number")
     require(isinstance(faults, list) and all(isinstance(fault, str) for fault in faults), "its faults are no texts")
-    T = _plan(read, "plan", state, plan)
-    coupled = Coupled(T, _table(read, "transported", state, (plan[1], plan[1])))
+    T, m = _plan(read, "plan", state, start), start.shape[1]
+    coupled = Coupled(T, _table(read, "transported", state, (m, m)))
     Z = _table(read, "embedding", state, embedding)
     history = _history(read.part(state, "history"), read.within("history"))
     found = State(coupled, Z, history[-1], flags.pop("settled"))
@@ -65,15 +65,19 @@ def from_state(state: Node, read: Reader, plan: tuple[int, int], embedding: tupl
 def _read_memory(node: Node, coupled: Coupled, read: Reader) -> Memory:
     own, updates = read.part(node, "plan"), read.part(node, "updates")
     require(type(updates) is int and 0 <= updates < 2**31, "its memory is not in order")
-    plan = coupled.plan if own is None else _plan(read, "plan", node, coupled.plan.shape)
+    plan = coupled.plan if own is None else _plan(read, "plan", node, coupled.plan)
     M = read.array("transported", read.part(node, "transported"))
     return Memory(plan, _table_of("transported", M, (M.shape[0], plan.shape[1])), updates)
 
 
-def _plan(read: Reader, name: str, node: Node, shape: tuple[int, int]) -> Any:
+def _plan(read: Reader, name: str, node: Node, start: Any) -> Any:
+    """A plan with as much mass in every row as `start` has."""
     plan = read.sparse(name, read.part(node, name))
-    good = plan.shape == shape and plan.dtype == np.float64 and np.isfinite(plan.data).all() and (plan.data >= 0).all()
-    require(bool(good), f"its {name} is none of this fit")
+    good = plan.shape == start.shape and plan.dtype == np.float64 and bool((plan.data >= 0).all())
+    require(
+        good and np.allclose(plan.sum(axis=1), start.sum(axis=1), rtol=1e-6, atol=0.0),
+        f"its {name} is none of this fit",
+    )
     return plan
 
 
@@ -94,4 +98,7 @@ def _history(node: Node, read: Reader) -> tuple[Record, ...]:
     require(len(lengths) == 1 and len(next(iter(lengths))) == 1 and lengths != {(0,)}, "its history is not in order")
     kinds = {name: "i" if name in ("iteration", "n_evaluations") else "f" for name in _columns()}
     require(all(columns[name].dtype.kind == kind for name, kind in kinds.items()), "its history is not in order")
+    # Without targets there is no CKA.
+    finite = all(np.isfinite(column).all() for name, column in columns.items() if name != "cka")
+    require(finite, "its history has numbers that are none")
     return tuple(Record(*row) for row in zip(*(column.tolist() for column in columns.values()), strict=True))

@@ -136,7 +136,7 @@ def _begin(
     """Where a checkpoint was, or the embedding of the plan as given."""
     try:
         steps = HalfSteps(side, settings, workers)
-        earlier = None if checkpoint is None else checkpoint.read(plan.shape, embedding.shape)
+        earlier = None if checkpoint is None else checkpoint.read(plan, embedding.shape)
         if earlier is not None:
             side.recall(earlier.memory)
             return steps, earlier

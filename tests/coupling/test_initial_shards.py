@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score, homogeneity_score
 
-from distreduce.coupling import initial_shards
+from distreduce.coupling import nearest_centres
 from distreduce.coupling.initial_shards import initial_plan_on_shards
 from distreduce.kernels import RBF, Delta, Linear
 from distreduce.large.shards import local_shards
@@ -181,6 +181,6 @@ def test_repeated_samples_start():
 def test_neither_threads_nor_blocks_change_the_plan(monkeypatch):
     X, groups = blobs()
     one = plan_of(X, np.eye(3)[groups], 20, kernel=Delta())
-    monkeypatch.setattr(initial_shards, "BLOCK_ROWS", 17)
+    monkeypatch.setattr(nearest_centres, "BLOCK_ROWS", 17)
     two = plan_of(X, np.eye(3)[groups], 20, kernel=Delta(), threads=2)
     np.testing.assert_array_equal(one.indices, two.indices)

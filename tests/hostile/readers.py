@@ -14,6 +14,7 @@ from zlib import crc32
 import numpy as np
 import pandas as pd
 from hostile.archives import forge_model, forge_npz
+from hostile.checkpoints import checkpoints, go_on
 from hostile.commands import fitted_folder, run_on
 from hostile.mutations import Rng, Spoil, spoil_bytes, spoil_cells, spoil_json, spoil_json_lines
 from hostile.originals import table
@@ -181,6 +182,7 @@ def read_store(path: Path) -> None:
 
 READERS: dict[str, Reader] = {
     "model": Reader("model.safetensors", models, (forge_model, forge_model), read_model),
+    "checkpoint": Reader("fit.checkpoint", checkpoints, (forge_model, forge_model), go_on, writes=True),
     "store": Reader("neighbours.jsonl", stores, (spoil_json_lines,), read_store),
     "recipe": Reader("recipe.json", recipes, (spoil_json, spoil_json), read_and_use_recipe),
     "map": Reader("map.npz", maps, (forge_npz,), lambda path: load_map(path)(ROWS)),

@@ -158,19 +158,22 @@ FORGERIES: dict[str, Any] = {
     "another affinity": ("transported", lambda table: table[1:, 1:]),
     "a history of other length": ("history.cka", lambda column: column[1:]),
     "no history": ("history.objective", lambda column: column[:0]),
+    "a history of no numbers": ("history.objective", lambda column: column * np.nan),
+    "twice the mass": ("plan.data", lambda masses: 2 * masses),
+    "a map of other landmarks": ("memory.transported", lambda table: table[:, 1:]),
 }
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)
 def test_a_forged_checkpoint_with_a_checksum_that_fits_is_refused(forgery, tmp_path):
     path, (name, change) = tmp_path / "file", FORGERIES[forgery]
-    fit("SDR, dense", path)
+    fit("SDR, sparse", path)
     with _file.open_file(path, _file.MAX_BYTES) as (document, handle):
         tensors = _file.read_tensors(handle, document)
     tensors[name] = np.ascontiguousarray(change(tensors[name]))
     _file.write_file(path, {key: value for key, value in document.items() if key != "sha256"}, tensors)
     with pytest.raises(CheckpointError, match="Delete it"):
-        fit("SDR, dense", path)
+        fit("SDR, sparse", path)
 
 
 def test_a_memory_mapped_table_has_the_checkpoint_of_the_array(tmp_path, monkeypatch):

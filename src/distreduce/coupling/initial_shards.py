@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -18,15 +17,13 @@ from distreduce.affinity.cells import Probes
 from distreduce.affinity.neighbours import graph_of, keep_neighbours
 from distreduce.affinity.sparse import ON_A_GRAPH, keep_sparse_affinity
 from distreduce.coupling.initial import _all_used, _apportion, _one_hot, _spectral_clusters
+from distreduce.coupling.nearest_centres import Centres, Index, nearest
 from distreduce.coupling.products import hard_plan
-from distreduce.kernels import Delta, Kernel, Linear, sq_distances
+from distreduce.kernels import Delta, Kernel, Linear
 from distreduce.large.shards import Shards, local_shards
 from distreduce.losses import supervised_rows
 
 Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-BLOCK_ROWS = 2048
-BLOCK_NUMBERS = 4_000_000  # distances held at once
 # Samples that are clustered: more cost time, at worst as the square, and move few borders.
 SPECTRAL_ROWS = 10_000
 
@@ -48,18 +45,6 @@ class _Pool(NamedTuple):
     features: Any
     weights: Array
     targets: Array
-
-
-class _Centres(NamedTuple):
-    """Points x (k, d) with targets (k, c), and the prototype (k,) that each stands for.
-
-    A sample's distance to one is |x − x_k|² + weight · |y − y_k|²; an infinite weight keeps classes apart.
-    """
-
-    x: Any
-    prototype: Index
-    targets: Array | None = None
-    weight: float = 0.0
 
 
 def initial_plan_on_shards(
@@ -91,8 +76,8 @@ def initial_plan_on_shards(
             centres = _supervised_centres(shards, weights, sample, target_kernel, *start)
         if centres is None:
             means = _kmeans(sample.features, sample.weights, n_prototypes, random_state)
-            centres = _Centres(means, np.arange(len(means)))
-        assignment = np.concatenate(shards.collect(_nearest, ["features", "kernel_targets"], centres))
+            centres = Centres(means, np.arange(len(means)))
+        assignment = np.concatenate(shards.collect(nearest, ["features", "kernel_targets"], centres))
     return hard_plan(_all_used(assignment, n_prototypes), weights, n_prototypes)
 
 
@@ -104,7 +89,7 @@ def _supervised_centres(
     m: int,
     perplexity: float,
     random_state: np.random.RandomState,
-) -> _Centres | None:
+) -> Centres | None:
     """Centres that part the targets too; None if none of the samples drawn has a known target."""
     pool = _Pool(sample.features, sample.weights, np.asarray(sample.kernel_targets))
     parts = shards.collect(_class_sums, ["kernel_targets"], rows=[weights])
@@ -160,7 +145,7 @@ def _class_centres(
     unlabelled: float,
     m: int,
     random_state: np.random.RandomState,
-) -> _Centres:
+) -> Centres:
     """Samples of each class with their spectral clusters, in proportion to its mass; other classes are infinitely far.
 
     The mass without label is shared out as that of the pool is by the nearest labels.
@@ -174,7 +159,7 @@ def _class_centres(
         own = np.flatnonzero(label == k)
         block = affinity[own][:, own].toarray()
         prototype[own] = first[k] + _spectral_clusters(block, pool.weights[own], int(seats[k]), random_state)
-    return _Centres(pool.features, prototype, np.eye(len(mass))[label], np.inf)
+    return Centres(pool.features, prototype, np.eye(len(mass))[label], np.inf)
 
 
 def _affinity_of(pool: _Pool, perplexity: float) -> sparse.csr_array:
@@ -188,14 +173,14 @@ def _affinity_of(pool: _Pool, perplexity: float) -> sparse.csr_array:
     return graph_of(shards, "affinity")
 
 
-def _joint_centres(pool: _Pool, m: int, random_state: np.random.RandomState) -> _Centres:
+def _joint_centres(pool: _Pool, m: int, random_state: np.random.RandomState) -> Centres:
     """Centres of (x, y) with y scaled to the total variance of x."""
     scale = (_spread(pool.features) or 1.0) / (_spread(pool.targets) or 1.0)
     Y = scale * pool.targets
     X, d = pool.features, pool.features.shape[1]
     joint = sparse.hstack([X, Y], format="csr") if sparse.issparse(X) else np.hstack([X, Y])
     found = _kmeans(joint, pool.weights, m, random_state)
-    return _Centres(found[:, :d], np.arange(len(found)), found[:, d:] / scale, scale**2)
+    return Centres(found[:, :d], np.arange(len(found)), found[:, d:] / scale, scale**2)
 
 
 def _spread(A: Any) -> float:
@@ -210,8 +195,8 @@ def _completed(pool: _Pool) -> Array:
     """Targets of the pool, where they are unknown those of the nearest sample whose target is known."""
     known, targets = supervised_rows(pool.targets), pool.targets.copy()
     if not known.all():
-        nearest = KNeighborsRegressor(1).fit(pool.features[known], targets[known])
-        targets[~known] = nearest.predict(pool.features[~known]).reshape(-1, targets.shape[1])
+        search = KNeighborsRegressor(1).fit(pool.features[known], targets[known])
+        targets[~known] = search.predict(pool.features[~known]).reshape(-1, targets.shape[1])
     return targets
 
 
@@ -221,54 +206,3 @@ def _kmeans(features: Any, weights: Array, k: int, random_state: np.random.Rando
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # repeated rows: some centres are equal
         return np.asarray(search.fit(features, sample_weight=weights).cluster_centers_, dtype=np.float64)
-
-
-def _nearest(features: Any, targets: Array | None, centres: _Centres) -> Index:
-    """Prototype of the point nearest to each of a shard's samples; unknown targets are no distance."""
-    found = np.empty(features.shape[0], dtype=np.intp)
-    for start in range(0, len(found), BLOCK_ROWS):
-        block = slice(start, min(len(found), start + BLOCK_ROWS))
-        Y = None if targets is None else targets[block]
-        found[block] = _nearest_in_block(_dense(features[block]), Y, centres)
-    return found
-
-
-def _nearest_in_block(features: Array, targets: Array | None, centres: _Centres) -> Index:
-    found = np.empty(len(features), dtype=np.intp)
-    for rows, among in _comparable(np.arange(len(features)), targets, centres):
-        dense = centres._replace(x=_dense(centres.x)) if among is None else _some(centres, among)
-        for part in np.array_split(rows, len(rows) * len(dense.x) // BLOCK_NUMBERS + 1):
-            found[part] = _nearest_of(features[part], None if targets is None else targets[part], dense)
-    return found
-
-
-def _some(centres: _Centres, among: Index) -> _Centres:
-    """Some of the points; they are of one class, so that targets do not matter any more."""
-    return _Centres(_dense(centres.x[among]), centres.prototype[among])
-
-
-def _comparable(rows: Index, targets: Array | None, centres: _Centres) -> Iterator[tuple[Index, Index | None]]:
-    """Rows with the points they are compared with (None: all): those of their own class, if classes are kept apart."""
-    if targets is None or centres.targets is None or not np.isinf(centres.weight):
-        yield rows, None
-        return
-    known = supervised_rows(targets)
-    label, of_point = np.nan_to_num(targets).argmax(axis=1), centres.targets.argmax(axis=1)
-    if not known.all():
-        yield rows[~known], None
-    for k in np.unique(label[known]):
-        yield rows[known & (label == k)], np.flatnonzero(of_point == k)
-
-
-def _nearest_of(features: Array, targets: Array | None, centres: _Centres) -> Index:
-    """Prototype of the nearest point, by one matrix product."""
-    distances = (centres.x**2).sum(axis=1) - 2.0 * (features @ centres.x.T)
-    if targets is not None and centres.targets is not None and np.isfinite(centres.weight):
-        known = supervised_rows(targets)
-        apart = np.where(known[:, None], sq_distances(np.nan_to_num(targets), centres.targets), 0.0)
-        distances += centres.weight * apart
-    return centres.prototype[distances.argmin(axis=1)]
-
-
-def _dense(rows: Any) -> Array:
-    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)

@@ -11,6 +11,7 @@ from scipy import sparse
 from distreduce.affinity.sparse import structure_constant_sparse
 from distreduce.coupling.on_shards import ShardedCoupling, solve_on_shards, supervision, transported
 from distreduce.embedding.problem import Dependence, InnerLoss
+from distreduce.exceptions import CheckpointError
 from distreduce.kernels import Kernel
 from distreduce.large.shards import Shards
 from distreduce.losses import BregmanLoss, supervised_rows
@@ -91,6 +92,11 @@ class ShardedSide:
 
     def recall(self, memory: Memory | None) -> None:
         """Let the map go on from there."""
+        if memory is not None and len(memory.transported) != self.projection.n_landmarks:
+            raise CheckpointError(
+                f"The checkpoint is of a map with {len(memory.transported)} landmarks, and this one has "
+                f"{self.projection.n_landmarks}. Delete it to start afresh, or give another path as checkpoint."
+            )
         self.projection.memory = memory
 
 

@@ -10,19 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg import cho_solve, eigh, solve_triangular
+from scipy.linalg import cho_solve, solve_triangular
 
-from distreduce.exceptions import NumericalError
 from distreduce.kernels import RBF, Kernel
 from distreduce.large.shards import Shards
+from distreduce.projection._axes import orthonormal_axes
 from distreduce.projection._information import information
 from distreduce.projection.kernel_map import _cholesky_with_jitter, barycentres
 from distreduce.sample_side import Memory
 
 Array = NDArray[np.float64]
 BLOCK_ROWS = 512
-# Directions of K_rr below this, relative to the largest, are left out: rounding made them, or repeated landmarks.
-SMALLEST_DIRECTION = 1e-12
 # A plan that differs in more rows is transported afresh, and so is every tenth, lest roundings add up.
 MOST_CHANGED = 1 / 3
 MOST_UPDATES = 9
@@ -95,7 +93,7 @@ class LandmarkProjection:
         G = \mu K_{rn} V K_{nr} + \lambda K_{rr}, \quad M = K_{rn} V W^{-1} T, \quad L^* = \mu G^{-1} M Z .
 
     G is worse conditioned than K_rr, which is singular as soon as landmarks are many and the kernel smooth. All is
-    therefore done in coordinates φ(x) = K(x, X_r) A with AᵀK_rrA = I, A (r, q) from the eigenvectors of K_rr:
+    therefore done in coordinates φ(x) = K(x, X_r) A with AᵀK_rrA = I, A (r, q) from a factor of K_rr:
     :math:`A^\top G A = \mu \sum_i v_i \varphi_i \varphi_i^\top + \lambda I` needs no repair.
 
     Parameters
@@ -112,12 +110,17 @@ class LandmarkProjection:
         """One pass over the samples, of about 3 n q r multiplications."""
         self.mu, self.regularisation, self.weights = mu, regularisation, weights
         self._shards, self._similarity = shards, LandmarkKernel(kernel, landmarks)
-        self._axes = _orthonormal_axes(self._similarity(landmarks))
+        self._axes = orthonormal_axes(self._similarity(landmarks))
         of = (self._similarity, self._axes, mu / regularisation)
         self._information = shards.total(information, ["features"], *of, rows=[weights])
         self._factor = _ridge_factor(self._information.shared, mu, regularisation)
         self._shares = np.concatenate(self._information.shares)
         self.memory: Memory | None = None  # M of the latest plan
+
+    @property
+    def n_landmarks(self) -> int:
+        """Their number r."""
+        return len(self._axes)
 
     def quadratic(self, plan: sparse.csr_array) -> Array:
         """R (m, m), symmetric."""
@@ -164,15 +167,6 @@ class LandmarkProjection:
     def _pass(self, plan: sparse.csr_array) -> Array:
         """K_rn T (r, m)."""
         return np.asarray(self._shards.total(_transported, ["features"], self._similarity, rows=[plan]))
-
-
-def _orthonormal_axes(K: Array) -> Array:
-    """A (r, q) with AᵀKA = I for the directions in which K is not zero."""
-    if not np.isfinite(K).all():
-        raise NumericalError("The input kernel is not finite; scale X or give a length_scale that fits it.")
-    values, vectors = eigh(0.5 * (K + K.T), check_finite=False)
-    kept = values > SMALLEST_DIRECTION * values[-1]
-    return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
 
 
 def _ridge_factor(information: Array, mu: float, regularisation: float) -> tuple[Array, bool]:
