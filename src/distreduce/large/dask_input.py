@@ -26,7 +26,7 @@ from distreduce.large.dask_collections import (
     refuse_gathering,
 )
 from distreduce.large.dask_shards import RETRIES, DaskShards, Given, submit_all
-from distreduce.large.fit import DRAWN_ROWS, LargeSample
+from distreduce.large.fit import LargeSample, drawn_rows
 from distreduce.large.rows import Rows
 from distreduce.large.shards import Index
 from distreduce.pipeline import Sample
@@ -108,7 +108,7 @@ class DaskRows(Rows):
         for name, array in small.items():
             if array is not None:
                 shards.keep(name, np.asarray, [], rows=[array])
-        drawn = arranged.drawn[:DRAWN_ROWS]
+        drawn = arranged.drawn[: drawn_rows(self.shape[1])]
         sample = Sample(
             self.taken(merged.rows[drawn]) / unit,
             merged.weights[drawn],
