@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from distreduce.bars import shown
 from distreduce.commands import apply
 from distreduce.commands.bench import bench
 from distreduce.commands.data import app as data_app
@@ -88,7 +89,7 @@ def demo(
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     screen = Console(stderr=True)
     silent = quiet or as_json or not screen.is_terminal
-    with Progress(*columns, console=screen, disable=silent, transient=True) as bar:
+    with shown(Progress(*columns, console=screen, disable=silent, transient=True)) as bar:
         task = bar.add_task("reading data", total=STEPS + 1)
         outcomes = run_demo(out, seed, lambda words: bar.update(task, description=words, advance=1))
     if as_json:

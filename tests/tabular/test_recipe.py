@@ -64,7 +64,7 @@ def test_a_missing_level_has_a_column(table):
 def test_a_date_is_days_and_its_place_in_the_week(table):
     X, _ = learn(table[["day"]]).matrix(table, "t.csv")
     days = pd.to_datetime(table["day"])
-    angle = 2 * np.pi * (days.dt.weekday - 3) / 7  # 1970 began on a Thursday
+    angle = 2 * np.pi * (days.dt.day_of_week - 3) / 7  # 1970 began on a Thursday
     oracle = np.column_stack([StandardScaler().fit_transform(np.arange(40.0)[:, None]), np.sin(angle), np.cos(angle)])
     assert np.allclose(X, oracle)
 

@@ -20,6 +20,12 @@ import pandas as pd
 import torch
 from threadpoolctl import threadpool_info
 
+
+def _default_device() -> str:
+    """torch 2.2 has no function for it."""
+    return str(torch.get_default_device() if hasattr(torch, "get_default_device") else torch.empty(0).device)
+
+
 PARTS: dict[str, Callable[[], Any]] = {
     "numpy's generator": lambda: (
         str(np.random.mtrand._rand.get_state(legacy=False)["state"]["key"].tolist())
@@ -30,7 +36,7 @@ PARTS: dict[str, Callable[[], Any]] = {
     "Python's generator": random.getstate,
     "torch's generator": lambda: torch.get_rng_state().numpy().tobytes(),
     "torch's threads": lambda: (torch.get_num_threads(), torch.get_num_interop_threads()),
-    "torch's type": lambda: (torch.get_default_dtype(), str(torch.get_default_device())),
+    "torch's type": lambda: (torch.get_default_dtype(), _default_device()),
     "torch's modes": lambda: (torch.is_grad_enabled(), torch.are_deterministic_algorithms_enabled()),
     "filters of warnings": lambda: list(warnings.filters),
     "matplotlib's settings": lambda: (dict(mpl.rcParams), mpl.get_backend()),

@@ -180,7 +180,9 @@ class Folder:
 
     def _table(self, name: str, columns: list[str] | None = None, as_text: Sequence[str] = ()) -> pd.DataFrame:
         try:
-            # A converter sees the cell as it is written; a dtype would still take "None" for a missing one.
-            return pd.read_csv(self.path / name, usecols=columns, converters=dict.fromkeys(as_text, str))
+            table = pd.read_csv(self.path / name, usecols=columns)
+            # Read apart, as they are written: among other columns "None" is a missing cell.
+            texts = pd.read_csv(self.path / name, usecols=lambda at: at in as_text, dtype=str, keep_default_na=False)
+            return table.assign(**{str(at): texts[at].astype(object) for at in texts.columns})
         except (OSError, ValueError) as error:
             raise ModelFileError(f"{self.path / name} cannot be read ({error}); fit again.") from error

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 from rich.text import Text
 
+from distreduce.bars import shown
 from distreduce.commands._comparison import COMPONENTS, OURS, PLAIN
 from distreduce.commands._folder import PREDICTOR, REPORT
 from distreduce.commands._models import WIDE
@@ -32,7 +33,8 @@ def progress(total: int, *, silent: bool) -> Iterator[Callable[[str], object]]:
     """A bar on standard error, if that is a terminal; call what it gives with the name of each step."""
     screen = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(24), TimeElapsedColumn())
-    with Progress(*columns, console=screen, disable=silent or not screen.is_terminal, transient=True) as bar:
+    silent = silent or not screen.is_terminal
+    with shown(Progress(*columns, console=screen, disable=silent, transient=True)) as bar:
         task = bar.add_task("rows", total=total)
         yield lambda words: bar.update(task, description=words, advance=1)
 

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from distreduce.bars import shown
 from distreduce.exceptions import FailedCellsError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -244,7 +245,7 @@ def _progress(total: int) -> Iterator[Any]:
     bar = progress.Progress(
         *columns, console=screen, disable=not screen.is_terminal, expand=True, speed_estimate_period=math.inf
     )
-    with bar:
+    with shown(bar):
         task = bar.add_task("", total=total)
 
         def show(record: dict[str, Any] | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from distreduce.bars import shown
 from distreduce.datasets.spec import FileSet
 
 Report = Callable[[str, int], None]
@@ -18,7 +19,8 @@ def transfer_bar(spec: FileSet, wanted: bool) -> Iterator[Report]:
 
     screen = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=screen, disable=not (wanted and screen.is_terminal), transient=True) as bar:
+    silent = not (wanted and screen.is_terminal)
+    with shown(Progress(*columns, console=screen, disable=silent, transient=True)) as bar:
         task = bar.add_task(f"fetching {spec.name}", total=spec.download_size)
         here: dict[str, int] = {}
 
