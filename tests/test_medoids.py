@@ -62,6 +62,7 @@ def test_of_equally_near_samples_the_first_stands():
     assert nearest_members(T, np.array([2.0, 1.0, 1.0])).tolist() == [1]
 
 
+@pytest.mark.filterwarnings("ignore::distreduce.exceptions.SolverConvergenceWarning")  # with some NumPy
 def test_dense_and_sparse_fits_choose_by_the_same_rule():
     X, y = load_digits(return_X_y=True)
     model = SDR(n_prototypes=30, affinity="sparse", max_iter=3, random_state=0).fit(X[:900], y[:900])

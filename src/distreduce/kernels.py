@@ -74,9 +74,15 @@ def _wide_sq_distances(A: Array, B: Array) -> Array:
 
 
 def _check_positive(name: str, value: ArrayLike) -> None:
+    """Positive, and so that its square is a number too."""
     numbers = np.asarray(value, dtype=np.float64)
-    if numbers.ndim > 1 or not (np.isfinite(numbers) & (numbers > 0)).all():
-        raise InvalidInputError(f"{name} must be positive and finite; got {value!r}.")
+    if numbers.ndim > 1 or not ((numbers >= 1e-150) & (numbers <= 1e150)).all():
+        raise InvalidInputError(f"{name} must be positive and finite (1e-150 to 1e150); got {value!r}.")
+
+
+def rounds_alike(kernel: Kernel, A: Any) -> bool:
+    """Whether a row's kernel values have the same bits in any batch: no matrix product is made of the rows."""
+    return isinstance(kernel, RationalQuadratic | RBF) and (sparse.issparse(A) or A.shape[1] <= _DIRECT_FEATURES)
 
 
 def diagonal(kernel: Kernel, A: Any) -> Array:

@@ -66,9 +66,10 @@ def test_help_names_the_commands(call):
     assert code == 0 and all(word in out for word in ("list", "run", "all", "report"))
 
 
-def test_without_a_command_there_is_help_and_exit_code_2(call):
+def test_without_a_command_there_is_help(call):
+    """With exit code 2, or before click 8.2 with 0."""
     code, *texts = call()
-    assert code == 2 and "Usage" in "".join(texts)
+    assert code in (0, 2) and "Usage" in "".join(texts)
 
 
 def test_list_names_what_can_be_rebuilt(call):

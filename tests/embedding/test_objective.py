@@ -152,3 +152,9 @@ def test_backends_by_name(rng):
 def test_fused_loops_refuse_a_kernel_they_do_not_know(rng):
     with pytest.raises(InvalidInputError, match="embedding_kernel=Linear"):
         make_objective(random_problem(rng, 5, kernel=Linear()), "numba")
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "no such device"])
+def test_a_device_that_is_not_there_is_refused(device, rng):
+    with pytest.raises(InvalidInputError, match="cannot be used"):
+        TorchObjective(random_problem(rng, 5), device)

@@ -117,6 +117,8 @@ CASES: dict[str, tuple[dict[str, Any], tuple[Any, ...], type[Exception], str]] =
     "init of words": ({"n_prototypes": 3, "init": ["a"] * 30}, (X, Y), InvalidInputError, "init must"),
     "identity for fewer": ({"n_prototypes": 3, "init": "identity"}, (X, Y), InvalidInputError, "identity"),
     "lengths for other features": ({"length_scale": [1.0, 2.0]}, (X, Y), InvalidInputError, "length_scale"),
+    "enormous weights": ({}, (X, Y, np.full(30, 1e100)), InvalidInputError, "sums to 3e\\+101; weights are counts"),
+    "length beyond squares": ({"length_scale": 1e-300}, (X, Y), InvalidInputError, "length_scale.*1e-150 to 1e150"),
     "negative length": ({"length_scale": -1.0}, (X, Y), ValueError, "length_scale"),
     "negative length of a feature": ({"length_scale": [1, 1, 1, -1.0]}, (X, Y), InvalidInputError, "length_scale"),
     "words as lengths": ({"length_scale": ["a", "b", "c", "d"]}, (X, Y), InvalidInputError, "length_scale"),

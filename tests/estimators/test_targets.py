@@ -58,6 +58,9 @@ def test_booleans_are_two_classes(classification: Any) -> None:
         (np.arange(30) % 2 * 1.0, "classification"),
         (np.arange(30) % 2 * 0.5, "regression"),
         (np.array(["u", "v"])[np.arange(30) % 2], "classification"),
+        (np.array(["0.5", "1.5"])[np.arange(30) % 2], "classification"),
+        ([f"{i % 5:05d}" for i in range(30)], "classification"),
+        (pd.Series(pd.Categorical(np.arange(30) % 2 * 0.5)), "classification"),
     ],
 )
 def test_task_is_read_from_the_targets(y: np.ndarray, task: str, rng: np.random.Generator) -> None:
@@ -158,6 +161,23 @@ def test_nan_among_whole_numbers_is_still_classification(classification: Any) ->
 def test_no_known_target_at_all_is_an_error(y: Any, regression: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"y holds no known target.*DistR"):
         SDR().fit(regression[0], y)
+
+
+@pytest.mark.parametrize("kind", [list, pd.Series, lambda y: np.array(y, dtype=object)])
+def test_nan_among_texts_is_unknown_in_any_container(kind: Any, classification: Any) -> None:
+    X, y = classification
+    labels = [float("nan") if i % 5 == 0 else "abc"[label] for i, label in enumerate(y)]
+    assert_array_equal(SDR(n_prototypes=8, random_state=0).fit(X, kind(labels)).classes_, ["a", "b", "c"])
+
+
+def test_masked_labels_are_unknown(classification: Any) -> None:
+    X, y = classification
+    assert_array_equal(SDR(n_prototypes=8, random_state=0).fit(X, np.ma.masked_array(y, y == 0)).classes_, [1, 2])
+
+
+def test_dates_are_refused(regression: Any) -> None:
+    with pytest.raises(InvalidInputError, match="dates or durations; give numbers"):
+        SDR().fit(regression[0], pd.date_range("2020-01-01", periods=len(regression[0])))
 
 
 def test_pandas_missing_values_are_unknown(classification: Any) -> None:

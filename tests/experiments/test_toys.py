@@ -39,6 +39,7 @@ def test_points_are_those_of_the_embedding(monkeypatch):
     assert results["first"] == pytest.approx(PCA(2).fit_transform(X)[:, 0], rel=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:constrained_layout not applied")  # matplotlib before 3.11, for so few points
 @pytest.mark.parametrize(
     ("rows", "figures"),
     [

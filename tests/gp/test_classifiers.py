@@ -303,3 +303,15 @@ def test_digits_have_better_probabilities_than_logistic_regressions(
 
 def test_digits_probabilities_are_calibrated(digits: Any, predicted: Array) -> None:
     assert expected_calibration_error(digits[3], predicted, np.arange(10)) < 0.06
+
+
+@both
+@pytest.mark.parametrize("unknown", [None, float("nan")])
+def test_unknown_labels_are_refused(model: Any, X: Array, unknown: Any) -> None:
+    with pytest.raises(InvalidInputError, match="unknown labels.*leave these rows out"):
+        clone(model).fit(X, [unknown, *"ab" * (len(X) // 2)][: len(X)])
+
+
+def test_fewer_samples_for_the_reduction_than_classes_are_refused(X: Array) -> None:
+    with pytest.raises(InvalidInputError, match="less than the 5 classes"):
+        SDRGPClassifier(n_prototypes=2, max_reduction_samples=4).fit(X, np.arange(len(X)) % 5)

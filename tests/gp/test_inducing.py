@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
+from sklearn.datasets import load_diabetes
 
 from distreduce.gp import inducing as module
 from distreduce.gp.exact import ExactGP
@@ -123,6 +124,17 @@ def test_training_lowers_the_bound(problem):
     found = train_sparse(X, y, Z, Training(), np.ones(2)).hyperparameters
     objective = NegativeBound(X, y, Z)
     assert objective(found.logarithms())[0] < objective(Hyperparameters(np.ones(2), 1.0, 0.1).logarithms())[0] - 1
+
+
+@pytest.mark.parametrize("m", [10, 50])
+def test_training_with_much_noise_does_not_end_without_a_signal(m):
+    """Where it begins with little noise alone, the bound ends at that of no signal at all."""
+    X, y = load_diabetes(return_X_y=True)
+    X, y = X[:200] / X.std(axis=0), (y[:200] - y[:200].mean()) / y[:200].std()
+    found = train_sparse(X, y, X[:m], Training(), np.ones(10)).hyperparameters
+    nothing = Hyperparameters(np.ones(10), np.exp(-12.0), 1.0)
+    objective = NegativeBound(X, y, X[:m])
+    assert objective(found.logarithms())[0] < objective(nothing.logarithms())[0] - 10
 
 
 def test_training_does_not_mind_an_offset(problem):

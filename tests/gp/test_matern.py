@@ -23,3 +23,7 @@ def test_derivative_is_that_of_the_values():
 
 def test_it_is_a_kernel_of_distances():
     assert isinstance(Matern32(), DistanceKernel)
+
+
+def test_infinitely_far_is_no_correlation():
+    assert Matern32().of_sq_distance(np.array([np.inf, 1e300])).tolist() == [0.0, 0.0]

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_info
 
-from distreduce.exceptions import MissingDependencyError
+from distreduce.exceptions import InvalidInputError, MissingDependencyError
 from distreduce.gp import GPRegressor, SDRGPRegressor
 
 X, Y = make_friedman1(60, n_features=5, noise=1.0, random_state=0)
@@ -172,3 +172,13 @@ def test_smooth_and_rough_functions_of_the_inputs_take_part():
 def test_the_reduction_sees_no_more_samples_than_asked_for():
     model = clone(PROTOTYPES).set_params(max_reduction_samples=25).fit(X, Y)
     assert len(model.reduction_.embedding_) == 25
+
+
+@pytest.mark.parametrize("estimator", [GPRegressor(), SDRGPRegressor()])
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [(["a", "b"] * 10, "cannot be read as numbers"), (np.arange(20).astype("datetime64[D]"), "dates or durations")],
+)
+def test_targets_that_are_no_numbers_are_refused(estimator, y, words):
+    with pytest.raises(InvalidInputError, match=words):
+        estimator.fit(np.arange(20.0)[:, None], y)

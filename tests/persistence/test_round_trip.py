@@ -176,3 +176,10 @@ def test_distances_with_samples_of_weight_zero(tmp_path: Path) -> None:
     model = SDR(n_prototypes=5, metric="precomputed", random_state=0).fit(cdist(X, X), NUMBERS, weights)
     model.save(tmp_path / "m")
     assert_array_equal(SDR.load(tmp_path / "m").transform(cdist(NEW, X)), model.transform(cdist(NEW, X)))
+
+
+def test_columns_of_the_history_keep_their_order(pair: Any) -> None:
+    _, model, loaded = pair
+    reductions = [getattr(one, "reduction_", one) for one in (model, loaded)]
+    before, after = [list(one.history_.columns) if hasattr(one, "history_") else [] for one in reductions]
+    assert after == before

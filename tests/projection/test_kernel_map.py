@@ -105,15 +105,15 @@ def test_barycentres_are_shares(rng):
     np.testing.assert_allclose(barycentres(sparse.csr_array(h[:, None] * shares), h).toarray(), shares, rtol=1e-14)
 
 
-@pytest.mark.parametrize("kernel", [RBF(0.7), RBF(np.full(80, 3.0)), RationalQuadratic(), Linear()], ids=str)
+@pytest.mark.parametrize("kernel", [RBF(9.0), RBF(np.full(80, 9.0)), RationalQuadratic(), Linear()], ids=str)
 def test_a_row_does_not_depend_on_its_batch(kernel, rng, monkeypatch):
     X, new = rng.normal(size=(50, 80)), rng.normal(size=(33, 80))
     mapping = KernelMap(kernel, X, rng.normal(size=(50, 2)))
     whole = mapping(new)
     alone = np.vstack([mapping(new[i : i + 1]) for i in range(33)])
-    np.testing.assert_allclose(alone, whole, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(alone, whole)
     monkeypatch.setattr("distreduce.projection.kernel_map.BATCH_NUMBERS", 200)
-    np.testing.assert_allclose(mapping(new), whole, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(mapping(new), whole)
 
 
 def test_unit_divides_new_inputs(rng):

@@ -71,7 +71,7 @@ class EmbeddingGP(PredictorByTask):
         if self.embedding_model_.get_params(deep=False).get("task") == "auto":
             self.embedding_model_.set_params(task=self.task_)
         self.scaler_ = StandardScaler()
-        Z = self.scaler_.fit_transform(self.embedding_model_.fit_transform(X, y))
+        Z = np.asarray(self.scaler_.fit_transform(self.embedding_model_.fit_transform(X, y)))
         self.gp_ = (self._default_gp() if self.gp is None else clone(self.gp)).fit(Z, y)
         return self
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distreduce.embedding.problem import EmbeddingProblem, Terms
-from distreduce.exceptions import MissingDependencyError
+from distreduce.exceptions import InvalidInputError, MissingDependencyError
 from distreduce.kernels import RBF, RationalQuadratic
 
 if TYPE_CHECKING:
@@ -28,6 +28,13 @@ class TorchObjective:
         self.torch: Any = torch
         self.problem = problem
         self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        try:
+            torch.empty(0, device=self.device)
+        except (RuntimeError, AssertionError) as error:
+            raise InvalidInputError(
+                f"device={self.device!r} cannot be used ({str(error).splitlines()[0]}); give one that this torch has, "
+                "such as 'cpu', or None for the GPU if there is one."
+            ) from error
         self._q, self._r = self._tensor(problem.mass), self._tensor(problem.reference)
         self._A = self._tensor(problem.transported)
         if problem.supervised:

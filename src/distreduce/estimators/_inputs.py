@@ -17,6 +17,7 @@ from distreduce.exceptions import InvalidInputError
 Array = NDArray[np.float64]
 DEFAULT_PERPLEXITY = 30.0
 BLOCK_ROWS = 4096
+MOST_WEIGHT = 1e50  # squares and products of larger sums leave the range of numbers
 
 
 def read_weights(sample_weight: Any, X: Any) -> Array:
@@ -29,6 +30,10 @@ def read_weights(sample_weight: Any, X: Any) -> Array:
         raise InvalidInputError(f"sample_weight must not be negative; row {row} has {weights[row]}.")
     if (weights > 0).sum() < 2:
         raise InvalidInputError("sample_weight is zero for all samples but one; at least two samples must count.")
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if total > MOST_WEIGHT:
+        raise InvalidInputError(f"sample_weight sums to {total:g}; weights are counts: divide all by one large number.")
     return weights
 
 

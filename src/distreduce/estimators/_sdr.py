@@ -63,7 +63,7 @@ class SDR(BaseReduction):
         Kernel of the out-of-sample map.
     length_scale : {"median", "ard"}, float or array-like, default="median"
         Length scale of `input_kernel`: "median" sets ``exp(−|x − x'|²/median squared distance)``, "ard" learns one
-        a feature.
+        a feature. Of no account for "linear" and for a callable, which has its own.
     metric : {"euclidean", "precomputed"}, default="euclidean"
         "precomputed": X is a symmetric matrix of distances.
     affinity : {"auto", "dense", "sparse"}, default="auto"
@@ -118,9 +118,9 @@ class SDR(BaseReduction):
     map_ : KernelMap
         L with what it needs to map new samples.
     history_ : DataFrame
-        A row an outer iteration: objective, its terms, CKA, evaluations, seconds.
+        A row for the first embedding and for each outer iteration: objective, its terms, CKA, evaluations, seconds.
     objective_, n_iter_, converged_ : float, int, bool
-        Final objective, number of outer iterations, whether the tolerance was met.
+        Final objective, rows of ``history_``, whether the tolerance was met.
     task_, classes_, target_names_, perplexity_ : str, array (classification only), list, float
         What was decided from the data.
 

@@ -13,6 +13,7 @@ from scipy import sparse
 from distreduce.exceptions import InvalidInputError
 
 Array = NDArray[np.float64]
+DATES = "dates or durations; give numbers, such as the days since the first of them."
 Task = Literal["regression", "classification"]
 
 
@@ -61,16 +62,21 @@ def read_targets(y: Any, n_samples: int, task: str, weights: Array) -> Targets:
         row = int(np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1))[0])
         raise InvalidInputError(f"y has some targets of row {row} but not all; give all of a row or none (NaN).")
     if task == "auto":
-        task = guess_task(labels[known])
+        task = "classification" if _is_categorical(y) else guess_task(labels[known])
     reader = _read_classes if task == "classification" else _read_numbers
     return reader(labels, known, weights, names)
 
 
 def guess_task(known: NDArray[Any]) -> Task:
-    """Numbers with a fraction, or with fewer than three samples a value, are regression; all else is classification."""
+    """Numbers with a fraction, or with fewer than three samples a value, are regression; all else is classification.
+
+    Text is never a number, also where it looks like one: codes such as "01234" are names.
+    """
     if known.shape[1] > 1:
         return "regression"
     column = known[:, 0]
+    if column.dtype.kind in "US" or any(isinstance(label, str | bytes) for label in column):
+        return "classification"
     try:
         numbers = column.astype(np.float64)
     except (TypeError, ValueError):
@@ -89,10 +95,28 @@ def _column_names(y: Any) -> tuple[str, ...]:
     return (str(name),) if name is not None and getattr(y, "ndim", 1) == 1 else ()
 
 
+def _is_categorical(y: Any) -> bool:
+    """Whether it is a column of pandas' categories, whatever these are."""
+    column = y.iloc[:, 0] if isinstance(y, pd.DataFrame) and y.shape[1] == 1 else y
+    return isinstance(getattr(column, "dtype", None), pd.CategoricalDtype)
+
+
+def as_array(y: Any) -> NDArray[Any]:
+    """y as it is, but for unknown labels: masked ones are None, and NaN in a list of text stays what it is."""
+    if isinstance(y, pd.Series | pd.DataFrame):
+        return np.asarray(y.to_numpy())
+    if isinstance(y, np.ma.MaskedArray):
+        labels = y.data.astype(object)
+        labels[np.ma.getmaskarray(y)] = None
+        return labels
+    read = np.asarray(y)
+    return np.asarray(y, dtype=object) if read.dtype.kind in "US" and isinstance(y, list | tuple) else read
+
+
 def _as_table(y: Any) -> NDArray[Any]:
     if sparse.issparse(y):
         raise InvalidInputError("y is a sparse matrix; give a dense array (y.toarray()).")
-    labels = y.to_numpy() if isinstance(y, pd.Series | pd.DataFrame) else np.asarray(y)
+    labels = as_array(y)
     if labels.dtype.kind == "c":
         raise InvalidInputError(
             "Complex data not supported: y is complex; give its real and imaginary part as two columns."
@@ -114,7 +138,9 @@ def _read_classes(labels: NDArray[Any], known: NDArray[np.bool_], weights: Array
         raise InvalidInputError("y contains infinity; a label must be finite, or NaN for an unknown one.")
     classes = np.unique(column[weights[known] > 0])
     if len(classes) < 2:
-        raise InvalidInputError(f"y has a single class ({classes[0]!r}); there is nothing to tell apart. Use DistR.")
+        raise InvalidInputError(
+            f"y has a single class ({classes.tolist()[0]!r}); there is nothing to tell apart. Use DistR."
+        )
     values = np.full((len(labels), len(classes)), np.nan)
     values[known] = (column[:, None] == classes[None, :]).astype(float)
     return Targets("classification", values, values, classes, names)
@@ -126,6 +152,8 @@ def _one_type(column: NDArray[Any]) -> bool:
 
 
 def _read_numbers(labels: NDArray[Any], known: NDArray[np.bool_], weights: Array, names: tuple[str, ...]) -> Targets:
+    if labels.dtype.kind in "mM":
+        raise InvalidInputError(f"y holds {DATES}")
     values = np.full(labels.shape, np.nan)
     try:
         values[known] = labels[known].astype(np.float64)

@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -13,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce.estimators import SDR
+from distreduce.estimators._targets import as_array
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp.dirichlet import DirichletTargets, NegativeLogLikelihood, expected_probabilities, fit_means
 from distreduce.gp.hyperparameters import Hyperparameters, Training
@@ -93,7 +95,7 @@ def train_classifier(
     random_state: np.random.RandomState,
 ) -> Hyperparameters:
     """Hyperparameters by the marginal likelihood of at most `TRAINING_SAMPLES` samples, drawn at random."""
-    rows = drawn_from_every_class(labels, TRAINING_SAMPLES, random_state)
+    rows = drawn_from_every_class(labels, max(TRAINING_SAMPLES, n_classes), random_state)
     objective = NegativeLogLikelihood(inputs[rows], DirichletTargets.of(labels[rows], n_classes, alpha_epsilon))
     # A length scale per dimension that is typical for distances in all of them.
     return training(objective, np.full(inputs.shape[1], np.sqrt(inputs.shape[1])))
@@ -126,7 +128,10 @@ class BaseGPClassifier(SavingMixin, ClassifierMixin, BaseEstimator):
         self._validate_params()
         if y is None:
             raise InvalidInputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        X, y = validate_data(self, gathered(X), brought(y), dtype=np.float64, ensure_min_samples=2)
+        y = brought(y)
+        if pd.isna(as_array(y)).any():
+            raise InvalidInputError("y has unknown labels (None or NaN); leave these rows out: only SDR can use them.")
+        X, y = validate_data(self, gathered(X), y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce.estimators import SDR
+from distreduce.estimators._targets import DATES
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp.hyperparameters import Training
 from distreduce.gp.stack import Stack
@@ -64,7 +65,8 @@ class BaseGPRegressor(SavingMixin, RegressorMixin, MultiOutputMixin, BaseEstimat
             y_numeric=True,
             ensure_min_samples=2,
         )
-        self.target_scale_ = TargetScale.of(y.astype(np.float64))
+        y = _numbers(y)
+        self.target_scale_ = TargetScale.of(y)
         return X, self.target_scale_.standardise(y).reshape(len(y), -1)
 
     def _views(self, X: Array) -> dict[str, Array]:
@@ -131,6 +133,15 @@ class BaseGPRegressor(SavingMixin, RegressorMixin, MultiOutputMixin, BaseEstimat
         covariances = np.stack([stack.covariance(views) for stack in self.stacks_], axis=-1)
         scaled = covariances * self.target_scale_.std**2
         return scaled if self.target_scale_.is_table else scaled[..., 0]
+
+
+def _numbers(y: NDArray[Any]) -> Array:
+    if y.dtype.kind in "mM":
+        raise InvalidInputError(f"y holds {DATES}")
+    try:
+        return y.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"y cannot be read as numbers ({error}); for classes use a classifier.") from error
 
 
 def refuse_large(n: int, advice: str) -> None:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from distreduce.estimators import SDR
 from distreduce.estimators._checkpoints import require_seed
 from distreduce.estimators._inputs import check_spread, own_generator, power_of_two_unit
+from distreduce.exceptions import InvalidInputError
 from distreduce.finite import whole_fit
 from distreduce.gp._classification import BaseGPClassifier, drawn_from_every_class
 from distreduce.gp._reduce import fit_reduction, left_out, most_neighbours
@@ -164,6 +165,7 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
             if self.n_prototypes is None:
                 refuse_large(len(X), "give n_prototypes, such as 200")
             else:
+                self._check_size()
                 rows = drawn_from_every_class(labels, self.max_reduction_samples, random_state)
                 X, labels = X[rows], labels[rows]
                 refuse_large(len(X), f"lower max_reduction_samples={self.max_reduction_samples}")
@@ -179,6 +181,13 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
                     self.embedding_scale_ = float(np.sqrt(embedded.var(axis=0).mean())) or 1.0
                 self._fit_gp(embedded / self.embedding_scale_, labels, random_state)
         return self
+
+    def _check_size(self) -> None:
+        if self.max_reduction_samples < len(self.classes_):
+            raise InvalidInputError(
+                f"max_reduction_samples={self.max_reduction_samples} is less than the {len(self.classes_)} classes; "
+                "give at least some samples of each."
+            )
 
     def transform(self, X: Any) -> Array:
         """Place of each sample in the embedding: (n_samples, n_components)."""

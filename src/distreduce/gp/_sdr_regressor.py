@@ -317,7 +317,7 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
         """One GP; `known` are hyperparameters found on the same inputs, of fewer samples where there are prototypes."""
         scales = np.ones(inputs.shape[1]) if known is None else known.length_scales
         if inducing is not None:
-            return train_sparse(inputs, target, inducing, self._training(), scales)
+            return train_sparse(inputs, target, inducing, self._training(), scales, known)
         kernel = KERNELS[view]
         return ExactGP(inputs, target, known or train(inputs, target, self._training(), scales, kernel), kernel)
 

@@ -65,11 +65,14 @@ class Training:
     learning_rate: float = 0.1
     tolerance: float = 1e-9
 
-    def __call__(self, objective: Objective, scales: Array) -> Hyperparameters:
-        """Minimise −log p(y), a function of the logarithms of the hyperparameters, from length scales near `scales`."""
+    def __call__(self, objective: Objective, scales: Array, known: Hyperparameters | None = None) -> Hyperparameters:
+        """Minimise −log p(y), a function of the logarithms of the hyperparameters, from length scales near `scales`.
+
+        L-BFGS begins at `known` hyperparameters as well, if there are any; the better end is returned.
+        """
         if self.optimizer == "adam":
             return by_adam(objective, len(scales), self.steps, self.learning_rate)
-        return by_lbfgs(objective, scales, self.steps, self.tolerance)
+        return by_lbfgs(objective, scales, self.steps, self.tolerance, known)
 
 
 class _Best:
@@ -111,13 +114,20 @@ def _found(logarithms: Array | None) -> Hyperparameters:
     return Hyperparameters.from_logarithms(logarithms)
 
 
-def by_lbfgs(objective: Objective, scales: Array, max_iter: int, tolerance: float = 1e-9) -> Hyperparameters:
-    """L-BFGS in the logarithms, from length scales `scales`, signal 1 and noise 0.1."""
-    start = Hyperparameters(scales, 1.0, 0.1).logarithms()
-    bounds = [(at - SCALE_RANGE, at + SCALE_RANGE) for at in start[:-2]] + [(-12, 8), (np.log(NOISE_FLOOR), 3)]
+def by_lbfgs(
+    objective: Objective,
+    scales: Array,
+    max_iter: int,
+    tolerance: float = 1e-9,
+    known: Hyperparameters | None = None,
+) -> Hyperparameters:
+    """L-BFGS in the logarithms, from length scales `scales`, signal 1 and noise 0.1, and from what is `known`."""
+    starts = [Hyperparameters(scales, 1.0, 0.1)] + ([] if known is None else [known])
     best = _Best(objective)
     options = {"maxiter": max_iter, "ftol": tolerance}
-    minimize(best, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    for start in [one.logarithms() for one in starts]:
+        bounds = [(at - SCALE_RANGE, at + SCALE_RANGE) for at in start[:-2]] + [(-12, 8), (np.log(NOISE_FLOOR), 3)]
+        minimize(best, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return _found(best.point)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from distreduce.exceptions import MissingDependencyError
-from distreduce.gp.exact import BATCH_NUMBERS, factorise
+from distreduce.gp.exact import BATCH_NUMBERS, factorise, train
 from distreduce.gp.hyperparameters import WORST, Hyperparameters, Training
 from distreduce.kernels import RBF
 from distreduce.parallel import single_threaded_blas
@@ -18,16 +18,29 @@ from distreduce.parallel import single_threaded_blas
 Array = NDArray[np.float64]
 JITTER = 1e-8  # of the inducing points' covariance, relative to the signal
 TRAINING_SAMPLES = 10_000  # more hardly move a few hyperparameters, and each evaluation costs n·m²
+EXACT_SAMPLES = 500
 
 
-def train_sparse(inputs: Array, target: Array, inducing: Array, training: Training, scales: Array) -> SparseGP:
+def train_sparse(
+    inputs: Array,
+    target: Array,
+    inducing: Array,
+    training: Training,
+    scales: Array,
+    known: Hyperparameters | None = None,
+) -> SparseGP:
     """Train on the variational bound and condition on all samples; the inducing points stay where they are.
 
-    Of very many samples, at most `TRAINING_SAMPLES` evenly spaced ones enter the bound.
+    Of very many samples, at most `TRAINING_SAMPLES` evenly spaced ones enter the bound. Where the target is noisy, its
+    trace term leads from little noise straight to no signal at all, a plateau that training does not leave. It
+    therefore begins at the hyperparameters of an exact GP as well: those `known`, or of at most `EXACT_SAMPLES`.
     """
     rows = evenly_spaced(len(inputs), TRAINING_SAMPLES)
     objective = NegativeBound(inputs[rows], target[rows], inducing)
-    return SparseGP.of(inputs, target, inducing, training(objective, scales))
+    if known is None and training.optimizer == "lbfgs":
+        few = rows[evenly_spaced(len(rows), EXACT_SAMPLES)]
+        known = train(inputs[few], target[few], training, scales)
+    return SparseGP.of(inputs, target, inducing, training(objective, scales, known))
 
 
 def evenly_spaced(n: int, size: int) -> NDArray[np.intp]:

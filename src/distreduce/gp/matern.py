@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from distreduce.kernels import sq_distances
 
 Array = NDArray[np.float64]
+FAR = 1e3  # from here on the correlation is zero; further away, infinity times zero would be no number
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Matern32:
         """Both, for little more than one of them."""
         distance = 3.0 * np.asarray(sq_distance, dtype=np.float64)
         np.sqrt(distance, out=distance)
+        np.minimum(distance, FAR, out=distance)
         decay = np.negative(distance)
         np.exp(decay, out=decay)
         distance += 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from distreduce.persistence._checks import (
 from distreduce.persistence._reader import Reader, require
 from distreduce.persistence._writer import Node, Writer
 from distreduce.projection import KernelMap
+from distreduce.solve import Record
 
 FLOATS = ("prototypes_", "prototype_weights_", "embedding_", "prototype_targets_")
 INDICES = ("prototype_medoids_", "labels_")
@@ -100,11 +102,17 @@ def _read_attribute(name: str, node: Node, read: Reader) -> Any:
         require(isinstance(node, dict), "history_ is no table")
         columns = {column: read.within(name).array(column, part) for column, part in node.items()}
         require(all(column.ndim == 1 for column in columns.values()), "history_ is no table")
-        return pd.DataFrame(columns)
+        return pd.DataFrame({column: columns[column] for column in sorted(columns, key=_place_in_a_record)})
     value = read.sparse(name, node) if name == "coupling_" else read.array(name, node)
     if name in FLOATS:
         check_floats(name, value, missing=name == "prototype_targets_")
     return value
+
+
+def _place_in_a_record(column: str) -> int:
+    """A file's names are sorted; the table has the order of :class:`distreduce.solve.Record`."""
+    names = [field.name for field in fields(Record)]
+    return names.index(column) if column in names else len(names)
 
 
 def _read_scalar(name: str, value: Any) -> Any:

@@ -12,11 +12,12 @@ from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from distreduce.exceptions import IllConditionedWarning, NumericalError
-from distreduce.kernels import Kernel
+from distreduce.kernels import Kernel, rounds_alike
 from distreduce.parallel import SERIAL, Workers, single_threaded_blas
 
 Array = NDArray[np.float64]
 BATCH_NUMBERS = 2_000_000  # kernel values that a thread holds at once when mapping new samples
+EVEN_ROWS = 128
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,18 @@ class KernelMap:
         X = X / self.unit
         if self.inputs is None:
             return np.asarray(self.kernel.of_sq_distance(np.asarray(X, dtype=np.float64) ** 2))  # type: ignore[attr-defined]
-        return self.kernel(X, self.inputs)
+        return (
+            self.kernel(X, self.inputs) if rounds_alike(self.kernel, X) else in_even_blocks(self.kernel, X, self.inputs)
+        )
+
+
+def in_even_blocks(kernel: Kernel, X: Any, inputs: Any) -> Array:
+    """K(x, inputs) by blocks of `EVEN_ROWS` rows, the last filled up: matrix products round by their shape."""
+    K = np.empty((X.shape[0], inputs.shape[0]))
+    for start in range(0, len(K), EVEN_ROWS):
+        rows = np.minimum(np.arange(start, start + EVEN_ROWS), len(K) - 1)
+        K[start : start + EVEN_ROWS] = kernel(X[rows], inputs)[: len(K) - start]
+    return K
 
 
 def weighted_rows(K: Array, coefficients: Array) -> Array:
