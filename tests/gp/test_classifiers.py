@@ -315,3 +315,8 @@ def test_unknown_labels_are_refused(model: Any, X: Array, unknown: Any) -> None:
 def test_fewer_samples_for_the_reduction_than_classes_are_refused(X: Array) -> None:
     with pytest.raises(InvalidInputError, match="less than the 5 classes"):
         SDRGPClassifier(n_prototypes=2, max_reduction_samples=4).fit(X, np.arange(len(X)) % 5)
+
+
+def test_the_reduction_knows_the_labels(X: Array, y: NDArray[np.intp]) -> None:
+    model = SDRGPClassifier(2, random_state=0).fit(X, np.array(["no", "yes"])[y])
+    assert model.reduction_.classes_.tolist() == ["no", "yes"]

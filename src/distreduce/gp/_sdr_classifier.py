@@ -219,7 +219,7 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
             checkpoint=self.checkpoint,
             checkpoint_every=self.checkpoint_every,
         )
-        self.reduction_ = fit_reduction(reduction, X, labels)
+        self.reduction_ = fit_reduction(reduction, X, self.classes_[labels])
 
     def _view(self, X: Array) -> Array:
         return np.asarray(self.reduction_.transform(X) / self.embedding_scale_)
