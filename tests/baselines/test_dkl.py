@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle  # noqa: TID251  joblib and multiprocessing pickle estimators
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import data_sets
+from distreduce import baselines
 from distreduce.baselines import _dkl_base
 from distreduce.baselines.dkl import DKLClassifier, DKLRegressor
-from distreduce.exceptions import InvalidInputError, NumericalError
+from distreduce.exceptions import InvalidInputError, MissingDependencyError, NumericalError
 
 SMALL: dict[str, Any] = {"hidden_layer_sizes": (30, 10), "random_state": 0}
 
@@ -206,3 +208,10 @@ def test_regression_is_within_a_standard_deviation_of_the_paper(data_dir: Path, 
     density, error = np.mean([density_and_error(X, y, pretrained, seed) for seed in range(2)], axis=0)
     lowest, highest = PAPER[pretrained, name]
     assert density >= lowest and error <= highest
+
+
+def test_without_torch_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "distreduce.baselines.dkl")
+    with pytest.raises(MissingDependencyError, match=r"DKLRegressor needs torch: pip install 'distreduce\[gp\]'"):
+        baselines.DKLRegressor  # noqa: B018

@@ -228,7 +228,10 @@ def test_an_npz_with_a_pickle_is_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "package", "command"),
-    [("t.parquet", "pyarrow", "pip install pyarrow"), ("t.h5ad", "anndata", r"pip install 'distreduce\[anndata\]'")],
+    [
+        ("t.parquet", "pyarrow", r"pip install 'distreduce\[parquet\]'"),
+        ("t.h5ad", "anndata", r"pip install 'distreduce\[anndata\]'"),
+    ],
 )
 def test_a_missing_package_is_named_with_the_command(write, monkeypatch, name, package, command):
     monkeypatch.setitem(sys.modules, package, None)

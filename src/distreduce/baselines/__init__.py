@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from distreduce.exceptions import MissingDependencyError
+
 if TYPE_CHECKING:
     from sklearn.decomposition import PCA
 
@@ -55,7 +57,12 @@ _MODULES = {
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+    try:
+        return getattr(import_module(_MODULES[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "gpytorch"):
+            raise
+        raise MissingDependencyError(f"{name} needs {error.name}: pip install 'distreduce[gp]'.") from error
 
 
 def __dir__() -> list[str]:

@@ -96,7 +96,7 @@ def read_parquet(path: Path) -> pd.DataFrame:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise MissingDependencyError("Reading .parquet needs pyarrow: pip install pyarrow.") from error
+        raise MissingDependencyError("Reading .parquet needs pyarrow: pip install 'distreduce[parquet]'.") from error
     if parse_version(pyarrow.__version__) < parse_version("14.0.1"):  # older ones can run code that a file brings
         raise MissingDependencyError(f"pyarrow {pyarrow.__version__} is not safe: pip install -U pyarrow.")
     allowed, parts, size = allowed_bytes(path), [], 0
