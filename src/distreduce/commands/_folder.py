@@ -181,6 +181,9 @@ class Folder:
     def _table(self, name: str, columns: list[str] | None = None, as_text: Sequence[str] = ()) -> pd.DataFrame:
         try:
             # A converter sees the cell as it is written; a dtype would still take "None" for a missing one.
-            return pd.read_csv(self.path / name, usecols=columns, converters=dict.fromkeys(as_text, str))
+            # The numbers are those that were written, to the last bit: scores count what lies on a bound.
+            return pd.read_csv(
+                self.path / name, usecols=columns, converters=dict.fromkeys(as_text, str), float_precision="round_trip"
+            )
         except (OSError, ValueError) as error:
             raise ModelFileError(f"{self.path / name} cannot be read ({error}); fit again.") from error
