@@ -80,7 +80,7 @@ def test_a_folder_without_levels_and_scales_has_gaussian_calibration(fitted, tmp
     table.drop(columns=late).to_csv(folder / "held_out.csv", index=False)
     assert len(late) == 2 * len(TARGETS[name]) and run("report", folder, "-q") == 0
     text, scores = (folder / "report.html").read_text("utf-8"), json.loads((folder / "metrics.json").read_text())
-    assert "Calibration is that of a Gaussian" in text and "units of the target." in text
+    assert "calibration is that of a Gaussian" in text and "units of the target." in text
     inside = shown(folder / "report.html")["SDR-GP"]["share in 90 % intervals"]
     assert inside == f"{scores['held_out']['scores']['SDR-GP']['coverage_90']:.3f}"
 

@@ -82,10 +82,18 @@ def _note(named: Named) -> str:
     one = np.size(first.y) == len(np.asarray(first.y))
     words = ["RMSE is in units of the target." if one else "R² is the mean over the targets."]
     words.append(f"The log density, that of a Gaussian, is in units of {unit}.")
+    return " ".join([*words, _intervals(named)])
+
+
+def _intervals(named: Named) -> str:
+    """Whose intervals were counted."""
     gaussian = [name for name, each in named.items() if each.levels is None]
-    of = "a Gaussian" if len(gaussian) == len(named) else "the model’s own quantiles"
-    others = f" ({', '.join(gaussian)}: of a Gaussian)" if 0 < len(gaussian) < len(named) else ""
-    return " ".join([*words, f"Calibration is that of {of}{others}."])
+    if len(gaussian) < len(named):
+        others = f" ({', '.join(gaussian)}: of a Gaussian)" if gaussian else ""
+        return f"The 90 % intervals and the calibration are those of the model’s own quantiles{others}."
+    if next(iter(named.values())).low is not None:
+        return "The 90 % intervals are those of the model’s own quantiles, the calibration is that of a Gaussian."
+    return "The 90 % intervals and the calibration are those of a Gaussian."
 
 
 def _against_truth(name: str, each: HeldOut) -> list[Figure]:
