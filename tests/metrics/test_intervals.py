@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import laplace, norm
 
 from distreduce.metrics import calibration_curve, regression_scores
-from distreduce.metrics.intervals import interval_scores, observed_shares
+from distreduce.metrics.intervals import interval_levels, interval_scores, level_curve, observed_shares
 
 
 class Fixed:
@@ -39,3 +39,18 @@ def test_gaussian_scores_are_those_of_mean_and_deviation(rng):
 def test_the_right_distribution_is_calibrated(rng):
     y = laplace.rvs(size=20_000, random_state=rng)
     assert interval_scores(Fixed(laplace()), y, y)["mace"] < 0.01
+
+
+@pytest.mark.parametrize("targets", [(), (2,)])
+def test_levels_give_the_shares_of_the_quantiles(rng, targets):
+    y, X, model = rng.normal(size=(60, *targets)), np.zeros((60, 1)), Fixed(laplace(0.3, 1.5), targets)
+    expected, observed = level_curve(interval_levels(model, X, y))
+    np.testing.assert_array_equal(observed, observed_shares(model, X, y, expected))
+    assert interval_scores(model, X, y)["coverage_90"] == observed_shares(model, X, y, np.array([0.9]))[0]
+
+
+def test_levels_are_those_of_the_distribution_rounded_up(rng):
+    y = rng.normal(size=200)
+    found = interval_levels(Fixed(norm()), y, y)
+    exact = np.abs(2 * norm.cdf(y) - 1)
+    assert ((found >= exact) & (found <= exact + 1 / 98)).all()

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.metrics import r2_score
 
 from distreduce.commands._draw import drawn
 from distreduce.commands._models import Choices, on_components, ours, plain
-from distreduce.commands._tables import class_table, number_table, truth_columns
-from distreduce.metrics import classification_scores, regression_scores
-from distreduce.metrics.intervals import interval_scores
+from distreduce.commands._tables import class_table, judged_table, number_table, truth_columns
+from distreduce.gp.target_scale import spread
+from distreduce.metrics import classification_scores
+from distreduce.metrics.held_out import held_out_scores
+from distreduce.metrics.intervals import interval_levels
 from distreduce.tabular.prepare import Prepared
 
 Rows = NDArray[np.intp]
@@ -79,16 +80,13 @@ class Comparison:
             self._keep(name, class_table(proba, model.classes_))
             return classification_scores(y, proba, model.classes_)
         if type(model).__name__ == "KNeighborsRegressor":  # has no uncertainty
-            mean, scores = model.predict(X), {}
-        else:
-            mean, std = model.predict(X, return_std=True)
-            self._keep(name, number_table(model, X, self.data.target.names))
-            scale = self.data.target.values(self.train).std(axis=0)
-            scores = regression_scores(y / scale, mean / scale, std / scale)
-            if hasattr(model, "predict_quantiles"):
-                scores |= interval_scores(model, X, y)
-        error = {"rmse": float(np.sqrt(np.mean((y - mean) ** 2)))} if y.ndim == 1 else {}
-        return {"r2": float(r2_score(y, mean)), **error, **scores}
+            return held_out_scores(y, model.predict(X))
+        mean, std = model.predict(X, return_std=True)
+        scale = spread(self.data.target.values(self.train))
+        levels = interval_levels(model, X, y) if hasattr(model, "predict_quantiles") else None
+        names = self.data.target.names
+        self._keep(name, number_table(model, X, names).join(judged_table(len(y), scale, levels, names)))
+        return held_out_scores(y, mean, std, scale=scale, levels=levels)
 
     def _keep(self, name: str, table: pd.DataFrame) -> None:
         target = self.data.target

@@ -180,7 +180,7 @@ class Folder:
 
     def _table(self, name: str, columns: list[str] | None = None, as_text: Sequence[str] = ()) -> pd.DataFrame:
         try:
-            table = pd.read_csv(self.path / name, usecols=columns)
+            table = pd.read_csv(self.path / name, usecols=columns, float_precision="round_trip")
             # Read apart, as they are written: among other columns "None" is a missing cell.
             texts = pd.read_csv(self.path / name, usecols=lambda at: at in as_text, dtype=str, keep_default_na=False)
             return table.assign(**{str(at): texts[at].astype(object) for at in texts.columns})

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from distreduce.commands._folder import Folder, fingerprint
-from distreduce.commands._tables import PROBABILITY, TRUTH, truth_columns
+from distreduce.commands._tables import LEVEL, PROBABILITY, SCALE, TRUTH, named, truth_columns
 from distreduce.datasets.own_files import check_file
 from distreduce.estimators import SDR
 from distreduce.exceptions import InvalidInputError, ModelFileError
@@ -19,6 +19,7 @@ from distreduce.tabular.reading import read_table
 from distreduce.tabular.target import Target, read_target
 
 Array = NDArray[np.float64]
+PREDICTED = {"mean": "mean", "std": "std", "low": "q05", "high": "q95", "levels": LEVEL, "scale": SCALE}
 
 
 def write_page(
@@ -78,11 +79,21 @@ def _by_model(table: pd.DataFrame, target: Target) -> dict[str, Any]:
 
 
 def _numbers(part: pd.DataFrame, target: Target) -> HeldOut:
-    names = target.names
-    of = [f" of {name}" for name in names] if len(names) > 1 else [""]
-    columns = [truth_columns(names), [f"mean{end}" for end in of], [f"std{end}" for end in of]]
-    y, mean, std = (part[list(chosen)].to_numpy(dtype=np.float64) for chosen in columns)
-    return HeldOut(y, mean, std) if len(names) > 1 else HeldOut(y[:, 0], mean[:, 0], std[:, 0])
+    """Levels are empty for a model without quantiles of its own; older folders have neither them nor scales."""
+    chosen = {field: [name + end for end in named(target.names)] for field, name in PREDICTED.items()}
+    found = {
+        field: part[columns].to_numpy(dtype=np.float64).reshape(len(part), *_targets(target))
+        for field, columns in chosen.items()
+        if field in ("mean", "std") or (set(columns) <= set(part) and part[columns].notna().any(axis=None))
+    }
+    if "scale" in found:
+        found["scale"] = found["scale"][0]
+    truth = part[truth_columns(target.names)].astype(np.float64).set_axis(target.names, axis=1)
+    return HeldOut(truth if len(target.names) > 1 else truth.to_numpy()[:, 0], **found)
+
+
+def _targets(target: Target) -> tuple[int, ...]:
+    return (len(target.names),) if len(target.names) > 1 else ()
 
 
 def _classes(part: pd.DataFrame, target: Target) -> HeldOutClasses:

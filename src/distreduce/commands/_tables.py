@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
 PROBABILITY = "probability of "
 CLASS, TRUTH = "class", "true"
+SCALE, LEVEL = "scale", "level"
 
 
 def truth_columns(names: Sequence[str]) -> list[str]:
@@ -25,15 +26,27 @@ def truth_columns(names: Sequence[str]) -> list[str]:
     return [f"{TRUTH} {name}" for name in names] if len(names) > 1 else [TRUTH]
 
 
+def named(names: Sequence[str]) -> list[str]:
+    """What follows the name of a column that there is one of for each target: nothing if there is one target."""
+    return [f" of {name}" for name in names] if len(names) > 1 else [""]
+
+
 def number_table(predictor: Any, X: Array, names: Sequence[str]) -> pd.DataFrame:
     """Mean, standard deviation and quantiles; of several targets each column carries the target's name."""
     columns = {}
     mean, std = (part.reshape(len(X), -1) for part in predictor.predict(X, return_std=True))
     quantiles = _quantiles(predictor, X, mean, std)
-    for target, name in enumerate(names):
-        of = f" of {name}" if len(names) > 1 else ""
+    for target, of in enumerate(named(names)):
         columns[f"mean{of}"], columns[f"std{of}"] = mean[:, target], std[:, target]
         columns |= {quantile + of: quantiles[:, target, k] for k, quantile in enumerate(QUANTILES)}
+    return pd.DataFrame(columns)
+
+
+def judged_table(n: int, scale: Array, levels: Array | None, names: Sequence[str]) -> pd.DataFrame:
+    """What scores need besides: the unit of each target and, of own quantiles, the levels that hold the truth."""
+    columns = {f"{SCALE}{of}": np.full(n, unit) for of, unit in zip(named(names), np.atleast_1d(scale), strict=True)}
+    if levels is not None:
+        columns |= {f"{LEVEL}{of}": part for of, part in zip(named(names), levels.reshape(n, -1).T, strict=True)}
     return pd.DataFrame(columns)
 
 

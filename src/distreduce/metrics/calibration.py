@@ -166,7 +166,7 @@ def expected_calibration_error(
 
 def read_residuals(y: ArrayLike, mean: ArrayLike) -> Array:
     """Residuals y − mean, flat; InvalidInputError if the two cannot be compared."""
-    observed, predicted = _numbers("y", y), _numbers("mean", mean)
+    observed, predicted = read_numbers("y", y), read_numbers("mean", mean)
     if observed.shape != predicted.shape or observed.ndim not in (1, 2) or observed.size == 0:
         raise InvalidInputError(
             f"y and mean must have one shape, (n,) or (n, c) with n ≥ 1; got {observed.shape} and {predicted.shape}."
@@ -177,7 +177,7 @@ def read_residuals(y: ArrayLike, mean: ArrayLike) -> Array:
 
 def read_gaussian(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Array, Array]:
     """Residuals y − mean and standard deviations, both flat; InvalidInputError if they are of no use."""
-    residuals, spread = read_residuals(y, mean), _numbers("std", std)
+    residuals, spread = read_residuals(y, mean), read_numbers("std", std)
     if spread.shape != np.shape(mean):
         raise InvalidInputError(
             f"std must have the shape of y and mean, {np.shape(mean)}; got {spread.shape}. Give each its own."
@@ -192,7 +192,7 @@ def read_gaussian(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Array,
 
 def read_probabilities(y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike) -> tuple[Index, Array]:
     """Column (n,) of every true class and the probabilities (n, C); InvalidInputError if they are of no use."""
-    rows, labels, names = _numbers("probabilities", probabilities), np.asarray(y), np.asarray(classes)
+    rows, labels, names = read_numbers("probabilities", probabilities), np.asarray(y), np.asarray(classes)
     if labels.ndim != 1 or names.ndim != 1 or rows.shape != (len(labels), len(names)) or rows.size == 0:
         raise InvalidInputError(
             "y (n,), probabilities (n, C) and classes (C,) must agree in n ≥ 1 and C ≥ 1; "
@@ -220,7 +220,8 @@ def _columns(labels: NDArray[Any], names: NDArray[Any]) -> Index:
     return np.asarray(columns, dtype=np.intp)
 
 
-def _numbers(name: str, given: ArrayLike) -> Array:
+def read_numbers(name: str, given: ArrayLike) -> Array:
+    """Finite numbers of any shape; InvalidInputError, which calls them `name`, if they are none."""
     try:
         values = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:

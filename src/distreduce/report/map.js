@@ -1,9 +1,10 @@
 // The map: samples stamped into one image, prototypes above them, and what lies under the pointer.
 
-const PADDING = 34;
+const LEAST_PADDING = 34;
+const RING = 7; // how far the widest ring lies outside its mark
 const MAX_ZOOM = 30;
 const state = { colouring: 0, zoom: 1, x: 0.5, y: 0.5, selected: -1, focused: -1, hovered: -1, highlighted: -1 };
-const view = { width: 0, height: 0, ratio: 1, radii: [] };
+const view = { width: 0, height: 0, ratio: 1, radii: [], padding: LEAST_PADDING };
 const layers = { samples: byId("samples"), prototypes: byId("prototypes") };
 const current = () => data.colourings[state.colouring];
 let colours = { samples: null, prototypes: [], shapes: [] };
@@ -20,12 +21,20 @@ function resize() {
   const area = 0.055 * view.width * view.height; // that all discs share
   const smallest = data.oneToOne ? 2.5 : 3.5;
   view.radii = data.prototypes.weight.map((w) => Math.min(40, Math.max(smallest, Math.sqrt((w * area) / Math.PI))));
+  view.padding = padding();
+}
+
+// So wide that no mark at the edge is cut off, whatever it is coloured by, with its ring.
+function padding() {
+  const shapes = data.colourings.flatMap((each) => (each.kind === "class" ? each.shapes : [0]));
+  const reach = shapes.reduce((most, shape) => Math.max(most, reaches[shape]), 1);
+  return view.radii.reduce((most, radius) => Math.max(most, radius * reach + RING), LEAST_PADDING);
 }
 
 // Pixels from steps of the box: equal scales on both axes, except where a line is drawn against the target.
 function frame() {
   const [x0, x1, y0, y1] = data.places.box;
-  const spare = [view.width - 2 * PADDING, view.height - 2 * PADDING];
+  const spare = [view.width, view.height].map((side) => Math.max(side - 2 * view.padding, 1));
   const size = [x1 - x0 || 1, y1 - y0 || 1];
   let scale = [spare[0], spare[1]];
   if (!data.places.line) {

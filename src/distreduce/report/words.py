@@ -11,7 +11,7 @@ from distreduce.colours import OKABE_ITO
 from distreduce.plotting import TERMS
 from distreduce.report.content import MAX_TARGETS, Choice, Subject
 from distreduce.report.encode import number_text
-from distreduce.report.predictions import Figure
+from distreduce.report.figures import Figure
 from distreduce.report.svg import Chart
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # where a function lies in memory differs from run to run

@@ -1,0 +1,59 @@
+"""The scores of held-out numbers that a fit states: on the screen, in its file and on its page they are these."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import r2_score
+
+from distreduce.exceptions import InvalidInputError
+from distreduce.metrics.calibration import read_gaussian, read_numbers
+from distreduce.metrics.intervals import level_scores
+from distreduce.metrics.prediction import mean_squared_error, regression_scores
+
+Array = NDArray[np.float64]
+
+
+def held_out_scores(
+    y: ArrayLike,
+    mean: ArrayLike,
+    std: ArrayLike | None = None,
+    *,
+    scale: ArrayLike | None = None,
+    levels: ArrayLike | None = None,
+) -> dict[str, float]:
+    """``r2`` (mean over targets), ``rmse`` (of a single target, in its units) and, with `std`, all of Gaussian ones.
+
+    Parameters
+    ----------
+    y, mean, std : array-like of shape (n,) or (n, c)
+        As in :func:`distreduce.metrics.regression_scores`.
+    scale : float or array-like of shape (c,), optional
+        The unit of each target in all scores but ``rmse``, such as its standard deviation in the training rows.
+    levels : array-like of the shape of y, optional
+        What :func:`distreduce.metrics.intervals.interval_levels` says: ``mace`` and ``coverage_90`` are then those of
+        the model's own intervals, not of Gaussian ones.
+    """
+    truth, said = read_numbers("y", y), read_numbers("mean", mean)
+    error = mean_squared_error(truth, said)  # refuses what cannot be compared
+    scores = {} if std is None else _gaussian(truth, said, std, scale)
+    if levels is not None:
+        scores |= level_scores(_levels(levels, truth))
+    r2 = float(r2_score(truth, said)) if len(truth) > 1 else float("nan")
+    rmse = {"rmse": float(np.sqrt(error))} if truth.size == len(truth) else {}
+    return {"r2": r2, **rmse, **scores}
+
+
+def _gaussian(y: Array, mean: Array, std: ArrayLike, scale: ArrayLike | None) -> dict[str, float]:
+    read_gaussian(y, mean, std)
+    unit = read_numbers("scale", 1.0 if scale is None else scale)
+    if unit.shape not in ((), y.shape[1:]) or not (unit > 0).all():
+        raise InvalidInputError(f"scale must be a number above 0, or one for each target; got {unit.tolist()!s:.80}.")
+    return regression_scores(y / unit, mean / unit, np.asarray(std, dtype=np.float64) / unit)
+
+
+def _levels(levels: ArrayLike, y: Array) -> Array:
+    found = read_numbers("levels", levels)
+    if found.shape != y.shape or found.min() < 0 or found.max() > 1:
+        raise InvalidInputError(f"levels must be numbers from 0 to 1 in the shape of y, {y.shape}; got {found.shape}.")
+    return found

@@ -1,0 +1,38 @@
+"""Marks lie whole on the map, however large they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from browser_page import WIDTHS
+from distreduce import SDR
+from distreduce.report import write_report
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory, X):
+    """Pages of three prototypes that lie at the edges of the map, with discs and with shapes that reach further."""
+    folder = tmp_path_factory.mktemp("few")
+    for name, n_classes in (("discs", 3), ("shapes", 24)):
+        y = np.arange(150) % n_classes
+        model = SDR(n_prototypes=3, random_state=0, max_iter=2, tol=1.0).fit(X, y)
+        model.prototypes_, model.prototype_weights_ = np.eye(3, 2), np.array([0.9, 0.05, 0.05])
+        model.embedding_ = model.prototypes_[model.labels_]
+        write_report(folder / f"{name}.html", model, X, y)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["discs", "shapes"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_mark_is_cut_off_at_the_edge(page, few, name, width):
+    page.visit(few / f"{name}.html", width)
+    least = page.run(
+        """return Math.min(...view.radii.map((radius, k) => {
+          const [x, y] = placeOf(k), reach = radius * reaches[colours.shapes[k]];
+          return Math.min(x, y, view.width - x, view.height - y) - reach;
+        }))"""
+    )
+    assert least >= 7  # room for the ring of a focused mark
