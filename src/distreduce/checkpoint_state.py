@@ -67,7 +67,7 @@ def _read_memory(node: Node, coupled: Coupled, read: Reader) -> Memory:
     require(type(updates) is int and 0 <= updates < 2**31, "its memory is not in order")
     plan = coupled.plan if own is None else _plan(read, "plan", node, coupled.plan)
     M = read.array("transported", read.part(node, "transported"))
-    return Memory(plan, _table_of("transported", M, (M.shape[0], plan.shape[1])), updates)
+    return Memory(plan, _table_of("transported", M, (*M.shape[:1], plan.shape[1])), updates)
 
 
 def _plan(read: Reader, name: str, node: Node, start: Any) -> Any:

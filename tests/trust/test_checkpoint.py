@@ -160,6 +160,7 @@ FORGERIES: dict[str, Any] = {
     "no history": ("history.objective", lambda column: column[:0]),
     "a history of no numbers": ("history.objective", lambda column: column * np.nan),
     "twice the mass": ("plan.data", lambda masses: 2 * masses),
+    "a map that is one number": ("memory.transported", lambda table: table[0, 0]),
     "a map of other landmarks": ("memory.transported", lambda table: table[:, 1:]),
 }
 
@@ -170,7 +171,7 @@ def test_a_forged_checkpoint_with_a_checksum_that_fits_is_refused(forgery, tmp_p
     fit("SDR, sparse", path)
     with _file.open_file(path, _file.MAX_BYTES) as (document, handle):
         tensors = _file.read_tensors(handle, document)
-    tensors[name] = np.ascontiguousarray(change(tensors[name]))
+    tensors[name] = np.array(change(tensors[name]), order="C")
     _file.write_file(path, {key: value for key, value in document.items() if key != "sha256"}, tensors)
     with pytest.raises(CheckpointError, match="Delete it"):
         fit("SDR, sparse", path)
