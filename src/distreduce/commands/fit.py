@@ -138,7 +138,7 @@ def fit(
             study = run_study(data, choices, advance)
             advance("tables and report")
             command = shlex.join(["distreduce", *sys.argv[1:]])
-            source = _folder.Source.of(file, target or [], command)
+            source = _folder.Source.of(file, target or [], command, task.value)
             metrics = _folder.collect_metrics(data, study, choices, source)
             _folder.write_results(folder, data, study, metrics)
             _write_page(folder, data, study, file.name, command)
