@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 import webbrowser
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -200,6 +201,13 @@ def test_a_table_is_replaced_when_asked(call, fitted, new, tmp_path):
     (tmp_path / "predictions.csv").write_text("mine")
     assert call("predict", fitted / "numbers", "new.csv", "--overwrite", "-q") == (0, "", "")
     assert len(pd.read_csv("predictions.csv")) == 30
+
+
+def test_standard_output_has_the_table_alone(call, fitted, new, monkeypatch):
+    monkeypatch.setattr(reading, "CHUNK", 7)
+    call("predict", fitted / "numbers", "new.csv")
+    code, out, err = call("predict", fitted / "numbers", "new.csv", "-o", "-")
+    assert (code, err) == (0, "Wrote 30 rows to -\n") and out == Path("predictions.csv").read_text()
 
 
 @pytest.mark.parametrize("command", ["transform", "predict"])
