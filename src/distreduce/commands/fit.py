@@ -115,6 +115,7 @@ def fit(
     """
     from distreduce.commands import _folder, _screen
     from distreduce.commands._models import Choices
+    from distreduce.commands._scores import show_scores
     from distreduce.commands._study import run_study, steps
     from distreduce.tabular.output import whole_folder
     from distreduce.tabular.prepare import prepare
@@ -145,7 +146,7 @@ def fit(
     if as_json:
         typer.echo(json.dumps({"folder": str(asked), **metrics}, indent=2, ensure_ascii=False))
     elif loud:
-        _screen.show_scores(metrics)
+        show_scores(metrics)
         _screen.show_notes(metrics["notes"])
         _screen.show_next(asked, metrics)
 
