@@ -18,6 +18,7 @@ from distreduce.cli import main
 from distreduce.commands import _comparison, _models
 from distreduce.commands._draw import drawn
 from distreduce.commands._folder import FILES
+from distreduce.exceptions import AffinityConvergenceWarning, InterruptedFitWarning, SolverConvergenceWarning
 from distreduce.tabular.recipe_file import read_recipe
 
 QUICK = ("--no-predict", "--prototypes", "4")
@@ -441,3 +442,28 @@ def test_a_checkpoint_of_another_fit_is_one_sentence(call):
     call("fit", "t.csv", "--target", "price", "--out", "one", "--checkpoint", "state", *QUICK)
     code, _, err = call("fit", "t.csv", "--target", "price", "--seed", "1", "--checkpoint", "state", *QUICK)
     assert code == 1 and "Delete it" in err and err.count("\n") == 1
+
+
+def test_a_prototype_a_row_comes_without_advice_that_nobody_can_follow(call):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 8))
+    pd.DataFrame(X).add_prefix("x").assign(y=X[:, 0] * X[:, 1]).to_csv("t.csv", index=False)
+    _, out, _ = call("fit", "t.csv", "--target", "y", "--json", "--no-predict", "--prototypes", "0")
+    assert json.loads(out)["picture"]["converged"] and "max_iter" not in out
+
+
+@pytest.mark.parametrize(("options", "does"), [((), "fits it to its end"), (("--checkpoint", "s"), "goes on from s")])
+def test_what_a_model_warns_of_is_said_in_words_of_the_command_line(call, monkeypatch, options, does):
+    whole = _models.SDR.fit
+
+    def interrupted(self, X, y):
+        whole(self, X, y)
+        for category in (InterruptedFitWarning, SolverConvergenceWarning, AffinityConvergenceWarning):
+            warnings.warn("Raise max_iter.", category, stacklevel=1)
+
+    monkeypatch.setattr(_models.SDR, "fit", interrupted)
+    messy().to_csv("t.csv", index=False)
+    _, out, _ = call("fit", "t.csv", "--target", "price", "--json", *options, *QUICK)
+    notes = " ".join(json.loads(out)["notes"])
+    assert "max_iter" not in notes and "limit of iterations" in notes and "--perplexity" in notes
+    assert f"same command with --overwrite {does}." in notes
