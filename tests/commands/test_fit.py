@@ -200,6 +200,16 @@ def test_a_target_may_have_the_name_of_a_column_of_the_tables(call, tmp_path, na
     assert call("report", "distreduce-t", "--quiet") == (0, "", "")
 
 
+@pytest.mark.parametrize("name", ["part", "row", "prototype", "sdr0"])
+def test_a_target_does_not_share_a_heading_of_the_embedding(call, tmp_path, name):
+    table = messy(40).rename(columns={"price": name})
+    table.to_csv("t.csv", index=False)
+    call("fit", "t.csv", "--target", name, "--quiet", *QUICK)
+    heads = (tmp_path / "distreduce-t/embedding.csv").read_text().splitlines()[0].split(",")
+    assert heads == ["row", "part", f"true {name}", "prototype", "sdr0", "sdr1"]
+    assert call("report", "distreduce-t", "--quiet") == (0, "", "")
+
+
 def test_rows_of_the_page_are_numbered_as_in_the_file(call, tmp_path):
     table = messy()
     table.loc[:9, "town"] = None
@@ -284,6 +294,7 @@ def test_h5ad(call, rng):
         cells = anndata.AnnData(rng.normal(size=(40, 6)), obs=pd.DataFrame({"kind": pd.Categorical(list("TB") * 20)}))
         cells.write_h5ad("t.h5ad")
         code, out, _ = call("fit", "t.h5ad", "--target", "kind", *QUICK)
+        assert "--target COLUMN. t.h5ad has kind." in call("fit", "t.h5ad", "--overwrite")[2]
     assert code == 0 and "classification, 2 classes" in out
 
 
@@ -332,6 +343,8 @@ BINARY = bytes(range(256)) * 20
         ("t.csv", GOOD, ["-t", "y", "--drop", "c"], "no feature 'c'"),
         ("t.csv", GOOD, ["-t", "y", "--prototypes", "30"], "--prototypes 30 is more than the 20 rows"),
         ("t.csv", GOOD, ["-t", "y", "--perplexity", "30"], "--perplexity 30 must be below"),
+        ("t.csv", GOOD, ["-t", "y", "--checkpoint", "no/where"], "checkpoint='no/where' cannot be written"),
+        ("t.csv", GOOD, ["-t", "z", "--checkpoint", "t.csv"], "'t.csv' cannot be gone on from"),
         ("t.csv", GOOD, ["-t", "y", "--out", "no/where"], "Nothing can be written to no/where"),
     ],
 )

@@ -145,3 +145,11 @@ def test_a_link_stays_and_its_file_is_replaced(tmp_path):
     with whole_file(tmp_path / "link", overwrite=True) as hidden:
         hidden.write_text("new")
     assert (tmp_path / "link").is_symlink() and content(tmp_path) == {"a.csv": "new", "link": "new"}
+
+
+@pytest.mark.parametrize("path", [".", ".."])
+def test_the_folder_that_one_is_in_is_refused(tmp_path, monkeypatch, path):
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    with pytest.raises(InvalidInputError, match="you are in"), whole_folder(Path(path), [], overwrite=True):
+        pass

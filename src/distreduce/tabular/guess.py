@@ -50,7 +50,8 @@ def guess_rule(column: pd.Series, *, as_category: bool = False) -> Rule:
         if layout is not None:
             return _date(column, layout)
         if len(levels) > min(MOST_LEVELS, len(known) / 2) or mostly_numbers(known):
-            refuse_spoilt_numbers(known)
+            category, drop = f"--category {name!r} to take each value as a category", f"--drop {name!r}"
+            refuse_spoilt_numbers(known, f"; or give {category}, {drop} to leave the column out")
         if len(levels) == len(known) or len(levels) > max(MOST_LEVELS, len(known) / 2):
             return Dropped(name, f"text with {len(levels)} values in {len(known)} rows")
     kept = tuple(sorted(levels.index[:MOST_LEVELS]))

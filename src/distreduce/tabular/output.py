@@ -76,6 +76,8 @@ def check_folder(path: Path, known: Collection[str], *, overwrite: bool) -> None
         return
     if not path.is_dir() or path.is_symlink():
         raise InvalidInputError(f"--out {path} is no folder; name another.")
+    if Path.cwd().is_relative_to(path.resolve()):
+        raise InvalidInputError(f"--out {path} is the folder that you are in, or above it; name another.")
     if not overwrite:
         raise InvalidInputError(f"The folder {path} exists already; give --overwrite to replace it, or another --out.")
     strangers = sorted(entry.name for entry in path.iterdir() if entry.name not in known or not entry.is_file())
