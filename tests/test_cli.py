@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import runpy
+import signal
 import sys
 
 import numpy as np
@@ -118,3 +121,38 @@ def test_the_package_can_be_run_as_a_module(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         runpy.run_module("distreduce", run_name="__main__")
     assert distreduce.__version__ in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1250"])
+def test_a_sign_that_the_screen_lacks_is_no_error(monkeypatch, encoding):
+    screen = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setattr("distreduce.cli.app", lambda **_: print("R² ≥ 0.5"))
+    main()
+    screen.flush()
+    assert screen.buffer.getvalue() == b"R? ? 0.5\n"
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_who_is_told_to_end_cleans_up(monkeypatch, name):
+    number, steps = getattr(signal, name), []
+
+    def stopped(**_):
+        try:
+            os.kill(os.getpid(), number)
+        finally:
+            steps.append("clean")
+
+    monkeypatch.setattr("distreduce.cli.app", stopped)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert (ended.value.code, steps) == (128 + number, ["clean"]) and signal.getsignal(number) is signal.SIG_DFL
+
+
+def test_a_signal_that_is_ignored_stays_ignored(monkeypatch):
+    monkeypatch.setattr("distreduce.cli.app", lambda **_: os.kill(os.getpid(), signal.SIGHUP))
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        main()
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import shutil
 import warnings
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from scipy import sparse
 
@@ -63,19 +65,36 @@ class Checkpoint:
             return None
         try:
             with open_file(self.path, MAX_BYTES) as (document, handle):
-                require(document.get("format") == FORMAT, "it is no checkpoint")
-                require(document.get("version") == VERSION, "its version is not known")
+                _check_kind(document)
                 same = document.get("fingerprint") == self.fingerprint
                 require(same, "it belongs to a fit to other data, with other parameters, or of another version")
                 read = Reader(read_tensors(handle, document))
             at = from_state(document.get("state"), read, start, embedding)
             require(not read.unused(), "it holds tensors that belong to nothing")
         except UNREADABLE as error:
-            raise CheckpointError(
-                f"{os.fspath(self.path)!r} cannot be gone on from: {str(error)[:500]}. {ADVICE}"
-            ) from error
+            raise _refused(self.path, error) from error
         self._written = at.iteration
         return at
+
+
+def check_kind(path: Path) -> None:
+    """Refuse, before any work, a file that is no checkpoint; whether it is of the same fit is told when that begins."""
+    if not os.path.lexists(path):
+        return
+    try:
+        with open_file(path, MAX_BYTES) as (document, _):
+            _check_kind(document)
+    except UNREADABLE as error:
+        raise _refused(path, error) from error
+
+
+def _check_kind(document: Mapping[str, Any]) -> None:
+    require(document.get("format") == FORMAT, "it is no checkpoint")
+    require(document.get("version") == VERSION, "its version is not known")
+
+
+def _refused(path: Path, error: BaseException) -> CheckpointError:
+    return CheckpointError(f"{os.fspath(path)!r} cannot be gone on from: {str(error)[:500]}. {ADVICE}")
 
 
 def mark(path: Path) -> str:

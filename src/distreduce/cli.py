@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -40,12 +45,35 @@ for command in (fit, apply.transform, apply.predict, apply.report, bench):
 
 def main() -> None:
     """Entry point: an error is one sentence on standard error and exit code 1; wrong usage is exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")  # not every terminal has R²
     try:
-        app(prog_name="distreduce")
+        with _leaving_nothing():
+            app(prog_name="distreduce")
     except DistReduceError as error:
         _fail(str(error))
     except OSError as error:
         _fail(f"{error.strerror}: {error.filename}." if error.strerror else str(error))
+
+
+@contextmanager
+def _leaving_nothing() -> Iterator[None]:
+    """Who is told to end, or loses the terminal, cleans up first; what is ignored (nohup) stays so."""
+
+    def end(number: int, _: object) -> None:
+        sys.exit(128 + number)
+
+    names = ("SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
+    signals = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    ours = [one for one in signals if signal.getsignal(one) is signal.SIG_DFL]
+    for one in ours:
+        signal.signal(one, end)
+    try:
+        yield
+    finally:
+        for one in ours:
+            signal.signal(one, signal.SIG_DFL)
 
 
 def _fail(sentence: str) -> None:

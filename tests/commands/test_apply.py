@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 import webbrowser
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -202,6 +203,13 @@ def test_a_table_is_replaced_when_asked(call, fitted, new, tmp_path):
     assert len(pd.read_csv("predictions.csv")) == 30
 
 
+def test_standard_output_has_the_table_alone(call, fitted, new, monkeypatch):
+    monkeypatch.setattr(reading, "CHUNK", 7)
+    call("predict", fitted / "numbers", "new.csv")
+    code, out, err = call("predict", fitted / "numbers", "new.csv", "-o", "-")
+    assert (code, err) == (0, "Wrote 30 rows to -\n") and out == Path("predictions.csv").read_text()
+
+
 @pytest.mark.parametrize("command", ["transform", "predict"])
 def test_a_folder_that_is_none_of_ours(call, new, tmp_path, command):
     code, _, err = call(command, tmp_path, "new.csv")
@@ -244,6 +252,24 @@ def test_a_report_is_rebuilt_with_classes_that_look_like_numbers_or_gaps(call, t
     assert (tmp_path / "out/report.html").read_bytes() == before
 
 
+@pytest.mark.parametrize("task", ["auto", "classification"])
+def test_a_report_is_rebuilt_with_words_among_classes_of_numbers(call, tmp_path, task):
+    table = rows(63).drop(columns=["price", "dear"]).assign(kind=[*map(str, range(20)), "unknown"] * 3)
+    table.to_csv("t.csv", index=False)
+    call("fit", "t.csv", "-t", "kind", "--task", task, "--out", "out", "--no-predict", "--quiet")
+    before = (tmp_path / "out/report.html").read_bytes()
+    assert call("report", "out", "--quiet") == (0, "", "")
+    assert (tmp_path / "out/report.html").read_bytes() == before
+
+
+def test_a_report_of_a_folder_that_does_not_say_the_task(call, fitted, tmp_path):
+    folder = shutil.copytree(fitted / "classes", tmp_path / "copy")
+    metrics = json.loads((folder / "metrics.json").read_text())
+    del metrics["source"]["task"]
+    (folder / "metrics.json").write_text(json.dumps(metrics))
+    assert call("report", folder, "--quiet") == (0, "", "")
+
+
 def test_held_out_predictions_without_the_truth_are_refused(call, fitted, tmp_path):
     folder = shutil.copytree(fitted / "numbers", tmp_path / "copy")
     pd.read_csv(folder / "held_out.csv").drop(columns="true").to_csv(folder / "held_out.csv", index=False)
@@ -276,7 +302,15 @@ def test_a_report_of_a_file_that_changed_is_refused(call, fitted, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "spoilt", ["{", "{}", '{"source": 3}', '{"source": {"file": 1, "sha256": 2, "targets": [], "command": 3}}']
+    "spoilt",
+    [
+        "{",
+        "{}",
+        '{"source": 3}',
+        '{"source": {"file": 1, "sha256": 2, "targets": [], "command": 3}}',
+        '{"source": {"file": "", "sha256": "", "targets": [], "command": "", "task": [1]}}',
+        '{"source": []}',
+    ],
 )
 def test_spoilt_metrics_are_refused(call, fitted, tmp_path, spoilt):
     folder = shutil.copytree(fitted / "numbers", tmp_path / "copy")

@@ -18,6 +18,7 @@ from distreduce.cli import main
 from distreduce.commands import _comparison, _models
 from distreduce.commands._draw import drawn
 from distreduce.commands._folder import FILES
+from distreduce.exceptions import AffinityConvergenceWarning, InterruptedFitWarning, SolverConvergenceWarning
 from distreduce.tabular.recipe_file import read_recipe
 
 QUICK = ("--no-predict", "--prototypes", "4")
@@ -199,6 +200,16 @@ def test_a_target_may_have_the_name_of_a_column_of_the_tables(call, tmp_path, na
     assert call("report", "distreduce-t", "--quiet") == (0, "", "")
 
 
+@pytest.mark.parametrize("name", ["part", "row", "prototype", "sdr0"])
+def test_a_target_does_not_share_a_heading_of_the_embedding(call, tmp_path, name):
+    table = messy(40).rename(columns={"price": name})
+    table.to_csv("t.csv", index=False)
+    call("fit", "t.csv", "--target", name, "--quiet", *QUICK)
+    heads = (tmp_path / "distreduce-t/embedding.csv").read_text().splitlines()[0].split(",")
+    assert heads == ["row", "part", f"true {name}", "prototype", "sdr0", "sdr1"]
+    assert call("report", "distreduce-t", "--quiet") == (0, "", "")
+
+
 def test_rows_of_the_page_are_numbered_as_in_the_file(call, tmp_path):
     table = messy()
     table.loc[:9, "town"] = None
@@ -283,6 +294,7 @@ def test_h5ad(call, rng):
         cells = anndata.AnnData(rng.normal(size=(40, 6)), obs=pd.DataFrame({"kind": pd.Categorical(list("TB") * 20)}))
         cells.write_h5ad("t.h5ad")
         code, out, _ = call("fit", "t.h5ad", "--target", "kind", *QUICK)
+        assert "--target COLUMN. t.h5ad has kind." in call("fit", "t.h5ad", "--overwrite")[2]
     assert code == 0 and "classification, 2 classes" in out
 
 
@@ -331,6 +343,8 @@ BINARY = bytes(range(256)) * 20
         ("t.csv", GOOD, ["-t", "y", "--drop", "c"], "no feature 'c'"),
         ("t.csv", GOOD, ["-t", "y", "--prototypes", "30"], "--prototypes 30 is more than the 20 rows"),
         ("t.csv", GOOD, ["-t", "y", "--perplexity", "30"], "--perplexity 30 must be below"),
+        ("t.csv", GOOD, ["-t", "z", "--checkpoint", "no/where"], "checkpoint='no/where' cannot be written"),
+        ("t.csv", GOOD, ["-t", "z", "--checkpoint", "t.csv"], "'t.csv' cannot be gone on from"),
         ("t.csv", GOOD, ["-t", "y", "--out", "no/where"], "Nothing can be written to no/where"),
     ],
 )
@@ -441,3 +455,28 @@ def test_a_checkpoint_of_another_fit_is_one_sentence(call):
     call("fit", "t.csv", "--target", "price", "--out", "one", "--checkpoint", "state", *QUICK)
     code, _, err = call("fit", "t.csv", "--target", "price", "--seed", "1", "--checkpoint", "state", *QUICK)
     assert code == 1 and "Delete it" in err and err.count("\n") == 1
+
+
+def test_a_prototype_a_row_comes_without_advice_that_nobody_can_follow(call):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 8))
+    pd.DataFrame(X).add_prefix("x").assign(y=X[:, 0] * X[:, 1]).to_csv("t.csv", index=False)
+    _, out, _ = call("fit", "t.csv", "--target", "y", "--json", "--no-predict", "--prototypes", "0")
+    assert json.loads(out)["picture"]["converged"] and "max_iter" not in out
+
+
+@pytest.mark.parametrize(("options", "does"), [((), "fits it to its end"), (("--checkpoint", "s"), "goes on from s")])
+def test_what_a_model_warns_of_is_said_in_words_of_the_command_line(call, monkeypatch, options, does):
+    whole = _models.SDR.fit
+
+    def interrupted(self, X, y):
+        whole(self, X, y)
+        for category in (InterruptedFitWarning, SolverConvergenceWarning, AffinityConvergenceWarning):
+            warnings.warn("Raise max_iter.", category, stacklevel=1)
+
+    monkeypatch.setattr(_models.SDR, "fit", interrupted)
+    messy().to_csv("t.csv", index=False)
+    _, out, _ = call("fit", "t.csv", "--target", "price", "--json", *options, *QUICK)
+    notes = " ".join(json.loads(out)["notes"])
+    assert "max_iter" not in notes and "limit of iterations" in notes and "--perplexity" in notes
+    assert f"same command with --overwrite {does}." in notes

@@ -22,9 +22,9 @@ from distreduce.experiments import experiment
 from distreduce.experiments.results import results
 from distreduce.experiments.store import Store
 from distreduce.export import load_map
+from distreduce.tabular.header import unique_names
 from distreduce.tabular.reading import read_parts, read_table
 from distreduce.tabular.recipe_file import read_recipe
-from distreduce.tabular.text_file import _unique_names
 from distreduce.tabular.values import days
 
 
@@ -99,7 +99,7 @@ def test_text_that_cannot_be_read_is_named(content: bytes, tmp_path: Path) -> No
 
 def test_many_equal_names_take_no_time() -> None:
     began = time.monotonic()
-    names, _ = _unique_names(["a"] * 30_000)
+    names, _ = unique_names(["a"] * 30_000)
     assert len(set(names)) == 30_000
     assert time.monotonic() - began < 10  # the longest line that is looked at took hours
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from distreduce.exceptions import InvalidInputError
-from distreduce.tabular.guess import MOST_LEVELS, guess_rule
+from distreduce.tabular.guess import MOST_LEVELS, counts_rows, guess_rule
 from distreduce.tabular.rules import Boolean, Category, Date, Dropped, Number
 
 DAYS = pd.date_range("2020-01-01", periods=40, freq="D")
@@ -39,7 +39,6 @@ def column(cells, **options):
         ([np.nan, np.inf], Dropped),
         ([7, 7, 7], Dropped),
         (["same", " same", None], Dropped),
-        ([4, 5, 6, 7], Dropped),
         ([2**60, 2**61, 5], Dropped),
         (["Ann", "Bob", "Cid"], Dropped),
     ],
@@ -115,3 +114,24 @@ def test_huge_numbers_stay_in_range():
 )
 def test_a_cycle_counts_if_the_dates_span_it_twice_and_differ_in_it(dates, cycles):
     assert guess_rule(column(dates)).cycles == cycles
+
+
+SHUFFLED = np.random.default_rng(0).permutation(40)
+
+
+@pytest.mark.parametrize(
+    ("cells", "counts"),
+    [
+        ([4, 5, 6, 7], True),
+        (SHUFFLED, True),
+        (SHUFFLED + 1000, True),
+        ([3, 4], False),
+        ([3, 1, 2], False),  # by chance
+        (SHUFFLED * 1.0, False),
+        (SHUFFLED * 2, False),
+        ([*SHUFFLED[:-1], SHUFFLED[0]], False),
+        (pd.array([1, 2, None, 4], "Int64"), False),
+    ],
+)
+def test_consecutive_numbers_count_rows_in_any_order(cells, counts):
+    assert counts_rows(column(cells)) is counts

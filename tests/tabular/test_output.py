@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -41,8 +43,6 @@ def test_a_failure_leaves_the_old_folder_and_nothing_else(tmp_path):
 
 
 def test_a_rename_that_fails_brings_the_old_folder_back(tmp_path, monkeypatch):
-    import os
-
     old_folder(tmp_path / "out")
     rename = os.rename
 
@@ -115,4 +115,41 @@ def test_an_existing_file_needs_permission(tmp_path):
 
 def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path):
     with pytest.raises(InvalidInputError, match="is a folder"), whole_file(tmp_path, overwrite=True):
+        pass
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with a name here")
+def test_a_pipe_is_written_to_and_stays_one(tmp_path):
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    reader.start()
+    with whole_file(pipe, overwrite=False) as stream:
+        stream.write("new")
+    reader.join()
+    assert read == ["new"] and pipe.is_fifo() and len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_device_is_written_to(tmp_path):
+    (tmp_path / "null").symlink_to(os.devnull)
+    with whole_file(tmp_path / "null", overwrite=True) as stream:
+        stream.write("new")
+    assert (tmp_path / "null").is_symlink()
+
+
+def test_a_link_stays_and_its_file_is_replaced(tmp_path):
+    (tmp_path / "a.csv").write_text("old")
+    (tmp_path / "link").symlink_to("a.csv")
+    with pytest.raises(InvalidInputError, match="--overwrite"), whole_file(tmp_path / "link", overwrite=False):
+        pass
+    with whole_file(tmp_path / "link", overwrite=True) as hidden:
+        hidden.write_text("new")
+    assert (tmp_path / "link").is_symlink() and content(tmp_path) == {"a.csv": "new", "link": "new"}
+
+
+@pytest.mark.parametrize("path", [".", ".."])
+def test_the_folder_that_one_is_in_is_refused(tmp_path, monkeypatch, path):
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    with pytest.raises(InvalidInputError, match="you are in"), whole_folder(Path(path), [], overwrite=True):
         pass

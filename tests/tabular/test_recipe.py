@@ -168,3 +168,21 @@ def test_pixels_share_one_scale_and_none_is_left_out(rng):
     images = pd.DataFrame(np.c_[rng.integers(0, 256, (9, 5)), np.zeros(9)], columns=[f"x{i}" for i in range(6)])
     X, _ = learn(images, image_shape=(2, 3)).matrix(images, "t.npz")
     assert np.allclose(X, images / images.to_numpy().max())
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_column_that_counts_the_rows_of_the_file_is_left_out_whatever_rows_are_kept(table, rng, shuffled):
+    table["id"] = rng.permutation(40) if shuffled else range(40)
+    table.loc[7, "size"] = np.nan
+    recipe = learn(table, missing="drop", rows=np.arange(40) % 5 > 0)
+    assert [rule.describe() for rule in recipe.rules if rule.name == "id"] == ["left out: counts rows"]
+
+
+def test_a_feature_is_not_left_out_for_the_rows_that_are_kept(table):
+    table["count"] = np.arange(40) // 2
+    assert "count" in learn(table, rows=np.arange(40) % 2 == 0).columns
+
+
+def test_a_column_that_counts_rows_can_be_called_a_category(table):
+    table["id"] = range(40)
+    assert "id = 3" in learn(table, categories=["id"]).columns

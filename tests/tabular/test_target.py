@@ -63,6 +63,11 @@ def test_a_target_that_cannot_be_used_says_why(cells, task, said):
         read(cells, task)
 
 
+def test_a_target_of_spoilt_numbers_is_not_advised_to_be_a_category():
+    with pytest.raises(InvalidInputError, match=r"looks like numbers but has '1,234' .*leave unknown cells empty\.$"):
+        read([*map(str, range(9)), "1,234"])
+
+
 def test_several_targets_are_no_classes():
     with pytest.raises(InvalidInputError, match="Several targets must be numbers"):
         read_target(pd.DataFrame({"y": [1, 2], "z": [1, 2]}), "classification", "t.csv")

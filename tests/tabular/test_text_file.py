@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distreduce.exceptions import DatasetFileError, InvalidInputError
+from distreduce.tabular import header, text_file
 from distreduce.tabular.text_file import TextFile
 
 
@@ -110,6 +111,7 @@ def test_reading_in_parts_leaves_the_warning_filters_alone(write):
         ("a,y\n1,2\n3,4,5\n", "line 3, saw 3"),
         ("a,y\n1,2,3\n3,4,5\n", "longer than its first line"),
         ('a,y\n"1,2\n', "cannot be read as csv"),
+        ('"a,y\n' + "1,2\n" * 100_000, "field limit"),
     ],
 )
 def test_what_is_no_table_says_so(write, content, said):
@@ -126,3 +128,66 @@ def test_an_empty_file_is_called_empty(write, content):
 def test_a_header_of_numbers_is_none(write):
     with pytest.raises(InvalidInputError, match="first row .* holds numbers"):
         TextFile.of(write("t.csv", "1,2\n3,4\n"))
+
+
+def test_names_may_be_longer_than_the_sample(write):
+    names = [f"a gene with a long name {number}" for number in range(3000)]
+    text = ",".join(names) + "\n" + ",".join("1" for _ in names) + "\n"
+    file = TextFile.of(write("t.csv", text))
+    assert file.names == tuple(names) and file.read().shape == (1, 3000)
+
+
+def test_a_decimal_comma_is_seen_below_long_names(write):
+    names = [f"a gene with a long name {number}" for number in range(3000)]
+    text = ";".join(names) + "\n" + ";".join("1,5" for _ in names) + "\n"
+    assert TextFile.of(write("t.csv", text)).decimal == ","
+
+
+def test_more_columns_than_can_be_read_are_refused(write, monkeypatch):
+    monkeypatch.setattr(header, "MOST_COLUMNS", 2)
+    with pytest.raises(InvalidInputError, match="has 3 columns; at most 2 can be read"):
+        TextFile.of(write("t.csv", "a,b,c\n1,2,3\n"))
+
+
+def test_names_without_an_end_are_refused(write, monkeypatch):
+    monkeypatch.setattr(header, "LONGEST", 1000)
+    monkeypatch.setattr(text_file, "LONGEST", 1000)
+    with pytest.raises(InvalidInputError, match="more than 1,000 characters before its first row"):
+        TextFile.of(write("t.csv", "a," * 1000))
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (",,\n\n,,\na,b,c\n1,2,3\n", ("a", "b", "c")),
+        ('"",""\na,b\n1,2\n', ("a", "b")),
+        ('a;"b, or\nc, or d";e\n1;2;3\n', ("a", "b, or\nc, or d", "e")),
+        ("sep=;\r\na,x;b\r\n1;2\r\n", ("a,x", "b")),
+        ('"sep=,"\na,b\n1,2\n', ("a", "b")),
+        ('a, "b, c"\n1,2\n', ("a", "b, c")),
+        ("#id,b\n1,2\n", ("#id", "b")),
+    ],
+)
+def test_the_names_are_the_first_record_with_anything_in_it(write, text, names):
+    file = TextFile.of(write("t.csv", text))
+    assert file.names == names and file.read().to_numpy().tolist() == [[*range(1, len(names) + 1)]]
+
+
+@pytest.mark.parametrize("comment", ["# made by hand", "# made by hand, on Monday, twice"])
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_a_comment_above_the_names_is_said_to_be_one(write, comment, separator):
+    text = f"{comment}\na{separator}b\n1{separator}2\n"
+    with pytest.raises(InvalidInputError, match="begins with a comment .*# made by hand"):
+        TextFile.of(write("t.csv", text))
+
+
+@pytest.mark.parametrize("cells", [["950", "1,250", "2,400"], ["1,234,567", "1,250"]])
+def test_commas_that_may_be_of_thousands_are_refused(write, cells):
+    with pytest.raises(InvalidInputError, match=r"Column 'price' of t.csv has '1,2.*may mean thousands or a fraction"):
+        TextFile.of(write("t.csv", "a;price\n" + "".join(f"x;{cell}\n" for cell in cells)))
+
+
+@pytest.mark.parametrize("other", ["1,5", "0,250", ",5", "12345,678"])
+def test_another_number_tells_that_commas_are_decimal(write, other):
+    file = TextFile.of(write("t.csv", f"a;b\n{other};1,250\n"))
+    assert file.read()["b"].tolist() == [1.25] and "decimal comma" in file.notes[0]

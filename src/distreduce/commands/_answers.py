@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 import pandas as pd
@@ -27,7 +28,7 @@ class Done:
     ignored: tuple[str, ...]
 
 
-def write_answers(file: Path, recipe: Recipe, answer: Callable[[Array], pd.DataFrame], out: Path) -> Done:
+def write_answers(file: Path, recipe: Recipe, answer: Callable[[Array], pd.DataFrame], out: Path | TextIO) -> Done:
     """Write ``answer(X)`` as a table with a row a row of `file`, numbered from 0."""
     rows = incomplete = 0
     ignored: tuple[str, ...] = ()

@@ -33,17 +33,21 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas")
 
 @dataclass(frozen=True)
 class Source:
-    """The file that a folder was made from, the targets as they were asked for, and the command."""
+    """The file that a folder was made from, the targets and the task as they were asked for, and the command.
+
+    The task is that of --task, which decides whether words among numbers are classes; folders of before do not say it.
+    """
 
     file: str
     sha256: str
     targets: tuple[str, ...]
     command: str
+    task: str | None = None
 
     @classmethod
-    def of(cls, path: Path, targets: list[str], command: str) -> Source:
+    def of(cls, path: Path, targets: list[str], command: str, task: str) -> Source:
         """Describe a file that is here."""
-        return cls(str(path.resolve()), fingerprint(path), tuple(targets), command)
+        return cls(str(path.resolve()), fingerprint(path), tuple(targets), command, task)
 
 
 def fingerprint(path: Path) -> str:
@@ -156,11 +160,13 @@ class Folder:
         path = self.path / METRICS
         try:
             content = json.loads(path.read_text(encoding="utf-8"))["source"]
-            source = Source(content["file"], content["sha256"], tuple(content["targets"]), content["command"])
+            asked = tuple(content["targets"]), content["command"], content.get("task")
+            source = Source(content["file"], content["sha256"], *asked)
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise ModelFileError(f"{path} does not say which file was fitted ({error!r:.200}); fit again.") from error
         texts = (source.file, source.sha256, source.command, *source.targets)
-        if not all(isinstance(text, str) for text in texts) or "\0" in source.file:
+        known = source.task in (None, "auto", "regression", "classification")
+        if not known or not all(isinstance(text, str) for text in texts) or "\0" in source.file:
             raise ModelFileError(f"{path} does not say which file was fitted; fit again.")
         return source
 

@@ -16,6 +16,7 @@ from distreduce.tabular.target import Target
 Rows = NDArray[np.intp]
 WIDE = 200  # columns of X above which a length scale a column is too slow to learn, and learns too little
 WIDE_MAP_REG = 0.1
+IDENTITY_STEPS = 1000  # of the one solve for the embedding that an identity plan needs
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def picture(data: Prepared, choices: Choices, rows: Rows, predictor: Any) -> SDR
     if isinstance(predictor, SDRGPRegressor):
         options["map_reg"] = float(predictor.reduction_.map_reg)
     if count == 0:  # the identity plan of a prototype a row is a stationary point already (decision 12)
-        options["max_iter"] = 0
+        options |= {"max_iter": 0, "max_inner_iter": IDENTITY_STEPS}
     options |= {"task": data.target.task, "random_state": choices.seed, "checkpoint": choices.checkpoint}
     model = SDR(choices.components, n_prototypes=count or None, **options)
     try:

@@ -58,7 +58,7 @@ def rebuild_page(folder: Folder, path: Path, moved_to: Path | None) -> None:
     if len(rows) and not 0 <= rows.min() <= rows.max() < len(table.features):
         raise ModelFileError(f"The tables in {folder.path} do not belong to {file}; fit again.")
     X, _ = recipe.matrix(table.features.iloc[rows], file.name)
-    target = read_target(table.targets, recipe.task, file.name).rows(rows)
+    target = read_target(table.targets, source.task or recipe.task, file.name).rows(rows)
     write_page(
         path, model, X, target, table.frame.iloc[rows], folder.held_out(recipe.task),
         row_numbers=rows, image_shape=recipe.image_shape, title=file.name, command=source.command,

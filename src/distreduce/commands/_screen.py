@@ -15,17 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 from distreduce.bars import shown
-from distreduce.commands._comparison import COMPONENTS, OURS, PLAIN
 from distreduce.commands._folder import PREDICTOR, REPORT
-from distreduce.commands._models import WIDE
 from distreduce.tabular.prepare import Prepared, listed
 from distreduce.tabular.rules import Dropped
 
 MOST_LINES = 20
-SCORES = {"r2": "R²", "rmse": "RMSE", "accuracy": "accuracy", "mll": "log density", "mlp": "log probability",
-          "coverage_90": "within 90 %", "ece": "calibration error"}  # fmt: skip
-
-FORMATS = {"rmse": ".4g"}  # in the units of the target; all others are of the size of one
 
 
 @contextmanager
@@ -76,28 +70,6 @@ def _lines(data: Prepared) -> list[tuple[str, str, int]]:
         count = f"{len(group)}: " if len(group) > 1 else ""
         lines.append((count + names, words, sum(len(rule.columns()) for rule in group)))
     return lines
-
-
-def show_scores(metrics: dict[str, Any]) -> None:
-    """Held-out scores of the three models, side by side."""
-    held_out = metrics["held_out"]
-    if held_out is None:
-        return
-    p, d = metrics["choices"]["components"], metrics["columns_of_x"]
-    # Of numbers, the predictor mixes what it says from the embedding with what it says from all columns.
-    mixed = f" + {d} columns" if metrics["task"] == "regression" and d <= WIDE else ""
-    sees = {OURS: f"{p} axes{mixed}", PLAIN: f"{d} columns", COMPONENTS: f"{min(p, d)} axes"}
-    shown = [key for key in SCORES if key in held_out["scores"][OURS]]
-    title = f"Held-out scores: {held_out['test_rows']:,} rows, fitted to {held_out['train_rows']:,} others"
-    table = Table(title=Text(title), title_justify="left", title_style="", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for heading in ("", "sees"):
-        table.add_column(heading, no_wrap=True)
-    for key in shown:
-        table.add_column(SCORES[key], justify="right")
-    for name, scores in held_out["scores"].items():
-        cells = ["–" if scores.get(key) is None else f"{scores[key]:{FORMATS.get(key, '.3f')}}" for key in shown]
-        table.add_row(Text(name, style="bold" if name == OURS else ""), sees[name], *cells)
-    Console().print(table)
 
 
 def show_notes(notes: Sequence[str]) -> None:

@@ -16,7 +16,13 @@ from distreduce.commands._comparison import METHODS, Comparison
 from distreduce.commands._draw import drawn
 from distreduce.commands._models import Choices, ours, picture
 from distreduce.estimators import SDR
-from distreduce.exceptions import DistReduceWarning, InvalidInputError
+from distreduce.exceptions import (
+    AffinityConvergenceWarning,
+    DistReduceWarning,
+    InterruptedFitWarning,
+    InvalidInputError,
+    SolverConvergenceWarning,
+)
 from distreduce.tabular.prepare import Prepared
 
 
@@ -49,8 +55,21 @@ def run_study(data: Prepared, choices: Choices, advance: Callable[[str], object]
             raise InvalidInputError(
                 f"The memory does not suffice ({error}); lower --max-rows, or --drop columns."
             ) from error
-    said = [str(warning.message) for warning in caught if issubclass(warning.category, DistReduceWarning)]
+    ours = [warning for warning in caught if issubclass(warning.category, DistReduceWarning)]
+    said = [_in_words(warning.category, str(warning.message), choices) for warning in ours]
     return Study(**{**vars(study), "notes": (*study.notes, *dict.fromkeys(said))})
+
+
+def _in_words(category: type[Warning], message: str, choices: Choices) -> str:
+    """A warning without advice about parameters that the command line does not have."""
+    if issubclass(category, SolverConvergenceWarning):
+        return "A fit stopped at its limit of iterations: it is the best found, and not quite converged."
+    if issubclass(category, AffinityConvergenceWarning):
+        return "The neighbours that rows see are not quite as many as --perplexity says; another one may do."
+    if issubclass(category, InterruptedFitWarning):
+        does = "fits it to its end" if choices.checkpoint is None else f"goes on from {choices.checkpoint}"
+        return f"The picture was interrupted: it is the best until then. The same command with --overwrite {does}."
+    return message
 
 
 def _run(data: Prepared, choices: Choices, advance: Callable[[str], object]) -> Study:

@@ -98,7 +98,10 @@ def embedding_table(model: SDR, data: Prepared, fit_rows: NDArray[np.intp]) -> p
     part = np.where(placed, "placed", "left out").astype(object)
     part[fit_rows] = "fit"
     front = pd.DataFrame({"row": np.arange(len(placed)), "part": part})
-    return pd.concat([front, pd.DataFrame(data.target.y).reset_index(drop=True), table], axis=1)
+    targets = pd.DataFrame(data.target.y).reset_index(drop=True)
+    taken = {*front.columns, *table.columns}
+    targets.columns = [f"{TRUTH} {name}" if name in taken else name for name in data.target.names]
+    return pd.concat([front, targets, table], axis=1)
 
 
 def prototype_table(model: SDR, data: Prepared, fit_rows: NDArray[np.intp]) -> pd.DataFrame:

@@ -24,7 +24,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but er
 def transform(
     folder: Directory,
     file: New,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Table to write.")] = Path("embedding.csv"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Table to write; - is standard output.")] = Path(
+        "embedding.csv"
+    ),
     overwrite: Overwrite = False,
     quiet: Quiet = False,
 ) -> None:
@@ -46,7 +48,9 @@ def transform(
 def predict(
     folder: Directory,
     file: New,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Table to write.")] = Path("predictions.csv"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Table to write; - is standard output.")] = Path(
+        "predictions.csv"
+    ),
     overwrite: Overwrite = False,
     quiet: Quiet = False,
 ) -> None:
@@ -92,15 +96,16 @@ def _apply(
     file: Path, recipe: Recipe, answer: Callable[[Any], pd.DataFrame], out: Path, overwrite: bool, quiet: bool
 ) -> None:
     from distreduce.commands._answers import write_answers
-    from distreduce.tabular.output import whole_file
+    from distreduce.tabular.output import is_standard, whole_file
 
-    with whole_file(out, overwrite=overwrite) as hidden:
-        done = write_answers(file, recipe, answer, hidden)
+    with whole_file(out, overwrite=overwrite) as place:
+        done = write_answers(file, recipe, answer, place)
     if quiet:
         return
+    beside = is_standard(out)  # words must not get into the table
     if done.ignored:
         shown = ", ".join(done.ignored[:5]) + (", …" if len(done.ignored) > 5 else "")
-        typer.echo(f"Ignored, as the fit did not know them: {shown}")
+        typer.echo(f"Ignored, as the fit did not know them: {shown}", err=beside)
     if done.incomplete:
-        typer.echo(f"Left empty, as values are missing: {done.incomplete:,} rows")
-    typer.echo(f"Wrote {done.rows:,} rows to {out}")
+        typer.echo(f"Left empty, as values are missing: {done.incomplete:,} rows", err=beside)
+    typer.echo(f"Wrote {done.rows:,} rows to {out}", err=beside)

@@ -53,7 +53,8 @@ def fit(
         int | None,
         typer.Option(
             min=0,
-            help="Prototypes; by default a tenth of the rows, 10 to 50. 0: one for every row.",
+            help="Prototypes; by default a tenth of the rows, 10 to 50, at least two a class; one a row below 20 rows. "
+            "0: one for every row.",
             show_default=False,
         ),
     ] = None,
@@ -113,8 +114,10 @@ def fit(
     Writes models, prototypes.csv, embedding.csv, held_out.csv, metrics.json,
     recipe.json and report.html: all of them or, if anything fails, nothing.
     """
+    from distreduce.checkpoint import check_kind, check_place
     from distreduce.commands import _folder, _screen
     from distreduce.commands._models import Choices
+    from distreduce.commands._scores import show_scores
     from distreduce.commands._study import run_study, steps
     from distreduce.tabular.output import whole_folder
     from distreduce.tabular.prepare import prepare
@@ -123,6 +126,9 @@ def fit(
         raise typer.BadParameter(
             "one prototype tells nothing apart; give two or more, or 0.", param_hint="--prototypes"
         )
+    if checkpoint is not None:
+        check_place(checkpoint, 0)
+        check_kind(checkpoint)
     kept = None if checkpoint is None else str(checkpoint)
     choices = Choices(prototypes, components, eta, perplexity, test_size, max_rows, seed, predict, kept)
     asked = out or Path(f"distreduce-{file.stem}")
@@ -138,14 +144,14 @@ def fit(
             study = run_study(data, choices, advance)
             advance("tables and report")
             command = shlex.join(["distreduce", *sys.argv[1:]])
-            source = _folder.Source.of(file, target or [], command)
+            source = _folder.Source.of(file, target or [], command, task.value)
             metrics = _folder.collect_metrics(data, study, choices, source)
             _folder.write_results(folder, data, study, metrics)
             _write_page(folder, data, study, file.name, command)
     if as_json:
         typer.echo(json.dumps({"folder": str(asked), **metrics}, indent=2, ensure_ascii=False))
     elif loud:
-        _screen.show_scores(metrics)
+        show_scores(metrics)
         _screen.show_notes(metrics["notes"])
         _screen.show_next(asked, metrics)
 

@@ -20,14 +20,15 @@ from distreduce.tabular.values import (
 )
 
 MOST_LEVELS = 30
+LEAST_SHUFFLED = 20  # rows: of fewer, a feature may hold consecutive numbers by chance
 CYCLES = (365.2425, 7.0, 1.0)  # days of a year, a week, a day
 
 
 def guess_rule(column: pd.Series, *, as_category: bool = False) -> Rule:
     """The rule of one column; infinite numbers count as missing.
 
-    Left out are empty columns, constant ones, whole numbers that count rows or that float64 would round, and texts of
-    which every one is different (or more than half of them, where they are more than 30).
+    Left out are empty columns, constant ones, whole numbers that float64 would round, and texts of which every one is
+    different (or more than half of them, where they are more than 30).
     """
     name = str(column.name)
     if not as_category and is_number(column):
@@ -49,11 +50,26 @@ def guess_rule(column: pd.Series, *, as_category: bool = False) -> Rule:
         if layout is not None:
             return _date(column, layout)
         if len(levels) > min(MOST_LEVELS, len(known) / 2) or mostly_numbers(known):
-            refuse_spoilt_numbers(known)
+            category, drop = f"--category {name!r} to take each value as a category", f"--drop {name!r}"
+            refuse_spoilt_numbers(known, f"; or give {category}, {drop} to leave the column out")
         if len(levels) == len(known) or len(levels) > max(MOST_LEVELS, len(known) / 2):
             return Dropped(name, f"text with {len(levels)} values in {len(known)} rows")
     kept = tuple(sorted(levels.index[:MOST_LEVELS]))
     return Category(name, kept, len(levels) > MOST_LEVELS, bool(cells.isna().any()))
+
+
+def counts_rows(column: pd.Series) -> bool:
+    """Whether whole numbers go up by one, or are consecutive numbers in another order, as in a file that was shuffled.
+
+    To be asked about all rows of a file: of a part of them, no number of a row can be told from a feature.
+    """
+    if not pd.api.types.is_integer_dtype(column) or len(column) < 3 or column.isna().any():
+        return False
+    values = numbers(column)
+    if (np.diff(values) == 1).all():
+        return True
+    consecutive = len(values) >= LEAST_SHUFFLED and np.ptp(values) == len(values) - 1
+    return bool(consecutive and len(np.unique(values)) == len(values))
 
 
 def pixel_rules(features: pd.DataFrame) -> list[Rule]:
@@ -72,11 +88,8 @@ def _number(column: pd.Series) -> Rule:
         return Dropped(name, "empty")
     if known.min() == known.max():
         return Dropped(name, _constant(f"{known[0]:g}"))
-    if pd.api.types.is_integer_dtype(column):
-        if len(known) > 2 and len(known) == len(values) and (np.diff(values) == 1).all():
-            return Dropped(name, "counts rows")
-        if np.abs(known).max() > LARGEST_EXACT:
-            return Dropped(name, "whole numbers too long to be exact, such as identifiers")
+    if pd.api.types.is_integer_dtype(column) and np.abs(known).max() > LARGEST_EXACT:
+        return Dropped(name, "whole numbers too long to be exact, such as identifiers")
     return _scaled(name, values)
 
 

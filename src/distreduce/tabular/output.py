@@ -4,22 +4,42 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from distreduce.exceptions import InvalidInputError
 from distreduce.whole_files import beside, replacing
 
 
+def is_standard(path: Path) -> bool:
+    """Whether a path stands for standard output."""
+    return str(path) in ("-", "/dev/stdout")
+
+
 @contextmanager
-def whole_file(path: Path, *, overwrite: bool) -> Iterator[Path]:
-    """A hidden file beside `path` to write to; it takes the place of `path` if all goes well, else it goes away."""
+def whole_file(path: Path, *, overwrite: bool) -> Iterator[Path | TextIO]:
+    """A hidden file beside `path` to write to; it takes the place of `path` if all goes well, else it goes away.
+
+    Standard output, pipes and devices are written to at once: nobody wants a file in their place. Of a link, the file
+    that it points to is replaced.
+    """
     if path.is_dir():
         raise InvalidInputError(f"--out {path} is a folder; name a file.")
+    if is_standard(path):
+        yield sys.stdout
+        return
+    if path.exists() and not path.is_file():
+        with _writing(path):
+            stream = path.open("w", encoding="utf-8", newline="")
+        with stream:
+            yield stream
+        return
     if path.exists() and not overwrite:
         raise InvalidInputError(f"{path} exists already; give --overwrite to replace it, or another --out.")
-    with replacing(path) as hidden:
+    with replacing(Path(os.path.realpath(path))) as hidden:
         with _writing(path):
             hidden.touch(exist_ok=False)
         yield hidden
@@ -56,6 +76,8 @@ def check_folder(path: Path, known: Collection[str], *, overwrite: bool) -> None
         return
     if not path.is_dir() or path.is_symlink():
         raise InvalidInputError(f"--out {path} is no folder; name another.")
+    if Path.cwd().is_relative_to(path.resolve()):
+        raise InvalidInputError(f"--out {path} is the folder that you are in, or above it; name another.")
     if not overwrite:
         raise InvalidInputError(f"The folder {path} exists already; give --overwrite to replace it, or another --out.")
     strangers = sorted(entry.name for entry in path.iterdir() if entry.name not in known or not entry.is_file())

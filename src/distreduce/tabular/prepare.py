@@ -54,7 +54,7 @@ def prepare(
     target = read_target(table.targets, task, path.name)
     labelled = target.known if unlabelled == "drop" else np.ones(len(table.features), dtype=bool)
     recipe = learn_recipe(
-        table.features[labelled], target.names, target.task, path.name, missing=missing, categories=categories,
+        table.features, target.names, target.task, path.name, rows=labelled, missing=missing, categories=categories,
         leave_out=leave_out, image_shape=table.image_shape,
     )  # fmt: skip
     X = np.full((len(labelled), len(recipe.columns)), np.nan)

@@ -54,6 +54,9 @@ def read_table(path: Path, targets: Sequence[str], as_text: Sequence[str] = ()) 
             return Table(features, own_files.npz_targets(arrays, wanted, path.name), image_shape)
         if kind == ".h5ad":
             cells = own_files.read_h5ad(path)
+            if not targets:
+                names = ", ".join(map(str, cells.obs.columns)) or "none"
+                raise InvalidInputError(f"Name the column of obs to predict: --target COLUMN. {path.name} has {names}.")
             return Table(
                 own_files.h5ad_features(cells, path.name), own_files.h5ad_targets(cells, wanted, path.name)
             )  # fmt: skip

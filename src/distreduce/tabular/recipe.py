@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from distreduce.exceptions import InvalidInputError
-from distreduce.tabular.guess import guess_rule, pixel_rules
+from distreduce.tabular.guess import counts_rows, guess_rule, pixel_rules
 from distreduce.tabular.rules import Category, Date, Dropped, Rule, Used
 from distreduce.tabular.target import Task
 from distreduce.tabular.values import Array
@@ -99,6 +99,7 @@ def learn_recipe(
     task: Task,
     where: str,
     *,
+    rows: NDArray[np.bool_] | None = None,
     missing: str = "refuse",
     categories: Sequence[str] = (),
     leave_out: Sequence[str] = (),
@@ -108,30 +109,40 @@ def learn_recipe(
 
     Parameters
     ----------
+    features : DataFrame
+        All rows of the file.
+    rows : (n,) array of bool, optional
+        Which of them are kept; by default all.
     categories, leave_out : sequence of str
         Columns to take as categories whatever they hold, and columns not to use.
     """
     _check_names([*categories, *leave_out], features, where)
+    kept = features if rows is None else features[rows]
     if image_shape is not None:
-        return Recipe(tuple(pixel_rules(features)), tuple(targets), task, missing, image_shape)
-    rules = _rules(features, categories, leave_out)
+        return Recipe(tuple(pixel_rules(kept)), tuple(targets), task, missing, image_shape)
+    left_out = {str(name): "counts rows" for name in features if name not in categories and counts_rows(features[name])}
+    left_out |= dict.fromkeys(leave_out, "asked for")
+    rules = _rules(kept, categories, left_out)
     if missing == "drop":
-        gaps = [np.isnan(rule.read(features[rule.name])) for rule in rules if not isinstance(rule, Dropped)]
-        complete = ~np.any(gaps, axis=0) if gaps else np.ones(len(features), dtype=bool)
+        gaps = [np.isnan(rule.read(kept[rule.name])) for rule in rules if not isinstance(rule, Dropped)]
+        complete = ~np.any(gaps, axis=0) if gaps else np.ones(len(kept), dtype=bool)
         if not complete.any():
             raise InvalidInputError(
                 f"Every row of {where} has a missing value, so none would be left: --missing impute."
             )
-        rules = _rules(features[complete], categories, leave_out)
+        rules = _rules(kept[complete], categories, left_out)
     if all(isinstance(rule, Dropped) for rule in rules):
         why = "; ".join(f"{rule.name}: {rule.describe()}" for rule in rules[:5])
         raise InvalidInputError(f"No column of {where} can be used besides the target ({why}).")
     return Recipe(tuple(rules), tuple(targets), task, missing)
 
 
-def _rules(features: pd.DataFrame, categories: Sequence[str], leave_out: Sequence[str]) -> list[Rule]:
+def _rules(features: pd.DataFrame, categories: Sequence[str], left_out: dict[str, str]) -> list[Rule]:
+    """`left_out` are names, each with the reason."""
     return [
-        Dropped(str(name), "asked for") if name in leave_out else guess_rule(column, as_category=name in categories)
+        Dropped(str(name), left_out[str(name)])
+        if name in left_out
+        else guess_rule(column, as_category=name in categories)
         for name, column in features.items()
     ]
 

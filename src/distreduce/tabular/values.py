@@ -124,8 +124,11 @@ def words_among_numbers(column: pd.Series) -> tuple[str, ...]:
     return tuple(sorted(strange))
 
 
-def refuse_spoilt_numbers(cells: pd.Series) -> None:
-    """Texts of which nearly all are numbers are numbers with a mistake, or written in a way that is not understood."""
+def refuse_spoilt_numbers(cells: pd.Series, instead: str = "") -> None:
+    """Texts of which nearly all are numbers are numbers with a mistake, or written in a way that is not understood.
+
+    `instead` says what else can be done with the column.
+    """
     plain = pd.to_numeric(cells, errors="coerce").notna()
     almost = cells.map(lambda cell: bool(re.fullmatch(r"[^\w.,+-]*[+-]?[\d.,' ]*\d[\d.,' ]*\s*[^\w\s]?", cell)))
     if (plain | almost).mean() < NEARLY_ALL:
@@ -133,8 +136,7 @@ def refuse_spoilt_numbers(cells: pd.Series) -> None:
     strange = cells[~plain]
     raise InvalidInputError(
         f"Column {cells.name!r} looks like numbers but has {strange.iloc[0]!r} (in {_rows(len(strange))}). Write "
-        f"numbers as 1234.5 and leave unknown cells empty; or give --category {cells.name!r} to take each value as a "
-        f"category, --drop {cells.name!r} to leave the column out."
+        f"numbers as 1234.5 and leave unknown cells empty{instead}."
     )
 
 
