@@ -500,7 +500,7 @@ def test_a_variational_gp_moves_inducing_points_in_the_space_of_x(dtype: torch.d
     elbo = gpytorch.mlls.VariationalELBO(likelihood, model, num_data=len(x))
     values = train(model, lambda: -elbo(model(x), y), steps=30)
     assert values[-1] < values[0] - 0.01
-    assert (model.variational_strategy.inducing_points - start).abs().amin() > 1e-3
+    assert (model.variational_strategy.inducing_points - start).abs().amin() > 1e-4
 
 
 @pytest.mark.parametrize("inside", [False, True], ids=["around_it", "as_its_base"])

@@ -18,6 +18,7 @@ from distreduce.estimators._inputs import check_spread, own_generator, power_of_
 from distreduce.exceptions import InvalidInputError
 from distreduce.finite import whole_fit
 from distreduce.gp._classification import BaseGPClassifier, drawn_from_every_class
+from distreduce.gp._map_choice import chosen_map
 from distreduce.gp._reduce import fit_reduction, left_out, most_neighbours
 from distreduce.gp._regression import refuse_large
 from distreduce.large.dask_collections import is_dask
@@ -46,11 +47,12 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
         Weight of the classes in the reduction. Ten times SDR's own default: here the embedding is for prediction.
     perplexity : float, default=20.0
         Neighbours in the reduction's affinity; a third of the samples where there are few.
-    length_scale : float, default=0.5
+    length_scale : float or "auto", default="auto"
         Length scale of the map's kernel in units of the median heuristic's; 1 is the paper's. Features are used on the
         scale they have, as in SDR: standardise them unless their scales mean something (pixels do).
-    map_reg : float, default=0.01
-        Ridge of the out-of-sample map.
+    map_reg : float or "auto", default="auto"
+        Ridge of the out-of-sample map. Of both, "auto" takes what carries the classes best to samples that are left
+        out: 0.5 and 0.01 where labels have little noise, a smoother map where they have much.
     training_inputs : {"left_out", "fitted"}, default="left_out"
         What the GP is trained on: leave-one-out embeddings, or the embedding as fitted, which has seen y.
     max_reduction_samples : int, default=4000
@@ -99,8 +101,8 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
         "n_prototypes": [Interval(Integral, 2, None, closed="left"), None],
         "eta": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "perplexity": [Interval(Real, 1, None, closed="left")],
-        "length_scale": [Interval(Real, 0, None, closed="neither")],
-        "map_reg": [Interval(Real, 0, None, closed="neither")],
+        "length_scale": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "map_reg": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "training_inputs": [StrOptions({"left_out", "fitted"})],
         "max_reduction_samples": [Interval(Integral, 2, None, closed="left")],
         "verbose": ["verbose"],
@@ -115,8 +117,8 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
         n_prototypes: int | None = None,
         eta: float | str = 10_000.0,
         perplexity: float = 20.0,
-        length_scale: float = 0.5,
-        map_reg: float = 1e-2,
+        length_scale: float | str = "auto",
+        map_reg: float | str = "auto",
         training_inputs: str = "left_out",
         max_reduction_samples: int = 4000,
         alpha_epsilon: float = 0.01,
@@ -203,13 +205,16 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
 
     def _reduce(self, X: Array, labels: NDArray[np.intp], random_state: np.random.RandomState) -> None:
         """Set ``reduction_``."""
+        median = _median_length_scale(X)
+        with single_threaded_blas():
+            length_scale, ridge = chosen_map(X, labels, median, self.length_scale, self.map_reg)
         reduction = SDR(
             self.n_components,
             n_prototypes=self.n_prototypes,
             eta=self.eta,
             perplexity=min(self.perplexity, most_neighbours(len(X))),
-            length_scale=self.length_scale * _median_length_scale(X),
-            map_reg=self.map_reg,
+            length_scale=length_scale * median,
+            map_reg=ridge,
             task="classification",
             # The identity plan of pure dimensionality reduction is a stationary point already (decision 12).
             max_iter=0 if self.n_prototypes is None else 50,
