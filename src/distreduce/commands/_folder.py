@@ -19,6 +19,7 @@ from distreduce import __version__
 from distreduce.commands._models import Choices
 from distreduce.commands._study import Study
 from distreduce.commands._tables import CLASS, TRUTH, embedding_table, prototype_table
+from distreduce.datasets.own_files import EXACT
 from distreduce.estimators import SDR
 from distreduce.exceptions import InvalidInputError, ModelFileError
 from distreduce.tabular.prepare import Prepared
@@ -186,7 +187,7 @@ class Folder:
 
     def _table(self, name: str, columns: list[str] | None = None, as_text: Sequence[str] = ()) -> pd.DataFrame:
         try:
-            table = pd.read_csv(self.path / name, usecols=columns, float_precision="round_trip")
+            table = pd.read_csv(self.path / name, usecols=columns, **EXACT)
             # Read apart, as they are written: among other columns "None" is a missing cell.
             texts = pd.read_csv(self.path / name, usecols=lambda at: at in as_text, dtype=str, keep_default_na=False)
             return table.assign(**{str(at): texts[at].astype(object) for at in texts.columns})
