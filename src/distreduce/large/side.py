@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from distreduce.affinity.sparse import structure_constant_sparse
+from distreduce.checkpoint import ADVICE
 from distreduce.coupling.on_shards import ShardedCoupling, solve_on_shards, supervision, transported
 from distreduce.embedding.problem import Dependence, InnerLoss
 from distreduce.exceptions import CheckpointError
@@ -95,7 +96,7 @@ class ShardedSide:
         if memory is not None and len(memory.transported) != self.projection.n_landmarks:
             raise CheckpointError(
                 f"The checkpoint is of a map with {len(memory.transported)} landmarks, and this one has "
-                f"{self.projection.n_landmarks}. Delete it to start afresh, or give another path as checkpoint."
+                f"{self.projection.n_landmarks}. {ADVICE}"
             )
         self.projection.memory = memory
 
