@@ -16,7 +16,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from steps import affinity, coupling_step, embedding_step, warm_up
 from whole_fit import whole_fit
 
-from distreduce.parallel import effective_threads
+from distreduce._utils.threads import effective_threads
 
 Job = Callable[[Callable[[str], None]], list[Row]]
 PARTS = (1, 2, 3, 4, 5)

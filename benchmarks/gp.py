@@ -13,9 +13,9 @@ from statistics import mean, pstdev
 from rich.console import Console
 from rich.table import Table
 
-from distreduce.experiments import Cell
-from distreduce.experiments.prediction import CLASSIFICATION, REGRESSION
-from distreduce.experiments.runtimes import timed
+from distreduce_paper import Cell
+from distreduce_paper.prediction import CLASSIFICATION, REGRESSION
+from distreduce_paper.runtimes import timed
 
 METHODS = ("SDR-GP", "NCA-GP", "DKL")
 

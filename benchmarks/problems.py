@@ -11,16 +11,16 @@ from scipy import sparse
 from sklearn.datasets import make_blobs
 from sklearn.decomposition import PCA
 
+from distreduce._utils.threads import workers
 from distreduce.affinity import squared_distances, student_affinity, symmetric_entropic_affinity
 from distreduce.coupling import CouplingProblem, affinity_times_plan, initial_plan, structure_matrices
-from distreduce.dense_side import ReductionProblem
 from distreduce.embedding import EmbeddingProblem
+from distreduce.embedding.dependence_target import dependence_target
+from distreduce.embedding.initial import initial_embedding
 from distreduce.kernels import Delta
 from distreduce.losses import CrossEntropyLoss
-from distreduce.parallel import workers
-from distreduce.solve import Settings, solve
-from distreduce.start import initial_embedding
-from distreduce.targets import dependence_target
+from distreduce.solver.dense import ReductionProblem
+from distreduce.solver.loop import Settings, solve
 
 Array = NDArray[np.float64]
 

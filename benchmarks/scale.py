@@ -15,10 +15,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from scale_child import Limits, PointError, measured_apart, settled
 from scale_points import DENSE, PAPER, SPARSE, UMAP, measure_point
 
-from distreduce.experiments import Cell, problems
-from distreduce.experiments.record import Record
-from distreduce.experiments.store import Store
-from distreduce.parallel import effective_threads
+from distreduce._utils.threads import effective_threads
+from distreduce_paper import Cell, problems
+from distreduce_paper.record import Record
+from distreduce_paper.store import Store
 
 NAME = "scale"
 PARTS = ("fashion", "mixtures", "memory")

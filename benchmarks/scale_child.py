@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from distreduce.experiments import Cell
-from distreduce.experiments.record import Record
+from distreduce_paper import Cell
+from distreduce_paper.record import Record
 
 POLL_SECONDS = 0.2
 

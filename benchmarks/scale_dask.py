@@ -27,7 +27,7 @@ from scale_points import mixture
 
 from distreduce import SDR
 from distreduce.exceptions import SolverConvergenceWarning
-from distreduce.experiments.measure import machine, versions
+from distreduce_paper.measure import machine, versions
 
 Array = NDArray[Any]
 PARTITIONS = 20

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scale_points import DENSE, PAPER, SPARSE, UMAP
 
-from distreduce.experiments.drawing import drawn, legend
+from distreduce_paper.drawing import drawn, legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

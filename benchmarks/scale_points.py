@@ -20,13 +20,13 @@ from sklearn.neighbors import NearestNeighbors
 
 from distreduce import SDR
 from distreduce.affinity import neighbours
-from distreduce.affinity.rows import GraphRows
-from distreduce.experiments import Cell, problems
-from distreduce.experiments.measure import machine, measured, versions
-from distreduce.experiments.methods import REDUCTIONS
-from distreduce.large import fit as large_fit
-from distreduce.large import rows as large_rows
 from distreduce.metrics import reduction_scores
+from distreduce.sharding import rows as large_rows
+from distreduce.sharding.graph import GraphRows
+from distreduce.solver import fit_sharded as large_fit
+from distreduce_paper import Cell, problems
+from distreduce_paper.measure import machine, measured, versions
+from distreduce_paper.methods import REDUCTIONS
 
 Array = NDArray[Any]
 SPARSE, DENSE, PAPER, UMAP = "SDR, sparse", "SDR, dense", "SDR, paper's algorithm", "UMAP, supervised"

@@ -13,7 +13,7 @@ from scale_claims import claims
 from scale_figure import drawing
 from scale_points import CENTRE_SCALE, DENSE, PAPER, RECALL_ROWS, SPARSE, UMAP
 
-from distreduce.experiments.record import Record
+from distreduce_paper.record import Record
 
 COMMAND = "python benchmarks/scale.py"
 SCORES = {"homogeneity": "homogeneity", "nmi": "NMI", "silhouette": "silhouette"}

@@ -16,13 +16,13 @@ from scipy import sparse
 from timing import median_seconds, threads_of, timed, yardstick_seconds, yardstick_threads
 
 from distreduce import SDR
+from distreduce._utils.threads import workers
 from distreduce.affinity import entropic_affinity, squared_distances, student_affinity, symmetric_entropic_affinity
 from distreduce.affinity.reference import kkt_residual
 from distreduce.coupling import affinity_times_plan, solve_semirelaxed, structure_constant
-from distreduce.dense_side import ReductionProblem
 from distreduce.embedding import EmbeddingProblem, make_objective, plain
-from distreduce.parallel import workers
-from distreduce.solve import solve
+from distreduce.solver.dense import ReductionProblem
+from distreduce.solver.loop import solve
 
 Array = NDArray[np.float64]
 Step = tuple[str, float, Array]

@@ -16,9 +16,9 @@ from scipy import sparse
 from timing import threads_of, timed, yardstick_seconds, yardstick_threads
 
 from distreduce import SDR
-from distreduce.dense_side import ReductionProblem
-from distreduce.parallel import workers
-from distreduce.solve import Reduction, solve
+from distreduce._utils.threads import workers
+from distreduce.solver.dense import ReductionProblem
+from distreduce.solver.loop import Reduction, solve
 
 Array = NDArray[np.float64]
 PART = "4 whole fit"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from distreduce.dense_side import ReductionProblem
+from distreduce.solver.dense import ReductionProblem
 
 Array = NDArray[np.float64]
 # Those of the public code: dual steps and tolerance of the affinity, steps and tolerance of Adam, outer iterations.

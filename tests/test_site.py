@@ -20,8 +20,8 @@ DOCS = ROOT / "docs"
 SCRIPTS = sorted((DOCS / "gallery").glob("*.py"))
 PUBLIC = (
     *("distreduce", "distreduce.gp", "distreduce.baselines", "distreduce.metrics", "distreduce.datasets"),
-    *("distreduce.plotting", "distreduce.report", "distreduce.export", "distreduce.anndata"),
-    *("distreduce.experiments", "distreduce.exceptions"),
+    *("distreduce.plotting", "distreduce.report", "distreduce.interop", "distreduce.interop.anndata"),
+    *("distreduce_paper", "distreduce.exceptions"),
 )
 
 

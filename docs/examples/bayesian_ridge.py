@@ -2,6 +2,6 @@
 
 from sklearn.linear_model import BayesianRidge
 
-from distreduce.experiments.methods import add_predictor
+from distreduce_paper.methods import add_predictor
 
 add_predictor("Bayesian ridge", regression=lambda seed: BayesianRidge())

@@ -2,6 +2,6 @@
 
 from sklearn.datasets import load_diabetes
 
-from distreduce.experiments.problems import Problem, add
+from distreduce_paper.problems import Problem, add
 
 add("diabetes", Problem(lambda seed: load_diabetes(return_X_y=True), task="regression"))

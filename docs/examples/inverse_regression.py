@@ -4,7 +4,7 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from distreduce.experiments.methods import add_embedding
+from distreduce_paper.methods import add_embedding
 
 
 class InverseRegression(TransformerMixin, BaseEstimator):

@@ -6,7 +6,7 @@ from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 from sklearn.metrics import pairwise_distances_argmin
 
-from distreduce.experiments.methods import add_reduction
+from distreduce_paper.methods import add_reduction
 
 
 class SampledPrototypes(BaseEstimator):

@@ -3,7 +3,8 @@ Cell types in single-cell counts
 ================================
 
 Counts of genes in cells, types annotated for most of them, and the question which cells stand for what. The function
-:func:`distreduce.anndata.sdr` works as scanpy's do: it writes into the AnnData object. scanpy itself is not needed.
+:func:`distreduce.interop.anndata.sdr` works as scanpy's do: it writes into the AnnData object. scanpy itself is not
+needed.
 """
 
 import matplotlib.pyplot as plt
@@ -12,7 +13,7 @@ import pandas as pd
 from anndata import AnnData
 from sklearn.decomposition import PCA
 
-from distreduce.anndata import sdr
+from distreduce.interop.anndata import sdr
 
 # %%
 # Counts drawn at random, with what makes real ones hard: cells of different depth, overdispersion, a rare type, two

@@ -9,8 +9,8 @@ import pytest
 from sklearn.decomposition import PCA
 
 import data_sets
+from distreduce._utils.threads import workers
 from distreduce.affinity import squared_distances, symmetric_entropic_affinity
-from distreduce.parallel import workers
 
 TABLES = {"boston": 13, "concrete": 8, "energy": 8}
 NAMES = [*TABLES, "coil20", "mnist", "fashion", "snareseq"]

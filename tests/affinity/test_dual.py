@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from distreduce._utils.numba import bounded_exp
+from distreduce._utils.threads import SERIAL, Workers
 from distreduce.affinity import reference
-from distreduce.affinity._dual import Dual
-from distreduce.affinity._linear import NewtonSystem, conjugate_gradient
-from distreduce.affinity._newton import gradient
-from distreduce.compiled import bounded_exp
-from distreduce.parallel import SERIAL, Workers
+from distreduce.affinity.dual import Dual
+from distreduce.affinity.linear import NewtonSystem, conjugate_gradient
+from distreduce.affinity.newton import gradient
 
 XI = 7.0
 SCALE = 2.5

@@ -8,12 +8,12 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
-from distreduce.affinity import cells
-from distreduce.affinity.cells import searched_cells
+from distreduce._utils.threads import SERIAL, Workers
 from distreduce.affinity.neighbours import graph_of, keep_neighbours
-from distreduce.large.arrangement import arrange
-from distreduce.large.shards import local_shards
-from distreduce.parallel import SERIAL, Workers
+from distreduce.sharding import cells
+from distreduce.sharding.cells import searched_cells
+from distreduce.sharding.order import arrange
+from distreduce.sharding.shards import local_shards
 
 K = 12
 

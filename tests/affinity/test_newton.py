@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from distreduce.affinity import _newton
+from distreduce.affinity import newton as _newton
 
 
 class SeenError(Exception):

@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.neighbors import kneighbors_graph
 
+from distreduce._utils.threads import SERIAL, Workers
 from distreduce.affinity import entropic_affinity, reference, squared_distances, symmetric_entropic_affinity
-from distreduce.affinity._dual import Dual
-from distreduce.affinity._sparse_dual import SparseDual, sparse_row_bandwidths
-from distreduce.affinity.rows import GraphRows
+from distreduce.affinity.dual import Dual
 from distreduce.affinity.sparse import keep_sparse_affinity, structure_constant_sparse
+from distreduce.affinity.sparse_dual import SparseDual, sparse_row_bandwidths
 from distreduce.coupling import structure_constant
 from distreduce.exceptions import AffinityConvergenceWarning, InvalidInputError
-from distreduce.large.shards import LocalShards
-from distreduce.parallel import SERIAL, Workers
+from distreduce.sharding.graph import GraphRows
+from distreduce.sharding.shards import LocalShards
 
 
 class Graph:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from distreduce._utils.threads import Workers
 from distreduce.affinity import reference, student_affinity
 from distreduce.exceptions import InvalidInputError
-from distreduce.parallel import Workers
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from distreduce._utils.threads import Workers
 from distreduce.affinity import entropic_affinity, reference, squared_distances, symmetric_entropic_affinity
 from distreduce.exceptions import AffinityConvergenceWarning, InvalidInputError
-from distreduce.parallel import Workers
 
 
 def kkt(D: np.ndarray, perplexity: float, weights: np.ndarray | None = None) -> float:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from distreduce.baselines._dirichlet import log_marginal_likelihood
 from distreduce.baselines._gp_heads import ClassificationHead
-from distreduce.gp.dirichlet import DirichletTargets
+from distreduce.gp._dirichlet import DirichletTargets
 
 N_CLASSES = 3
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from coupling.coupling_problems import soft_plan
 
+from distreduce._utils.threads import Workers
 from distreduce.coupling import affinity_times_plan, hard_plan
 from distreduce.coupling.products import rescale_rows
-from distreduce.parallel import Workers
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -10,10 +10,10 @@ from coupling.coupling_problems import CASES, masses, random_case, soft_plan, va
 from hypothesis import given, settings
 from scipy.optimize import linprog
 
+from distreduce._utils.threads import Workers
 from distreduce.coupling import affinity_times_plan, hard_plan, solve_balanced, solve_semirelaxed
 from distreduce.coupling.balanced import transport_vertex
-from distreduce.coupling.conditional_gradient import conditional_gradient
-from distreduce.parallel import Workers
+from distreduce.coupling.descent import conditional_gradient
 
 
 @settings(max_examples=20)

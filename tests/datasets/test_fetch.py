@@ -15,7 +15,8 @@ from datasets.dataset_server import CONTENT, TABLE, small_set
 
 import distreduce
 from distreduce import datasets
-from distreduce.datasets import lock, registry
+from distreduce._utils import lock
+from distreduce.datasets import registry
 from distreduce.exceptions import DatasetFileError, DownloadError
 
 HALF = len(CONTENT) // 2
@@ -155,7 +156,7 @@ def test_a_disk_that_is_full_leaves_no_file_behind(small, cache, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("distreduce.whole_files.os.fsync", full)
+    monkeypatch.setattr("distreduce._utils.atomic.os.fsync", full)
     with pytest.raises(DatasetFileError, match="No space left"):
         datasets.load("boston")
     assert left_in(cache) == []

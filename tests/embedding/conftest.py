@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from distreduce.parallel import single_threaded_blas
+from distreduce._utils.threads import single_threaded_blas
 
 
 @pytest.fixture(autouse=True)

@@ -7,12 +7,12 @@ import pytest
 from embedding.embedding_problems import random_problem
 from scipy.optimize import approx_fprime
 
+from distreduce._utils.threads import Workers
 from distreduce.embedding import make_objective, plain
 from distreduce.embedding.fused import SMALL, FusedObjective, supports
-from distreduce.embedding.torch_objective import TorchObjective
+from distreduce.embedding.torch import TorchObjective
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import RBF, Linear, RationalQuadratic
-from distreduce.parallel import Workers
 
 KERNELS = [
     RationalQuadratic(),

@@ -225,7 +225,7 @@ def test_errors_of_values_are_value_errors(error: type) -> None:
 
 
 def test_more_samples_than_arrays_fit_into_memory_are_refused_before_the_fit(monkeypatch):
-    monkeypatch.setattr("distreduce.estimators._inputs.physical_memory", lambda: 1e6)
+    monkeypatch.setattr("distreduce.estimators._validate.physical_memory", lambda: 1e6)
     X = np.random.default_rng(0).standard_normal((400, 2))
     with pytest.raises(InvalidInputError, match="400 samples need .* Give n_prototypes"):
         DistR().fit(X)

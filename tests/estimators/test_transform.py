@@ -57,7 +57,7 @@ def test_batches_larger_than_the_block_are_whole(monkeypatch: pytest.MonkeyPatch
     X, y = classification
     model = SDR(n_prototypes=9, random_state=0).fit(X, y)
     expected = model.transform(X)
-    monkeypatch.setattr("distreduce.projection.kernel_map.BATCH_NUMBERS", 7 * len(X))
+    monkeypatch.setattr("distreduce.mapping.kernel_map.BATCH_NUMBERS", 7 * len(X))
     assert_allclose(model.transform(X), expected, rtol=0, atol=1e-12)
 
 

@@ -16,7 +16,7 @@ from scipy.optimize import approx_fprime, minimize_scalar
 from scipy.special import expit
 from scipy.stats import multivariate_normal, norm, qmc
 
-from distreduce.gp.dirichlet import (
+from distreduce.gp._dirichlet import (
     DirichletPosterior,
     DirichletTargets,
     NegativeLogLikelihood,
@@ -24,7 +24,7 @@ from distreduce.gp.dirichlet import (
     expected_probabilities,
     fit_means,
 )
-from distreduce.gp.hyperparameters import Hyperparameters
+from distreduce.gp._hyperparameters import Hyperparameters
 from distreduce.kernels import RBF
 
 Array = NDArray[np.float64]

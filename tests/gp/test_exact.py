@@ -9,10 +9,10 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
 from distreduce.exceptions import NumericalError
-from distreduce.gp import exact
-from distreduce.gp.exact import ExactGP, factorise, train
-from distreduce.gp.hyperparameters import Hyperparameters, Training
-from distreduce.gp.matern import Matern32
+from distreduce.gp import _exact as exact
+from distreduce.gp._exact import ExactGP, factorise, train
+from distreduce.gp._hyperparameters import Hyperparameters, Training
+from distreduce.gp._matern import Matern32
 
 FOUND = Hyperparameters(np.array([0.7, 1.5, 3.0]), 1.3, 0.2)
 

@@ -8,9 +8,9 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from distreduce.exceptions import NumericalError
-from distreduce.gp.exact import train
-from distreduce.gp.hyperparameters import NOISE_FLOOR, Hyperparameters, Training, by_adam, by_lbfgs
-from distreduce.projection.relevance import negative_log_likelihood
+from distreduce.gp._exact import train
+from distreduce.gp._hyperparameters import NOISE_FLOOR, Hyperparameters, Training, by_adam, by_lbfgs
+from distreduce.mapping.relevance import negative_log_likelihood
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
 from sklearn.datasets import load_diabetes
 
-from distreduce.gp import inducing as module
-from distreduce.gp.exact import ExactGP
-from distreduce.gp.hyperparameters import Hyperparameters, Training
-from distreduce.gp.inducing import NegativeBound, SparseGP, train_sparse
+from distreduce.gp import _inducing as module
+from distreduce.gp._exact import ExactGP
+from distreduce.gp._hyperparameters import Hyperparameters, Training
+from distreduce.gp._inducing import NegativeBound, SparseGP, train_sparse
 from distreduce.kernels import RBF
 
 torch = pytest.importorskip("torch")

@@ -34,7 +34,7 @@ from distreduce import SDR, DistR
 from distreduce.exceptions import InvalidInputError, InvalidTypeError
 from distreduce.gp.kernel import SDRKernel
 from distreduce.kernels import RBF, RationalQuadratic
-from distreduce.projection import KernelMap
+from distreduce.mapping import KernelMap
 
 both_dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}

@@ -7,8 +7,8 @@ import pytest
 from sklearn.kernel_ridge import KernelRidge
 
 from distreduce.estimators import SDR
+from distreduce.gp._hyperparameters import Hyperparameters
 from distreduce.gp._reduce import LEAST_MAP_REG, drawn, fit_reduction, left_out, most_neighbours, relevance_metric
-from distreduce.gp.hyperparameters import Hyperparameters
 
 
 @pytest.fixture(scope="module", params=[None, 12])

@@ -7,7 +7,8 @@ import pytest
 from sklearn.base import clone
 
 from distreduce.exceptions import DistReduceError, InvalidInputError, NumericalError
-from distreduce.gp import GPRegressor, SDRGPRegressor, exact
+from distreduce.gp import GPRegressor, SDRGPRegressor
+from distreduce.gp import _exact as exact
 
 MODELS = {
     "plain": GPRegressor(gp_steps=30),

@@ -10,10 +10,10 @@ from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.stats import norm
 
-from distreduce.gp.exact import ExactGP
-from distreduce.gp.hyperparameters import NOISE_FLOOR, Hyperparameters
-from distreduce.gp.stack import Stack
-from distreduce.gp.stacking import log_density, mixed_moments, stacking_weights
+from distreduce.gp._exact import ExactGP
+from distreduce.gp._hyperparameters import NOISE_FLOOR, Hyperparameters
+from distreduce.gp._stack import Stack
+from distreduce.gp._stacking import log_density, mixed_moments, stacking_weights
 
 
 def mean_log_score(weights, log_densities):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.stats import norm
 
-from distreduce.gp.tails import Tails
+from distreduce.gp._tails import Tails
 
 LEVELS = np.array([1e-6, 0.01, 0.25, 0.5, 0.9, 0.999])
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-from distreduce.gp.target_scale import TargetScale, feature_spread, spread
+from distreduce.gp._target_scale import TargetScale, feature_spread, spread
 
 
 def test_standardised_targets_are_scikit_learns(rng):

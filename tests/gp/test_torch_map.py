@@ -16,7 +16,7 @@ from distreduce import SDR
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp.torch_map import TorchMap, squared_distances
 from distreduce.kernels import RBF, Linear, RationalQuadratic
-from distreduce.projection import KernelMap
+from distreduce.mapping import KernelMap
 
 FEATURES = [3, 80]  # on both sides of the change from differences to a matrix product
 KERNELS = {

@@ -12,7 +12,7 @@ import numpy as np
 from hostile.mutations import Rng, node, spoil_tree, text
 from safetensors.numpy import load, save
 
-from distreduce.persistence._file import KEY, checksum
+from distreduce._utils.tensor_file import KEY, checksum
 
 NAMES = ("X", "y", "labels", "format", "version", "kernel", "alpha", "offset", "scale", "centres", "coefficients")
 TYPES = ("<f8", "<f4", "<i8", "<u1", "|b1", "|O", "<U3", "|S5", "<M8[ns]", "<c16", "|V8", "<f2", ">f8", "<x9", "(")

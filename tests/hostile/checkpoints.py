@@ -13,7 +13,8 @@ from unittest.mock import patch
 import numpy as np
 from hostile.originals import table
 
-from distreduce import SDR, solve
+from distreduce import SDR
+from distreduce.solver import loop as solve
 
 FINGERPRINT = rb"fingerprint\W+([0-9a-f]{64})"
 

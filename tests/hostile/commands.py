@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from hostile.originals import table
 
-from distreduce.cli import main
+from distreduce.cli.main import main
 from distreduce.exceptions import DistReduceError
 
 COMMANDS = {

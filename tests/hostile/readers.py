@@ -21,14 +21,14 @@ from hostile.originals import table
 from hostile.tables import strange_parquet
 
 from distreduce import SDR, datasets, persistence
-from distreduce.experiments import experiment
-from distreduce.experiments.results import failures, results
-from distreduce.experiments.store import Store
-from distreduce.export import load_map, save_map
-from distreduce.tabular.prepare import prepare
-from distreduce.tabular.reading import read_parts
-from distreduce.tabular.recipe import Recipe
-from distreduce.tabular.recipe_file import read_recipe, write_recipe
+from distreduce.interop import load_map, save_map
+from distreduce.tables.prepare import prepare
+from distreduce.tables.reading import read_parts
+from distreduce.tables.recipe import Recipe
+from distreduce.tables.recipe_file import read_recipe, write_recipe
+from distreduce_paper import experiment
+from distreduce_paper.results import failures, results
+from distreduce_paper.store import Store
 
 GOLDEN = Path(__file__).parent.parent / "persistence" / "golden" / "0.1.0"
 ROWS = np.random.default_rng(1).standard_normal((3, 2))

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import distreduce
-from distreduce import archives, datasets
+from distreduce import datasets
+from distreduce._utils import safe_npz as archives
 from distreduce.exceptions import DatasetFileError
 
 MEMORY = 2**30  # bytes that the process may take beyond what it has when everything is imported
@@ -28,10 +29,10 @@ from pathlib import Path
 import pyarrow.parquet
 from distreduce import persistence
 from distreduce.exceptions import DistReduceError
-from distreduce.experiments.store import Store
-from distreduce.export import load_map
-from distreduce.tabular.reading import read_table
-from distreduce.tabular.recipe_file import read_recipe
+from distreduce_paper.store import Store
+from distreduce.interop import load_map
+from distreduce.tables.reading import read_table
+from distreduce.tables.recipe_file import read_recipe
 
 readers = {
     "model": persistence.load, "map": load_map, "recipe": read_recipe, "table": lambda path: read_table(path, ["y"]),

@@ -16,16 +16,17 @@ from hostile.commands import run
 from hostile.readers import GOLDEN, maps, recipes, stores, table
 from persistence.forging import forge, put
 
-from distreduce import cli, persistence
+from distreduce import persistence
+from distreduce.cli import main as cli
 from distreduce.exceptions import DatasetFileError, InvalidInputError, ModelFileError, StoreError
-from distreduce.experiments import experiment
-from distreduce.experiments.results import results
-from distreduce.experiments.store import Store
-from distreduce.export import load_map
-from distreduce.tabular.header import unique_names
-from distreduce.tabular.reading import read_parts, read_table
-from distreduce.tabular.recipe_file import read_recipe
-from distreduce.tabular.values import days
+from distreduce.interop import load_map
+from distreduce.tables.header import unique_names
+from distreduce.tables.reading import read_parts, read_table
+from distreduce.tables.recipe_file import read_recipe
+from distreduce.tables.values import days
+from distreduce_paper import experiment
+from distreduce_paper.results import results
+from distreduce_paper.store import Store
 
 
 def edited_store(folder: Path, **fields: Any) -> Store:

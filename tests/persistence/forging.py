@@ -11,7 +11,7 @@ import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import load_file
 
-from distreduce.persistence._file import KEY, write_file
+from distreduce._utils.tensor_file import KEY, write_file
 
 ARRAY = {"kind": "array", "dtype": "float64", "order": "C"}
 Document = dict[str, Any]

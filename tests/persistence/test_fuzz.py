@@ -17,8 +17,8 @@ from persistence.cases import X, fitted_model, predictions
 from persistence.forging import contents
 
 from distreduce import SDR, DistR, persistence
+from distreduce._utils.tensor_file import write_file
 from distreduce.exceptions import ModelFileError
-from distreduce.persistence._file import write_file
 
 GP_KINDS = [
     "GPRegressor, several targets",

@@ -12,8 +12,8 @@ from persistence.cases import fitted_model
 from persistence.forging import ARRAY, Document, Edit, contents, fitted, forge, params, put, replaced
 
 from distreduce import persistence
+from distreduce._utils.tensor_file import write_file
 from distreduce.exceptions import ModelFileError
-from distreduce.persistence._file import write_file
 
 
 def view(document: Document, number: int) -> Document:

@@ -31,8 +31,8 @@ import distreduce
 from distreduce import SDRGPClassifier, SDRGPRegressor, persistence
 from distreduce.exceptions import ModelFileError, UnsavableModelError
 from distreduce.gp import GPClassifier, GPRegressor
-from distreduce.gp.inducing import SparseGP
-from distreduce.gp.stack import Stack
+from distreduce.gp._inducing import SparseGP
+from distreduce.gp._stack import Stack
 
 
 @pytest.fixture(params=list(GP_CASES))

@@ -17,8 +17,8 @@ from persistence.forging import ARRAY, Edit, contents, fitted, forge, nested, pa
 from safetensors.numpy import save_file
 
 from distreduce import SDR, DistR, persistence
+from distreduce._utils.tensor_file import KEY, MAX_HEADER, checksum, write_file
 from distreduce.exceptions import ModelFileError
-from distreduce.persistence._file import KEY, MAX_HEADER, checksum, write_file
 from distreduce.persistence._models import FORMAT_VERSION
 
 FORGERIES: dict[str, tuple[Edit, str]] = {
@@ -202,7 +202,7 @@ def test_header_too_long(tmp_path: Path) -> None:
 
 
 def test_json_too_long(saved: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("distreduce.persistence._file.MAX_JSON", 1000)
+    monkeypatch.setattr("distreduce._utils.tensor_file.MAX_JSON", 1000)
     with pytest.raises(ModelFileError, match="JSON has"):
         SDR.load(saved)
 

@@ -21,7 +21,7 @@ from sklearn.base import clone
 import distreduce
 from distreduce import SDR, DistR, persistence
 from distreduce.losses import BregmanLoss
-from distreduce.projection import KernelMap
+from distreduce.mapping import KernelMap
 
 
 @pytest.fixture(params=list(CASES))

@@ -189,6 +189,6 @@ def test_symbolic_link_stays_one(model: Any, saved: Path, tmp_path: Path) -> Non
 
 
 def test_too_many_names(tmp_path: Path, model: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr("distreduce.persistence._file.MAX_JSON", 1000)
+    monkeypatch.setattr("distreduce._utils.tensor_file.MAX_JSON", 1000)
     with pytest.raises(UnsavableModelError, match="feature names"):
         model.save(tmp_path / "m")

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 
-from distreduce.colours import target_colours
+from distreduce.plotting.palette import target_colours
 from distreduce.report.columns import MAX_CATEGORIES, MAX_COLUMNS, Colouring
 from distreduce.report.encode import MISSING
 

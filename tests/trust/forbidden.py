@@ -12,7 +12,7 @@ CALLS = {
 }  # fmt: skip
 METHODS = {"to_pickle", "query", "exec_module"}  # of whatever object
 LOADERS = {"np.load", "numpy.load"}
-PLUGINS = "experiments/plugins.py"  # --plugin names a Python file of the user's own, which is meant to be run
+PLUGINS = "plugins.py"  # --plugin names a Python file of the user's own, which is meant to be run
 
 
 def findings(source: str, where: str) -> list[str]:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from distreduce import SDR, DistR, solve
+from distreduce import SDR, DistR
+from distreduce.solver import loop as solve
 
 SLOW: dict[str, Any] = {"random_state": 0, "tol": 0.0, "max_iter": 25, "n_jobs": 1, "perplexity": 15.0}
 KINDS: dict[str, tuple[int, Any]] = {

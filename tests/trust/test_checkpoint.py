@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 from trust.faults import CLASSES, MODELS, NUMBERS, X, numbers
 
-from distreduce import SDR, SDRGPClassifier, SDRGPRegressor, checkpoint, solve
+from distreduce import SDR, SDRGPClassifier, SDRGPRegressor
+from distreduce._utils import tensor_file as _file
 from distreduce.exceptions import CheckpointError, CheckpointWarning, InvalidInputError
-from distreduce.persistence import _file
+from distreduce.solver import checkpoint
+from distreduce.solver import loop as solve
 
 pytestmark = pytest.mark.filterwarnings("ignore::distreduce.exceptions.SolverConvergenceWarning")
 KINDS = pytest.mark.parametrize("kind", MODELS)

@@ -16,7 +16,7 @@ import torch
 from trust.global_state import changed, snapshot
 
 from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor, baselines, persistence, plotting
-from distreduce.export import save_map
+from distreduce.interop import save_map
 from distreduce.report import write_report
 
 RNG = np.random.default_rng(0)

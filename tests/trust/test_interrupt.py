@@ -15,11 +15,12 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from trust.faults import MODELS, NUMBERS, X, numbers
 
-from distreduce import SDR, SDRGPRegressor, solve
-from distreduce.commands._models import Choices, picture
+from distreduce import SDR, SDRGPRegressor
+from distreduce.cli._models import Choices, picture
 from distreduce.exceptions import InterruptedFitWarning
-from distreduce.half_steps import HalfSteps
-from distreduce.tabular.prepare import prepare
+from distreduce.solver import loop as solve
+from distreduce.solver.steps import HalfSteps
+from distreduce.tables.prepare import prepare
 
 pytestmark = pytest.mark.filterwarnings("ignore::distreduce.exceptions.SolverConvergenceWarning")
 KINDS = pytest.mark.parametrize("kind", MODELS)

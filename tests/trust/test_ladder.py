@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 from trust.faults import MODELS, NUMBERS, Faulty, X, fails, nan, numbers
 
-from distreduce import SDR, half_steps, pipeline
-from distreduce.dense_side import DenseSide
+from distreduce import SDR
 from distreduce.exceptions import IllConditionedWarning, NumericalError, RolledBackWarning
-from distreduce.large.side import ShardedSide
-from distreduce.projection import KernelMap, Projection, kernel_map
-from distreduce.projection.landmarks import LandmarkProjection
+from distreduce.mapping import KernelMap, Projection, kernel_map
+from distreduce.mapping.landmarks import LandmarkProjection
+from distreduce.solver import fit as pipeline
+from distreduce.solver import steps as half_steps
+from distreduce.solver.dense import DenseSide
+from distreduce.solver.sharded import ShardedSide
 
 pytestmark = pytest.mark.filterwarnings("ignore::distreduce.exceptions.SolverConvergenceWarning")
 KINDS = pytest.mark.parametrize("kind", MODELS)

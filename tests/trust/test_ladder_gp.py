@@ -12,11 +12,12 @@ from sklearn.exceptions import NotFittedError
 from trust.faults import CLASSES, NUMBERS, Faulty, X, fails, nan
 
 from distreduce import SDR, SDRGPClassifier, SDRGPRegressor
-from distreduce.dense_side import DenseSide
 from distreduce.exceptions import NumericalError, RolledBackWarning
-from distreduce.gp import GPClassifier, GPRegressor, _classification, dirichlet, exact
-from distreduce.gp.stack import Stack
-from distreduce.projection import kernel_map
+from distreduce.gp import GPClassifier, GPRegressor, _classification, exact
+from distreduce.gp import _dirichlet as dirichlet
+from distreduce.gp._stack import Stack
+from distreduce.mapping import kernel_map
+from distreduce.solver.dense import DenseSide
 
 SMALL: dict[str, Any] = {"perplexity": 10.0, "gp_steps": 10, "random_state": 0, "n_jobs": 1}
 MODELS: dict[str, tuple[Any, Any]] = {

@@ -16,7 +16,7 @@ import pytest
 from joblib import Parallel, delayed
 from trust.fits import FITS, X, fit, model
 
-from distreduce.parallel import _LIMIT
+from distreduce._utils.threads import _LIMIT
 
 KINDS = pytest.mark.parametrize("name", FITS)
 # Python 3.12 warns of any fork beside threads; that ours survives it is what is tested here.

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 from trust.problems import CLASSES, Problem, fitted, holds_for, problems
 
+from distreduce._utils.threads import single_threaded_blas
 from distreduce.affinity import squared_distances, symmetric_entropic_affinity
-from distreduce.estimators._inputs import effective_perplexity
+from distreduce.estimators._validate import effective_perplexity
 from distreduce.kernels import RBF
-from distreduce.parallel import single_threaded_blas
-from distreduce.pipeline import median_length_scale
+from distreduce.solver.fit import median_length_scale
 
 # Of max(1, |J|), of the embedding for the starting plan and after the iterations; nearly all are below 1e-7.
 CLOSE, AFTER = 0.05, 0.2

@@ -1,7 +1,7 @@
 """Affinities: what is compared between the samples, C_X, and the prototypes, C̄_Z."""
 
-from distreduce.affinity.distances import squared_distances
-from distreduce.affinity.entropic import EntropicAffinity, entropic_affinity
+from distreduce._utils.distances import squared_distances
+from distreduce.affinity.row_entropic import EntropicAffinity, entropic_affinity
 from distreduce.affinity.student import student_affinity
 from distreduce.affinity.symmetric import SymmetricAffinity, symmetric_entropic_affinity
 

@@ -9,15 +9,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from distreduce._utils.numba import Array
 from distreduce.affinity._inputs import as_weights, check_perplexity
-from distreduce.affinity._newton import balance, solve
-from distreduce.affinity._sparse_dual import SparseDual, sparse_row_bandwidths
-from distreduce.affinity.rows import GraphRows
+from distreduce.affinity.newton import balance, solve
+from distreduce.affinity.sparse_dual import SparseDual, sparse_row_bandwidths
 from distreduce.affinity.symmetric import START_TOLERANCE, convergence_message
-from distreduce.compiled import Array
 from distreduce.coupling.problem import structure_terms
 from distreduce.exceptions import AffinityConvergenceWarning, InvalidInputError
-from distreduce.large.shards import Shards
+from distreduce.sharding.graph import GraphRows
+from distreduce.sharding.shards import Shards
 
 # Enough weight in every row is necessary, not sufficient: many samples may all need the mass of the same few.
 _MORE_NEIGHBOURS = " Where many samples share few neighbours there may be no solution: raise n_neighbors."

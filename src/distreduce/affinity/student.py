@@ -6,10 +6,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
+from distreduce._utils.numba import ELEMENTWISE, Array, chunk_count
+from distreduce._utils.threads import SERIAL, Workers
 from distreduce.affinity._inputs import as_weights
-from distreduce.compiled import ELEMENTWISE, Array, chunk_count
 from distreduce.exceptions import InvalidInputError
-from distreduce.parallel import SERIAL, Workers
 
 
 def student_affinity(embedding: ArrayLike, weights: ArrayLike | None = None, *, workers: Workers = SERIAL) -> Array:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from distreduce.affinity._dual import Dual
+from distreduce._utils.numba import Array
+from distreduce._utils.threads import SERIAL, Workers
 from distreduce.affinity._inputs import as_distances, as_weights
-from distreduce.affinity._newton import solve
-from distreduce.affinity.entropic import row_bandwidths
-from distreduce.compiled import Array
+from distreduce.affinity.dual import Dual
+from distreduce.affinity.newton import solve
+from distreduce.affinity.row_entropic import row_bandwidths
 from distreduce.exceptions import AffinityConvergenceWarning
-from distreduce.parallel import SERIAL, Workers
 
 # The rows' own bandwidths are only a start: a few hundredths of a nat are enough.
 START_TOLERANCE = 0.03

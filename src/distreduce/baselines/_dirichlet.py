@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from distreduce.gp.dirichlet import DirichletTargets, condition, covariance_gradient
+from distreduce.gp._dirichlet import DirichletTargets, condition, covariance_gradient
 
 
 def log_marginal_likelihood(covariance: Tensor, residuals: Tensor, targets: DirichletTargets) -> Tensor:
@@ -32,7 +32,7 @@ def log_marginal_likelihood(covariance: Tensor, residuals: Tensor, targets: Diri
 class _LogMarginalLikelihood(torch.autograd.Function):
     """The value with its gradient in closed form, several times cheaper than through the factorisation.
 
-    ∂/∂K is that of :func:`distreduce.gp.dirichlet.covariance_gradient`, ∂/∂r_c = −Σ_c⁻¹ r_c.
+    ∂/∂K is that of :func:`distreduce.gp._dirichlet.covariance_gradient`, ∂/∂r_c = −Σ_c⁻¹ r_c.
     """
 
     @staticmethod

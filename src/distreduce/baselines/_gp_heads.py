@@ -14,7 +14,7 @@ from torch import Tensor
 
 from distreduce.baselines._dirichlet import log_marginal_likelihood
 from distreduce.baselines._torch_training import exact_algebra
-from distreduce.gp.dirichlet import DirichletTargets, condition, expected_probabilities
+from distreduce.gp._dirichlet import DirichletTargets, condition, expected_probabilities
 
 Array = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from linear_operator.utils.errors import NanError, NotPSDError
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from distreduce.estimators._inputs import own_generator
+from distreduce.estimators._validate import own_generator
 from distreduce.exceptions import NumericalError
 
 

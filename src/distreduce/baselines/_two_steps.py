@@ -12,12 +12,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from distreduce._utils.threads import single_threaded_blas
 from distreduce.coupling import initial_plan
 from distreduce.estimators import DistR
-from distreduce.estimators._inputs import check_spread
+from distreduce.estimators._validate import check_spread
 from distreduce.exceptions import InvalidInputError
-from distreduce.medoids import distances_to_means, nearest_members
-from distreduce.parallel import single_threaded_blas
+from distreduce.solver.medoids import distances_to_means, nearest_members
 
 Array = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from distreduce.affinity import squared_distances, symmetric_entropic_affinity
 from distreduce.baselines._two_steps import TwoStepReduction, cluster_means
-from distreduce.estimators._inputs import effective_perplexity, own_generator, power_of_two_unit
+from distreduce.estimators._validate import effective_perplexity, own_generator, power_of_two_unit
 
 Array = NDArray[np.float64]
 

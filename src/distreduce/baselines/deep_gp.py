@@ -22,7 +22,7 @@ from torch import Tensor
 from distreduce.baselines._dkl_base import in_chunks
 from distreduce.baselines._gp_heads import gaussian_likelihood
 from distreduce.baselines._torch_training import adam, as_tensor, exact_algebra, own_random_numbers
-from distreduce.gp.target_scale import TargetScale
+from distreduce.gp._target_scale import TargetScale
 
 
 class DeepGPRegressor(RegressorMixin, BaseEstimator):

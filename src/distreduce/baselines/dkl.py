@@ -24,8 +24,8 @@ from distreduce.baselines._networks import (
     read_image_shape,
 )
 from distreduce.baselines._torch_training import as_tensor, own_random_numbers
-from distreduce.gp.dirichlet import DirichletTargets
-from distreduce.gp.target_scale import TargetScale
+from distreduce.gp._dirichlet import DirichletTargets
+from distreduce.gp._target_scale import TargetScale
 
 Array = NDArray[np.float64]
 

@@ -11,13 +11,13 @@ from scipy.linalg import eigh
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from distreduce._utils.threads import single_threaded_blas
 from distreduce.baselines._supervised import SupervisedTransformer
 from distreduce.dependence import center
-from distreduce.estimators._inputs import check_spread, power_of_two_unit
+from distreduce.estimators._validate import check_spread, power_of_two_unit
 from distreduce.kernels import Delta, Kernel, Linear, get_kernel
-from distreduce.parallel import single_threaded_blas
-from distreduce.pipeline import Sample, input_kernel
-from distreduce.projection import KernelMap
+from distreduce.mapping import KernelMap
+from distreduce.solver.fit import Sample, input_kernel
 
 Array = NDArray[np.float64]
 # Eigenvalues below this part of the largest are rounding: their directions say nothing.

@@ -12,8 +12,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from distreduce._utils.threads import single_threaded_blas
 from distreduce.baselines._by_task import PredictorByTask, classifies
-from distreduce.parallel import single_threaded_blas
 
 Array = NDArray[np.float64]
 

@@ -15,9 +15,9 @@ from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from distreduce._utils.threads import single_threaded_blas
 from distreduce.baselines._supervised import SupervisedTransformer
 from distreduce.kernels import sq_distances
-from distreduce.parallel import single_threaded_blas
 
 Array = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from distreduce.affinity import student_affinity
 from distreduce.baselines._two_steps import TwoStepReduction, cluster_means
-from distreduce.estimators._inputs import own_generator
+from distreduce.estimators._validate import own_generator
 
 STEPS_OF_A_ROUND = 100
 

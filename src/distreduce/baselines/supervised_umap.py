@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce.baselines._supervised import SupervisedTransformer
-from distreduce.estimators._inputs import own_generator
+from distreduce.estimators._validate import own_generator
 from distreduce.exceptions import InvalidInputError, MissingDependencyError
 
 Array = NDArray[np.float64]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from distreduce.compiled import KERNEL
+from distreduce._utils.numba import KERNEL
 from distreduce.coupling.row_moves import changes, subtract
 
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
-from distreduce.coupling.conditional_gradient import conditional_gradient
+from distreduce._utils.threads import SERIAL, Workers
+from distreduce.coupling.descent import conditional_gradient
 from distreduce.coupling.problem import CouplingProblem, CouplingResult
 from distreduce.coupling.products import hard_plan
 from distreduce.exceptions import NumericalError
-from distreduce.parallel import SERIAL, Workers
 
 Array = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
-from distreduce.parallel import SERIAL, Workers
+from distreduce._utils.threads import SERIAL, Workers
 
 Array = NDArray[np.float64]
 ROWS_PER_CHUNK = 128

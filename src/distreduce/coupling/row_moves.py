@@ -14,10 +14,10 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
-from distreduce.compiled import KERNEL
+from distreduce._utils.numba import KERNEL
+from distreduce._utils.threads import SERIAL, Workers
 from distreduce.coupling.problem import CouplingProblem, CouplingResult
 from distreduce.coupling.products import affinity_times_plan
-from distreduce.parallel import SERIAL, Workers
 
 Array = NDArray[np.float64]
 MAX_SWEEPS = 50

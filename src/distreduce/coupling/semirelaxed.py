@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from distreduce.coupling.conditional_gradient import conditional_gradient
+from distreduce._utils.threads import SERIAL, Workers
+from distreduce.coupling.descent import conditional_gradient
 from distreduce.coupling.problem import CouplingProblem, CouplingResult
 from distreduce.coupling.products import hard_plan
 from distreduce.coupling.row_moves import move_rows
-from distreduce.parallel import SERIAL, Workers
 
 Array = NDArray[np.float64]
 

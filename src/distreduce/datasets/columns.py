@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from distreduce._utils.text import did_you_mean
 from distreduce.datasets.bundle import Array, Task
 from distreduce.estimators._targets import guess_task
 from distreduce.exceptions import InvalidInputError
-from distreduce.suggest import did_you_mean
 
 LARGEST_EXACT = 2**53  # whole numbers beyond it are rounded in float64
 

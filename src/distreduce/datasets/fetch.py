@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from distreduce.archives import Arrays
-from distreduce.datasets.lock import only_one
+from distreduce._utils.lock import only_one
+from distreduce._utils.safe_npz import Arrays
 from distreduce.datasets.places import FOLDER_VARIABLE, Copy, cache_folder
 from distreduce.datasets.progress import Report, transfer_bar
 from distreduce.datasets.spec import FileSet, RemoteFile

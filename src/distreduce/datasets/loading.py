@@ -6,15 +6,15 @@ import numbers
 import os
 from pathlib import Path
 
+from distreduce._utils.text import did_you_mean
 from distreduce.datasets.built_in import BUNDLED_SETS, GENERATED_SETS
 from distreduce.datasets.bundle import Dataset
 from distreduce.datasets.fetch import fetch_set
-from distreduce.datasets.own_files import load_own
 from distreduce.datasets.places import FOLDER_VARIABLE, Copy, cache_folder, copies
 from distreduce.datasets.registry import FILE_SETS
 from distreduce.datasets.spec import FileSet
 from distreduce.exceptions import DatasetFileError, InvalidInputError, InvalidTypeError
-from distreduce.suggest import did_you_mean
+from distreduce.tables.files import load_own
 
 
 def names() -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distreduce.archives import DAMAGE, Arrays
+from distreduce._utils.safe_npz import DAMAGE, Arrays
 from distreduce.datasets.storage import LARGEST
 from distreduce.exceptions import DatasetFileError
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from distreduce.archives import Arrays
+from distreduce._utils.safe_npz import Arrays
 from distreduce.datasets.spec import FileSet
 from distreduce.datasets.storage import read_file
 from distreduce.exceptions import DatasetFileError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from distreduce.bars import shown
+from distreduce._utils.progress import shown
 from distreduce.datasets.spec import FileSet
 
 Report = Callable[[str, int], None]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distreduce.archives import Arrays
+from distreduce._utils.safe_npz import Arrays
 from distreduce.datasets.bundle import Dataset, Task
 from distreduce.datasets.storage import fingerprint
 

@@ -10,9 +10,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distreduce.archives import DAMAGE, Arrays, read_arrays
+from distreduce._utils.atomic import replacing
+from distreduce._utils.safe_npz import DAMAGE, Arrays, read_arrays
 from distreduce.exceptions import DatasetFileError
-from distreduce.whole_files import replacing
 
 LARGEST = 64 * 2**20  # bytes an NPZ may unpack to: the largest set has 24 MB
 

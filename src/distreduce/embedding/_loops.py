@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from distreduce.compiled import KERNEL, MIN_EXPONENT, bounded_exp, log_from_one
+from distreduce._utils.numba import KERNEL, MIN_EXPONENT, bounded_exp, log_from_one
 
 RATIONAL_QUADRATIC, GAUSSIAN, NO_KERNEL = 0, 1, 2
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
+from distreduce._utils.threads import SERIAL, Workers
 from distreduce.embedding import plain
 from distreduce.embedding.fused import FusedObjective, supports
 from distreduce.embedding.optimize import Objective
 from distreduce.embedding.problem import EmbeddingProblem
 from distreduce.exceptions import InvalidInputError
-from distreduce.parallel import SERIAL, Workers
 
 
 def make_objective(
@@ -17,7 +17,7 @@ def make_objective(
 ) -> Objective:
     """``objective(Z) -> (Terms, gradient)``; "auto" is the fused loops where they know the kernel, else plain NumPy."""
     if backend == "torch":
-        from distreduce.embedding.torch_objective import TorchObjective
+        from distreduce.embedding.torch import TorchObjective
 
         return TorchObjective(problem, device)
     if backend == "numpy" or (backend == "auto" and not supports(problem)):

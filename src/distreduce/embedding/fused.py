@@ -12,7 +12,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from distreduce.compiled import ordered_sum
+from distreduce._utils.numba import ordered_sum
+from distreduce._utils.threads import SERIAL, Workers
 from distreduce.embedding._loops import (
     GAUSSIAN,
     NO_KERNEL,
@@ -23,7 +24,6 @@ from distreduce.embedding._loops import (
 )
 from distreduce.embedding.problem import EmbeddingProblem, Terms
 from distreduce.kernels import RBF, RationalQuadratic
-from distreduce.parallel import SERIAL, Workers
 
 Array = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from distreduce.adam import Adam
+from distreduce._utils.optimize import Adam
 from distreduce.embedding.problem import EmbeddingProblem, Terms
 from distreduce.exceptions import NumericalError
 

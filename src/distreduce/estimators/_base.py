@@ -18,10 +18,15 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from distreduce.checkpoint import Checkpoint
+from distreduce._utils.threads import Workers, workers
 from distreduce.estimators._callbacks import CallbackSupportMixin, told_callbacks
 from distreduce.estimators._checkpoints import checked_place
-from distreduce.estimators._inputs import (
+from distreduce.estimators._fitted import expand, rows_of_medoids
+from distreduce.estimators._progress import both, progress
+from distreduce.estimators._saving import SavingMixin
+from distreduce.estimators._targets import Targets, standardised
+from distreduce.estimators._transaction import Fitting, whole_fit
+from distreduce.estimators._validate import (
     check_distances,
     check_memory,
     check_spread,
@@ -30,24 +35,19 @@ from distreduce.estimators._inputs import (
     power_of_two_unit,
     read_weights,
 )
-from distreduce.estimators._outcome import expand, rows_of_medoids
-from distreduce.estimators._progress import both, progress
-from distreduce.estimators._targets import Targets, standardised
-from distreduce.estimators._told import tell
+from distreduce.estimators._warnings import tell
 from distreduce.exceptions import DataWarning, InvalidInputError
-from distreduce.finite import Fitting, whole_fit
 from distreduce.kernels import DistanceKernel, Kernel
-from distreduce.large.dask_collections import brought, empty_rows, is_dask
-from distreduce.large.dask_predict import by_blocks
-from distreduce.large.fit import LargeSample, fit_shards, neighbours_for
-from distreduce.large.rows import Rows, RowsHere
 from distreduce.losses import BregmanLoss, SquaredLoss
-from distreduce.parallel import Workers, workers
-from distreduce.persistence._mixin import SavingMixin
-from distreduce.pipeline import Fitted, Recipe, Sample, fit_sample, input_kernel, untold
-from distreduce.projection import KernelMap
-from distreduce.sample import Merged, merge_duplicates
-from distreduce.solve import Settings
+from distreduce.mapping import KernelMap
+from distreduce.sharding.dask_collections import brought, empty_rows, is_dask
+from distreduce.sharding.dask_predict import by_blocks
+from distreduce.sharding.merge import Merged, merge_duplicates
+from distreduce.sharding.rows import Rows, RowsHere
+from distreduce.solver.checkpoint import Checkpoint
+from distreduce.solver.fit import Fitted, Recipe, Sample, fit_sample, input_kernel, untold
+from distreduce.solver.fit_sharded import LargeSample, fit_shards, neighbours_for
+from distreduce.solver.loop import Settings
 
 Array = NDArray[np.float64]
 
@@ -177,7 +177,7 @@ class BaseReduction(
         self._validate_params()
         precomputed, given = self.metric == "precomputed", X
         if is_dask(X):
-            from distreduce.large.dask_input import read_rows
+            from distreduce.sharding.dask_input import read_rows
 
             X, y, sample_weight = read_rows(X, self._on_shards), brought(y), brought(sample_weight)
         sharded = self._on_shards(_num_samples(X))

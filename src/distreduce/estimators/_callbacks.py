@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from distreduce.solve import Record
+from distreduce.solver.loop import Record
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks

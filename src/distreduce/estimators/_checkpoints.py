@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import distreduce
-from distreduce.checkpoint import Checkpoint, check_place
+from distreduce._utils.hashing import fingerprint, fingerprint_of_rows
 from distreduce.exceptions import InvalidInputError
-from distreduce.fingerprint import fingerprint, fingerprint_of_rows
-from distreduce.large.fit import LANDMARKS, LargeSample
-from distreduce.pipeline import Sample
+from distreduce.solver.checkpoint import Checkpoint, check_place
+from distreduce.solver.fit import Sample
+from distreduce.solver.fit_sharded import LANDMARKS, LargeSample
 
 # Parameters that change no bit of the result.
 FREE = ("checkpoint", "checkpoint_every", "n_jobs", "verbose")

@@ -9,7 +9,7 @@ from math import isnan
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from distreduce.solve import Record
+from distreduce.solver.loop import Record
 
 Callback = Callable[[Record], object]
 

@@ -13,16 +13,16 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from distreduce._utils.threads import single_threaded_blas
 from distreduce.estimators import SDR
+from distreduce.estimators._saving import SavingMixin
 from distreduce.estimators._targets import as_array
 from distreduce.exceptions import InvalidInputError
-from distreduce.gp.dirichlet import DirichletTargets, NegativeLogLikelihood, expected_probabilities, fit_means
-from distreduce.gp.hyperparameters import Hyperparameters, Training
+from distreduce.gp._dirichlet import DirichletTargets, NegativeLogLikelihood, expected_probabilities, fit_means
+from distreduce.gp._hyperparameters import Hyperparameters, Training
 from distreduce.kernels import RBF
-from distreduce.large.dask_collections import brought, gathered, is_dask
-from distreduce.large.dask_predict import by_blocks
-from distreduce.parallel import single_threaded_blas
-from distreduce.persistence._mixin import SavingMixin
+from distreduce.sharding.dask_collections import brought, gathered, is_dask
+from distreduce.sharding.dask_predict import by_blocks
 
 Array = NDArray[np.float64]
 TRAINING_SAMPLES = 1000  # hyperparameters are shared by all classes: more samples hardly move them, at n³ an evaluation

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from distreduce.gp.inducing import evenly_spaced
+from distreduce.gp._inducing import evenly_spaced
 from distreduce.kernels import RBF
-from distreduce.projection import left_out_embedding
+from distreduce.mapping import left_out_embedding
 
 Array = NDArray[np.float64]
 # In units of the median heuristic's, and of the ridge. The first pair suits images, whose labels have hardly any noise;

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distreduce.estimators._inputs import own_generator
-from distreduce.finite import whole_fit
+from distreduce._utils.threads import single_threaded_blas, workers
+from distreduce.estimators._transaction import whole_fit
+from distreduce.estimators._validate import own_generator
 from distreduce.gp._classification import BaseGPClassifier
+from distreduce.gp._exact import ExactGP, train
 from distreduce.gp._regression import BaseGPRegressor, refuse_large
-from distreduce.gp.exact import ExactGP, train
-from distreduce.gp.stack import Stack
-from distreduce.gp.target_scale import feature_spread
-from distreduce.parallel import single_threaded_blas, workers
+from distreduce.gp._stack import Stack
+from distreduce.gp._target_scale import feature_spread
 
 Array = NDArray[np.float64]
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from distreduce.estimators import SDR
 from distreduce.exceptions import DataWarning, SolverConvergenceWarning
-from distreduce.gp.hyperparameters import Hyperparameters
-from distreduce.projection import left_out_embedding
+from distreduce.gp._hyperparameters import Hyperparameters
+from distreduce.mapping import left_out_embedding
 
 Array = NDArray[np.float64]
 LEAST_MAP_REG = 1e-3  # below, the map interpolates the embedding of every sample and says nothing of its neighbours

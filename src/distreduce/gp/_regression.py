@@ -12,16 +12,16 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from distreduce._utils.threads import single_threaded_blas
 from distreduce.estimators import SDR
+from distreduce.estimators._saving import SavingMixin
 from distreduce.estimators._targets import DATES
 from distreduce.exceptions import InvalidInputError
-from distreduce.gp.hyperparameters import Training
-from distreduce.gp.stack import Stack
-from distreduce.gp.target_scale import TargetScale
-from distreduce.large.dask_collections import brought, gathered, is_dask
-from distreduce.large.dask_predict import by_blocks
-from distreduce.parallel import single_threaded_blas
-from distreduce.persistence._mixin import SavingMixin
+from distreduce.gp._hyperparameters import Training
+from distreduce.gp._stack import Stack
+from distreduce.gp._target_scale import TargetScale
+from distreduce.sharding.dask_collections import brought, gathered, is_dask
+from distreduce.sharding.dask_predict import by_blocks
 
 Array = NDArray[np.float64]
 CHUNK = 100_000  # samples whose views are held at once in a prediction

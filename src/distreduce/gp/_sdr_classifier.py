@@ -12,20 +12,20 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from distreduce._utils.threads import single_threaded_blas
 from distreduce.estimators import SDR
 from distreduce.estimators._checkpoints import require_seed
-from distreduce.estimators._inputs import check_spread, own_generator, power_of_two_unit
+from distreduce.estimators._transaction import whole_fit
+from distreduce.estimators._validate import check_spread, own_generator, power_of_two_unit
 from distreduce.exceptions import InvalidInputError
-from distreduce.finite import whole_fit
 from distreduce.gp._classification import BaseGPClassifier, drawn_from_every_class
 from distreduce.gp._map_choice import chosen_map
 from distreduce.gp._reduce import fit_reduction, left_out, most_neighbours
 from distreduce.gp._regression import refuse_large
-from distreduce.large.dask_collections import is_dask
-from distreduce.large.dask_predict import by_blocks
-from distreduce.parallel import single_threaded_blas
-from distreduce.pipeline import median_length_scale
-from distreduce.sample import merge_duplicates
+from distreduce.sharding.dask_collections import is_dask
+from distreduce.sharding.dask_predict import by_blocks
+from distreduce.sharding.merge import merge_duplicates
+from distreduce.solver.fit import median_length_scale
 
 Array = NDArray[np.float64]
 

@@ -13,21 +13,21 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from distreduce._utils.threads import Workers, workers
 from distreduce.estimators import SDR
 from distreduce.estimators._checkpoints import require_seed
-from distreduce.estimators._inputs import own_generator
+from distreduce.estimators._transaction import whole_fit
+from distreduce.estimators._validate import own_generator
 from distreduce.exceptions import InvalidInputError
-from distreduce.finite import whole_fit
+from distreduce.gp._exact import ExactGP, train
+from distreduce.gp._hyperparameters import Hyperparameters, Training
+from distreduce.gp._inducing import evenly_spaced, train_sparse
 from distreduce.gp._reduce import drawn, fit_reduction, left_out, most_neighbours, relevance_metric
 from distreduce.gp._regression import BaseGPRegressor, refuse_large
-from distreduce.gp.exact import ExactGP, train
-from distreduce.gp.hyperparameters import Hyperparameters, Training
-from distreduce.gp.inducing import evenly_spaced, train_sparse
-from distreduce.gp.stack import KERNELS, Process, Stack, Views
-from distreduce.gp.target_scale import feature_spread, spread
-from distreduce.large.dask_collections import is_dask
-from distreduce.large.dask_predict import by_blocks
-from distreduce.parallel import Workers, workers
+from distreduce.gp._stack import KERNELS, Process, Stack, Views
+from distreduce.gp._target_scale import feature_spread, spread
+from distreduce.sharding.dask_collections import is_dask
+from distreduce.sharding.dask_predict import by_blocks
 
 Array = NDArray[np.float64]
 # Of −log p(y), for L-BFGS. It ends within 0.1 of the best, which no data could tell from it, in half of the steps.

@@ -12,7 +12,7 @@ from torch import Tensor
 from distreduce.estimators import SDR, DistR
 from distreduce.exceptions import InvalidInputError, InvalidTypeError
 from distreduce.gp.torch_map import TorchMap
-from distreduce.projection import KernelMap
+from distreduce.mapping import KernelMap
 
 
 class SDRKernel(Kernel):

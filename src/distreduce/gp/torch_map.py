@@ -11,7 +11,7 @@ from torch import Tensor
 
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import RBF, Linear, RationalQuadratic
-from distreduce.projection import KernelMap
+from distreduce.mapping import KernelMap
 
 # Differences are exact but cost a loop over the features; from here on a matrix product is several times faster.
 _DIRECT_FEATURES = 64

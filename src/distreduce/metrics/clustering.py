@@ -15,8 +15,8 @@ from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.metrics import homogeneity_score, normalized_mutual_info_score, silhouette_samples
 
+from distreduce._utils.threads import single_threaded_blas
 from distreduce.exceptions import InvalidInputError
-from distreduce.parallel import single_threaded_blas
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

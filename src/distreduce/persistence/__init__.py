@@ -23,9 +23,9 @@ Examples
 True
 """
 
-from distreduce.persistence._file import MAX_BYTES
+from distreduce._utils.tensor_file import MAX_BYTES
+from distreduce._utils.tensor_reader import Reader, require
+from distreduce._utils.tensor_writer import Writer
 from distreduce.persistence._models import FORMAT_VERSION, REGISTRY, Codec, Entry, load, save
-from distreduce.persistence._reader import Reader, require
-from distreduce.persistence._writer import Writer
 
 __all__ = ["FORMAT_VERSION", "MAX_BYTES", "REGISTRY", "Codec", "Entry", "Reader", "Writer", "load", "require", "save"]

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from distreduce._utils.tensor_file import MAX_BYTES
+from distreduce._utils.tensor_reader import Reader, RefusedError, require
+from distreduce._utils.tensor_writer import Node, Writer
 from distreduce.exceptions import NumericalError
 from distreduce.gp._regression import MAX_EXACT
-from distreduce.persistence._file import MAX_BYTES
-from distreduce.persistence._reader import Reader, RefusedError, require
-from distreduce.persistence._writer import Node, Writer
 
 
 def write_params(model: Any, write: Writer) -> Node:

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from distreduce._utils.tensor_reader import Reader, require
+from distreduce._utils.tensor_writer import Node, Writer
 from distreduce.estimators import SDR
-from distreduce.gp.target_scale import TargetScale
+from distreduce.gp._target_scale import TargetScale
 from distreduce.persistence import _reduction
 from distreduce.persistence._checks import (
     check_floats,
@@ -22,9 +24,7 @@ from distreduce.persistence._checks import (
     write_params,
 )
 from distreduce.persistence._latent import read_classification, write_classification
-from distreduce.persistence._reader import Reader, require
 from distreduce.persistence._stacks import read_stacks, write_stacks
-from distreduce.persistence._writer import Node, Writer
 
 REGRESSION = ("n_features_in_", "target_scale_", "stacks_")
 CLASSIFICATION = ("n_features_in_", "classes_", "draws_", "gp_")

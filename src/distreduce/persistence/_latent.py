@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from distreduce._utils.tensor_reader import Reader, require
+from distreduce._utils.tensor_writer import Node, Writer
 from distreduce.gp._classification import DirichletGP
-from distreduce.gp.hyperparameters import Hyperparameters
+from distreduce.gp._hyperparameters import Hyperparameters
 from distreduce.persistence._checks import (
     check_floats,
     check_keys,
@@ -19,8 +21,6 @@ from distreduce.persistence._checks import (
     read_positive,
     refusing_numbers,
 )
-from distreduce.persistence._reader import Reader, require
-from distreduce.persistence._writer import Node, Writer
 
 Array = NDArray[np.float64]
 HYPERPARAMETERS = ("length_scales", "signal", "noise")

@@ -11,10 +11,11 @@ from typing import Any, Protocol, cast
 
 from sklearn.utils.validation import check_is_fitted
 
+from distreduce._utils.tensor_file import MAX_BYTES, UNREADABLE, Path, open_file, read_tensors, write_file
+from distreduce._utils.tensor_reader import Reader, require
+from distreduce._utils.tensor_writer import Node, Writer
 from distreduce.exceptions import InvalidInputError, ModelFileError, UnsavableModelError
-from distreduce.persistence._file import MAX_BYTES, UNREADABLE, Path, open_file, read_tensors, write_file
-from distreduce.persistence._reader import Reader, require
-from distreduce.persistence._writer import Node, Writer
+from distreduce.persistence._values import ModelReader, ModelWriter
 
 FORMAT = "distreduce-model"
 FORMAT_VERSION = (2, 0)  # the first number grows when older versions of distreduce cannot read the file
@@ -79,10 +80,10 @@ def save(model: Any, path: Path, *, dtype: str = "float64") -> None:
     if name not in REGISTRY or type(model) is not _class(name):
         raise UnsavableModelError(f"{name} cannot be saved; models of {', '.join(REGISTRY)} can.")
     check_is_fitted(model)
-    write = Writer(single=dtype == "float32")
+    write = ModelWriter(single=dtype == "float32")
     state = _codec(name).to_state(model, write)
     try:  # a file that could not be read again must not be written
-        _codec(name).from_state(type(model), state, Reader(write.tensors))
+        _codec(name).from_state(type(model), state, ModelReader(write.tensors))
     except ValueError as error:
         raise UnsavableModelError(f"This {name} cannot be saved with dtype={dtype!r}: {_reason(error)}.") from error
     document = {"format": FORMAT, "version": FORMAT_VERSION, "class": name, "written_by": _versions(), "state": state}
@@ -115,7 +116,7 @@ def load(path: Path, *, expected: type | None = None, max_bytes: int | None = No
     try:
         with open_file(path, MAX_BYTES if max_bytes is None else max_bytes) as (document, handle):
             name = _checked_name(document, expected)
-            read = Reader(read_tensors(handle, document))
+            read = ModelReader(read_tensors(handle, document))
         model = _codec(name).from_state(_class(name), document.get("state"), read)
         require(not read.unused(), f"it holds tensors that belong to nothing: {read.unused()[:3]}")
     except UNREADABLE as error:

@@ -9,8 +9,11 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from distreduce._utils.tensor_reader import Reader, require
+from distreduce._utils.tensor_writer import Node, Writer
 from distreduce.estimators import SDR
 from distreduce.kernels import RBF, DistanceKernel
+from distreduce.mapping import KernelMap
 from distreduce.persistence._checks import (
     check_floats,
     check_indices,
@@ -20,10 +23,7 @@ from distreduce.persistence._checks import (
     read_params,
     write_params,
 )
-from distreduce.persistence._reader import Reader, require
-from distreduce.persistence._writer import Node, Writer
-from distreduce.projection import KernelMap
-from distreduce.solve import Record
+from distreduce.solver.loop import Record
 
 FLOATS = ("prototypes_", "prototype_weights_", "embedding_", "prototype_targets_")
 INDICES = ("prototype_medoids_", "labels_")
@@ -110,7 +110,7 @@ def _read_attribute(name: str, node: Node, read: Reader) -> Any:
 
 
 def _place_in_a_record(column: str) -> int:
-    """A file's names are sorted; the table has the order of :class:`distreduce.solve.Record`."""
+    """A file's names are sorted; the table has the order of :class:`distreduce.solver.loop.Record`."""
     names = [field.name for field in fields(Record)]
     return names.index(column) if column in names else len(names)
 

@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distreduce.gp.exact import ExactGP
-from distreduce.gp.hyperparameters import Hyperparameters
-from distreduce.gp.inducing import SparseGP
-from distreduce.gp.stack import KERNELS, Process, Stack
-from distreduce.gp.tails import Tails
+from distreduce._utils.tensor_reader import Reader, require
+from distreduce._utils.tensor_writer import Node, Writer
+from distreduce.gp._exact import ExactGP
+from distreduce.gp._hyperparameters import Hyperparameters
+from distreduce.gp._inducing import SparseGP
+from distreduce.gp._stack import KERNELS, Process, Stack
+from distreduce.gp._tails import Tails
 from distreduce.persistence._checks import (
     check_floats,
     check_keys,
@@ -27,8 +29,6 @@ from distreduce.persistence._checks import (
     check_table,
     refusing_numbers,
 )
-from distreduce.persistence._reader import Reader, require
-from distreduce.persistence._writer import Node, Writer
 
 Array = NDArray[np.float64]
 SAME_INPUTS = {"rough_inputs": "inputs"}  # views that are another one, whose inputs they share

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from distreduce.colours import OKABE_ITO, carried, class_palette, class_shapes, target_colours
 from distreduce.estimators._base import BaseReduction
+from distreduce.plotting.palette import OKABE_ITO, carried, class_palette, class_shapes, target_colours
 from distreduce.report.encode import MISSING, cell_text, in_steps, packed
 
 Array = NDArray[np.float64]
@@ -29,7 +29,7 @@ class Colouring:
         self.model, self.samples, self.prototypes = model, samples, prototypes
 
     def target(self, y: ArrayLike | None, target: int, name: str) -> Node:
-        """Colours as :mod:`distreduce.colours` gives them; the page blends a prototype's from its shares."""
+        """Colours as :mod:`distreduce.plotting.palette` gives them; the page blends a prototype's from its shares."""
         colours = target_colours(self.model, y, target)
         if colours.sample_values is None or colours.prototype_values is None:
             return {"name": "", "kind": "none"}

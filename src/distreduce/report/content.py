@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from distreduce.colours import COLOUR_MAP, target_colours
 from distreduce.estimators._base import BaseReduction
-from distreduce.markers import SHAPES
-from distreduce.plotting import View
+from distreduce.plotting._plots import View
+from distreduce.plotting.markers import SHAPES
+from distreduce.plotting.palette import COLOUR_MAP, target_colours
 from distreduce.report.columns import Colouring, Node, Rows
 from distreduce.report.distribution import Distribution, distribution
 from distreduce.report.encode import in_steps, packed

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from distreduce.colours import target_rows, target_values
 from distreduce.estimators._base import BaseReduction
+from distreduce.plotting.palette import target_rows, target_values
 from distreduce.report.columns import Node, Rows
 from distreduce.report.encode import cell_text, number_text, packed
 

@@ -24,16 +24,16 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from distreduce.colours import OKABE_ITO
+from distreduce._utils.atomic import replacing
 from distreduce.estimators._base import BaseReduction
 from distreduce.exceptions import InvalidInputError, InvalidTypeError
+from distreduce.plotting.palette import OKABE_ITO
 from distreduce.report.columns import Rows
 from distreduce.report.content import Subject, choose, distributions, document
 from distreduce.report.encode import as_json
 from distreduce.report.held_out import HeldOut, HeldOutClasses
 from distreduce.report.predictions import predictions
 from distreduce.report.words import command_of, facts, history, warnings_of
-from distreduce.whole_files import replacing
 
 SCRIPTS = ("draw.js", "marks.js", "map.js", "panel.js", "heat.js", "pointer.js", "main.js")
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from distreduce.colours import OKABE_ITO
-from distreduce.plotting import TERMS
+from distreduce.plotting._plots import TERMS
+from distreduce.plotting.palette import OKABE_ITO
 from distreduce.report.content import MAX_TARGETS, Choice, Subject
 from distreduce.report.encode import number_text
 from distreduce.report.figures import Figure

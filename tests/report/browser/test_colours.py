@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from distreduce.colours import target_colours
+from distreduce.plotting.palette import target_colours
 from distreduce.report import write_report
 
 pytestmark = pytest.mark.browser

@@ -1,0 +1,129 @@
+"""Squared Euclidean distances D, exact where affinities are most sensitive: at and near zero."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import DTypeLike
+from scipy import sparse
+
+from distreduce._utils.numba import KERNEL, Array, chunk_count
+from distreduce._utils.threads import SERIAL, Workers, single_threaded_blas
+from distreduce.exceptions import InvalidInputError
+
+# Up to this many features the direct sum of squares is as fast as a matrix product, and exact.
+_DIRECT_FEATURES = 64
+_BLOCK_ROWS = 256
+# |x|² + |y|² − 2 x·y loses all but 1e-12 of its precision where the distance is this small next to the norms.
+_CANCELLATION = 1e-3
+
+
+def squared_distances(X: Any, dtype: DTypeLike = np.float64, *, workers: Workers = SERIAL) -> Array:
+    r"""Squared distances D_ij = |x_i − x_j|² between the rows of a dense or sparse matrix.
+
+    The result is symmetric bit for bit, non-negative, and exactly zero between equal rows. No other n×n array is made.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+        Samples.
+    dtype : dtype
+        float64 or float32: the type of the result. Sums are made in float64 in either case.
+    workers : Workers
+        Threads to compute with; they do not change the result.
+
+    Returns
+    -------
+    array of shape (n, n)
+
+    Examples
+    --------
+    >>> squared_distances([[0.0, 0.0], [3.0, 4.0]])
+    array([[ 0., 25.],
+           [25.,  0.]])
+    """
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise InvalidInputError(f"dtype must be float32 or float64, got {np.dtype(dtype)}.")
+    n = X.shape[0] if sparse.issparse(X) else len(X)
+    out = np.empty((n, n), dtype=dtype)
+    if sparse.issparse(X):
+        csr = sparse.csr_matrix(X, dtype=np.float64, copy=True)
+        csr.sum_duplicates()
+        csr.sort_indices()
+        workers.run(_sparse_rows, chunk_count(n), csr.indptr, csr.indices, csr.data, out)
+        return out
+    points = np.ascontiguousarray(X, dtype=np.float64)
+    if points.ndim != 2:
+        raise InvalidInputError(f"X must have shape (n, d), got {points.shape}.")
+    if points.shape[1] <= _DIRECT_FEATURES:
+        workers.run(_direct_rows, chunk_count(n), points, out)
+    else:
+        _by_products(points - points.mean(axis=0), out, workers)
+    return out
+
+
+def _by_products(points: Array, out: Array, workers: Workers) -> None:
+    """Fill ``out`` from blocks of inner products of the (centred) points."""
+    norms = np.einsum("ij,ij->i", points, points)
+    for start in range(0, len(points), _BLOCK_ROWS):
+        with single_threaded_blas():
+            products = points[start : start + _BLOCK_ROWS] @ points[start:].T
+        workers.run(_product_rows, chunk_count(len(products)), products, start, norms, points, out)
+
+
+@njit(**KERNEL)
+def _pair(points: Array, i: int, j: int) -> float:
+    """|x_i − x_j|² by its definition."""
+    total = 0.0
+    for c in range(points.shape[1]):
+        difference = points[i, c] - points[j, c]
+        total += difference * difference
+    return total
+
+
+@njit(**KERNEL)
+def _direct_rows(chunk: int, n_chunks: int, points: Array, out: Array) -> None:
+    """D_ij and D_ji for the rows i of chunk::n_chunks and j ≥ i."""
+    n = len(points)
+    for i in range(chunk, n, n_chunks):
+        for j in range(i, n):
+            out[i, j] = out[j, i] = _pair(points, i, j)
+
+
+@njit(**KERNEL)
+def _product_rows(
+    chunk: int, n_chunks: int, products: Array, start: int, norms: Array, points: Array, out: Array
+) -> None:
+    """D_ij and D_ji for j ≥ i from x_i·x_j, or by definition where the difference of norms cancels."""
+    for row in range(chunk, len(products), n_chunks):
+        i = start + row
+        for j in range(i, len(norms)):
+            size = norms[i] + norms[j]
+            distance = size - 2.0 * products[row, j - start]
+            if not distance > _CANCELLATION * size:
+                distance = _pair(points, i, j)
+            out[i, j] = out[j, i] = distance
+
+
+@njit(**KERNEL)
+def _sparse_rows(chunk: int, n_chunks: int, indptr: Array, indices: Array, data: Array, out: Array) -> None:
+    """D_ij and D_ji by merging the sorted columns of two rows: no cancellation, no dense copy."""
+    n = len(indptr) - 1
+    for i in range(chunk, n, n_chunks):
+        for j in range(i, n):
+            a, b, total = indptr[i], indptr[j], 0.0
+            while a < indptr[i + 1] or b < indptr[j + 1]:
+                has_a, has_b = a < indptr[i + 1], b < indptr[j + 1]
+                difference = 0.0
+                use_a = has_a and (not has_b or indices[a] <= indices[b])
+                use_b = has_b and (not has_a or indices[b] <= indices[a])
+                if use_a:
+                    difference += data[a]
+                    a += 1
+                if use_b:
+                    difference -= data[b]
+                    b += 1
+                total += difference * difference
+            out[i, j] = out[j, i] = total

@@ -1,0 +1,158 @@
+"""The file itself: written whole or not at all, and read with a limit on everything it may ask for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import stat
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from distreduce._utils.tensor_reader import require
+from distreduce._utils.tensor_writer import DTYPES
+from distreduce.exceptions import ModelSaveError, UnsavableModelError
+
+Path = str | os.PathLike[str]
+Tensors = dict[str, NDArray[Any]]
+
+KEY = "distreduce"  # one key only: safetensors writes several in random order, and equal models should be equal files
+MAX_BYTES = 8 * 2**30
+# Parsed JSON takes up to some twenty times its length: this much text stays below half a gigabyte.
+MAX_JSON = 16 * 2**20
+MAX_HEADER = 2 * MAX_JSON + 2**20  # the JSON with each quote escaped, and a line a tensor
+MAX_DEPTH = 16
+UNREADABLE = (OSError, ValueError, OverflowError, RecursionError, MemoryError, SafetensorError)
+
+
+def write_file(path: Path, document: Mapping[str, Any], tensors: Tensors, *, mark: str = "distreduce") -> None:
+    """Write a new file beside `path`, make sure it is on the disk, and only then put it in the place of `path`.
+
+    Until then its name is hidden and begins with `mark`.
+    """
+    text = _canonical({**document, "sha256": checksum(document, tensors)})
+    if len(text) > MAX_JSON:
+        raise UnsavableModelError(
+            f"The names and numbers of the model take {len(text)} characters; a file may have {MAX_JSON}. "
+            "Fit to an array without feature names."
+        )
+    temporary = None
+    try:
+        target = _checked_target(path)
+        folder = os.path.dirname(target)
+        temporary = os.path.join(folder, f".{mark}-{secrets.token_hex(8)}.tmp")
+        mode = _create(temporary, target)
+        save_file(tensors, temporary, metadata={KEY: text})
+        os.chmod(temporary, mode)  # safetensors makes its files private
+        _sync(temporary)
+        os.replace(temporary, target)
+    except (OSError, ValueError, SafetensorError) as error:
+        raise ModelSaveError(
+            f"The model was not saved to {os.fspath(path)!r}: {error}. Nothing was written there; choose a folder that "
+            "exists, may be written to and has room."
+        ) from error
+    finally:
+        if temporary is not None:
+            with suppress(OSError, ValueError):  # gone if all went well
+                os.unlink(temporary)
+    with suppress(OSError):  # Windows opens no folders
+        _sync(folder)
+
+
+def _checked_target(path: Path) -> str:
+    """Where to write: behind symbolic links, and never in the place of a device, a folder or a protected file."""
+    target = os.path.realpath(path)
+    if os.path.lexists(target):
+        if not os.path.isfile(target):
+            raise FileExistsError("there is something there that is not a file")
+        if not os.access(target, os.W_OK):
+            raise PermissionError("the file there is write-protected")
+    return target
+
+
+def _create(temporary: str, target: str) -> int:
+    """Make the empty file, and return the access rights to give it: those of the file it replaces, or the usual."""
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    return stat.S_IMODE(os.stat(target if os.path.exists(target) else temporary).st_mode)
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY if os.path.isdir(path) else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def open_file(path: Path, max_bytes: int) -> Iterator[tuple[dict[str, Any], Any]]:
+    """The JSON of the file and a handle for :func:`read_tensors`; raises one of `UNREADABLE` for what is no model."""
+    _check_sizes(path, max_bytes)
+    with safe_open(path, framework="numpy") as handle:
+        metadata = handle.metadata() or {}
+        require(KEY in metadata, "it is a safetensors file, but not one of distreduce")
+        yield _parse(metadata[KEY]), handle
+
+
+def _check_sizes(path: Path, max_bytes: int) -> None:
+    status = os.stat(path)
+    require(stat.S_ISREG(status.st_mode), "it is not a regular file")
+    require(status.st_size <= max_bytes, f"it has {status.st_size} bytes, more than max_bytes={max_bytes}")
+    with open(path, "rb") as file:
+        start = file.read(8)
+    require(len(start) == 8, "it is empty or cut off")
+    (length,) = struct.unpack("<Q", start)
+    require(length <= status.st_size - 8, "it is cut off, or no safetensors file")
+    require(length <= MAX_HEADER, f"its header has {length} bytes; at most {MAX_HEADER} are read")
+
+
+def _parse(text: str) -> dict[str, Any]:
+    require(len(text) <= MAX_JSON, f"its JSON has {len(text)} characters; at most {MAX_JSON} are read")
+    document = json.loads(text, parse_constant=_no_constant)
+    level, depth = [document], 0
+    while level:
+        require(depth <= MAX_DEPTH, f"its JSON is nested more than {MAX_DEPTH} deep")
+        branches = [node for node in level if isinstance(node, dict | list)]
+        level = [leaf for node in branches for leaf in (node.values() if isinstance(node, dict) else node)]
+        depth += 1
+    require(isinstance(document, dict), "its JSON is no object")
+    return document
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"its JSON holds {name}, which is no JSON")
+
+
+def read_tensors(handle: Any, document: Mapping[str, Any]) -> Tensors:
+    """All tensors, as arrays with memory of their own; refused unless the checksum fits."""
+    tensors = {}
+    for name in handle.keys():
+        kind = handle.get_slice(name).get_dtype()
+        require(kind in DTYPES, f"tensor {name!r} has the type {kind}, which no model has")
+        tensors[name] = np.array(handle.get_tensor(name), dtype=DTYPES[kind])
+        if kind == "BOOL":
+            require(bool((tensors[name].view(np.uint8) <= 1).all()), f"tensor {name!r} is not boolean")
+    rest = {key: value for key, value in document.items() if key != "sha256"}
+    require(document.get("sha256") == checksum(rest, tensors), "it is damaged: its checksum does not fit")
+    return tensors
+
+
+def checksum(document: Mapping[str, Any], tensors: Tensors) -> str:
+    """SHA-256 of the JSON and of every tensor: damage shows, though a forger can compute it as well."""
+    digest = hashlib.sha256(_canonical(document).encode())
+    for name in sorted(tensors):
+        digest.update(_canonical([name, str(tensors[name].dtype), tensors[name].shape]).encode())
+        digest.update(np.ascontiguousarray(tensors[name]).data)
+    return digest.hexdigest()
+
+
+def _canonical(node: Any) -> str:
+    return json.dumps(node, sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -1,0 +1,215 @@
+"""The dual of the symmetric entropic affinity: fused loops over the pairs, nothing n×n is ever stored.
+
+With s_ij = γ_i + γ_j, ℓ_ij = (μ_i + μ_j − 2 D_ij) / s_ij and P_ij = exp ℓ_ij, the concave dual is
+
+    g(γ, μ) = Σ_i w_i [μ_i + γ_i (log ξ + 1) − γ_i Σ_j w_j P_ij],
+
+and everything the solver needs is a sum over j of P_ij, P_ij ℓ_ij, or P_ij/s_ij times 1, ℓ_ij, ℓ_ij².
+
+The loops visit every pair from both ends: a row then only has sums to carry, which SIMD code does well. Visiting half
+of the pairs and adding to both ends saves half of the exponentials and was measured no faster (2.3 ns per pair, both).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numba import njit
+
+from distreduce._utils.numba import (
+    ELEMENTWISE,
+    KERNEL,
+    MAX_EXPONENT,
+    MIN_EXPONENT,
+    Array,
+    bounded_exp,
+    chunk_count,
+    lowest_exponent,
+    ordered_sum,
+)
+from distreduce._utils.threads import Workers
+
+
+@dataclass(frozen=True)
+class DualPoint:
+    """The dual at (γ, μ), γ and μ in units of the problem's scale.
+
+    ``mass`` is r_i = Σ_j w_j P_ij, ``entropy`` is H_i = −Σ_j w_j P_ij log P_ij, ``value`` is −g (to be minimised).
+    ``curvature`` holds the 2×2 diagonal blocks of the Hessian of −g as rows (μμ, μγ, γγ).
+    """
+
+    gamma: Array
+    mu: Array
+    mass: Array
+    entropy: Array
+    curvature: Array
+    value: float
+
+
+class ConcaveDual(Protocol):
+    """What Newton's method asks of a problem, wherever its pairs are."""
+
+    weights: Array
+    log_perplexity: float
+    n_evaluations: int
+
+    def evaluate(self, gamma: Array, mu: Array) -> DualPoint:
+        """Value, row sums and curvature at (γ, μ)."""
+        ...
+
+    def hessian_product(self, point: DualPoint, direction: Array) -> Array:
+        """Hessian of −g at ``point`` times ``direction``, a (2, n) array of changes of μ and γ."""
+        ...
+
+
+def dual_point(dual: ConcaveDual, gamma: Array, mu: Array, sums: Array) -> DualPoint:
+    """The dual at (γ, μ) from the row sums that ``row_sums`` gives."""
+    mass, plogp, *blocks = sums
+    w = dual.weights
+    linear = float(w @ (mu + gamma * (dual.log_perplexity + 1.0)))
+    return DualPoint(gamma, mu, mass, -plogp, w * np.array(blocks), float(w @ (gamma * mass)) - linear)
+
+
+@dataclass
+class Dual:
+    """The data of one problem, and a count of the passes made over its pairs."""
+
+    distances: Array
+    weights: Array
+    log_perplexity: float
+    scale: float
+    workers: Workers
+    n_evaluations: int = field(default=0)
+
+    def evaluate(self, gamma: Array, mu: Array) -> DualPoint:
+        """One pass over the pairs: value, row sums and curvature at (γ, μ)."""
+        self.n_evaluations += 1
+        n = len(mu)
+        parts = self.workers.run(dual_sums, chunk_count(n), self.distances, 2.0 / self.scale, self.weights, gamma, mu)
+        return dual_point(self, gamma, mu, ordered_sum(parts))
+
+    def hessian_product(self, point: DualPoint, direction: Array) -> Array:
+        """Hessian of −g at ``point`` times ``direction``, a (2, n) array of changes of μ and γ. One pass."""
+        self.n_evaluations += 1
+        args = (self.distances, 2.0 / self.scale, self.weights, point.gamma, point.mu, direction[0], direction[1])
+        return self.weights * ordered_sum(self.workers.run(hessian_sums, chunk_count(len(point.mu)), *args))
+
+    def fill(self, point: DualPoint, out: Array) -> None:
+        """Write P into ``out``, which may be the array of distances itself."""
+        args = (self.distances, 2.0 / self.scale, point.gamma, point.mu, lowest_exponent(out), out)
+        self.workers.run(fill_affinity, chunk_count(len(point.mu)), *args)
+
+
+@njit(**KERNEL)
+def dual_sums(
+    chunk: int, n_chunks: int, distances: Array, factor: float, weights: Array, gamma: Array, mu: Array
+) -> Array:
+    """``row_sums`` of the rows i of chunk::n_chunks; the other rows stay zero."""
+    n = len(mu)
+    sums = np.zeros((5, n))
+    for i in range(chunk, n, n_chunks):
+        row_sums(distances[i], distances[i, i], factor, weights[i], gamma[i], mu[i], weights, gamma, mu, sums[:, i])
+    return sums
+
+
+@njit(**KERNEL)
+def row_sums(
+    row: Array,
+    own: float,
+    factor: float,
+    w_i: float,
+    gamma_i: float,
+    mu_i: float,
+    weights: Array,
+    gamma: Array,
+    mu: Array,
+    out: Array,
+) -> None:
+    """Σ_j w_j × (P, Pℓ, P/s, −Pℓ/s, Pℓ²/s)_ij of one row of distances, ``own`` that of i to itself."""
+    mass, plogp, mu_mu, mu_gamma, gamma_gamma = 0.0, 0.0, 0.0, 0.0, 0.0
+    for j in range(len(row)):
+        inverse = 1.0 / (gamma_i + gamma[j])
+        ell = min(max((mu_i + mu[j] - factor * row[j]) * inverse, MIN_EXPONENT), MAX_EXPONENT)
+        p = weights[j] * bounded_exp(ell)
+        q = p * inverse
+        mass += p
+        plogp += p * ell
+        mu_mu += q
+        mu_gamma -= q * ell
+        gamma_gamma += q * ell * ell
+    # A change of x_i enters x_i + x_i twice: the Hessian's diagonal block counts the pair (i, i) twice.
+    ell = min(max((mu_i - 0.5 * factor * own) / gamma_i, MIN_EXPONENT), MAX_EXPONENT)
+    q = w_i * bounded_exp(ell) * 0.5 / gamma_i
+    out[0], out[1] = mass, plogp
+    out[2], out[3], out[4] = mu_mu + q, mu_gamma - q * ell, gamma_gamma + q * ell * ell
+
+
+@njit(**KERNEL)
+def hessian_sums(
+    chunk: int,
+    n_chunks: int,
+    distances: Array,
+    factor: float,
+    weights: Array,
+    gamma: Array,
+    mu: Array,
+    d_mu: Array,
+    d_gamma: Array,
+) -> Array:
+    """``row_hessian`` of the rows i of chunk::n_chunks; the other rows stay zero."""
+    n = len(mu)
+    sums = np.zeros((2, n))
+    for i in range(chunk, n, n_chunks):
+        sums[0, i], sums[1, i] = row_hessian(
+            distances[i], factor, gamma[i], mu[i], d_mu[i], d_gamma[i], weights, gamma, mu, d_mu, d_gamma
+        )
+    return sums
+
+
+@njit(**KERNEL)
+def row_hessian(
+    row: Array,
+    factor: float,
+    gamma_i: float,
+    mu_i: float,
+    d_mu_i: float,
+    d_gamma_i: float,
+    weights: Array,
+    gamma: Array,
+    mu: Array,
+    d_mu: Array,
+    d_gamma: Array,
+) -> tuple[float, float]:
+    """Σ_j w_j P_ij/s_ij (1, −ℓ_ij) (dμ_i + dμ_j − ℓ_ij (dγ_i + dγ_j)) of one row of distances."""
+    along_mu, along_gamma = 0.0, 0.0
+    for j in range(len(row)):
+        inverse = 1.0 / (gamma_i + gamma[j])
+        ell = min(max((mu_i + mu[j] - factor * row[j]) * inverse, MIN_EXPONENT), MAX_EXPONENT)
+        change = d_mu_i + d_mu[j] - ell * (d_gamma_i + d_gamma[j])
+        change *= weights[j] * bounded_exp(ell) * inverse
+        along_mu += change
+        along_gamma -= ell * change
+    return along_mu, along_gamma
+
+
+@njit(**ELEMENTWISE)
+def fill_affinity(
+    chunk: int, n_chunks: int, distances: Array, factor: float, gamma: Array, mu: Array, lowest: float, out: Array
+) -> None:
+    """``fill_row`` of the rows i of chunk::n_chunks; an entry needs its own distance only: ``out`` may be D."""
+    n = len(mu)
+    for i in range(chunk, n, n_chunks):
+        fill_row(distances[i], factor, gamma[i], mu[i], gamma, mu, lowest, out[i])
+
+
+@njit(**ELEMENTWISE)
+def fill_row(
+    row: Array, factor: float, gamma_i: float, mu_i: float, gamma: Array, mu: Array, lowest: float, out: Array
+) -> None:
+    """Write P_ij of one row of distances."""
+    for j in range(len(row)):
+        ell = ((mu_i + mu[j]) - factor * row[j]) / (gamma_i + gamma[j])
+        p = bounded_exp(min(max(ell, MIN_EXPONENT), MAX_EXPONENT))
+        out[j] = p if ell > lowest else 0.0

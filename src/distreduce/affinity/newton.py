@@ -1,0 +1,202 @@
+"""Newton's method on the dual of the symmetric entropic affinity, with no step size for anybody to choose.
+
+What makes it safe far from the solution:
+
+- Newton is applied to the equations log r_i = 0 and H(P_i / r_i) = log ξ instead of r_i = 1 and H_i = log ξ. The matrix
+  is the same, only the right-hand side differs, and rows of very small or large mass need far fewer steps.
+- A step moves log γ_i and ν_i = μ_i/γ_i by bounded amounts, and a row that jumps across its solution to a residual as
+  large narrows its own bound: one difficult row does not hold the others back.
+- A step has to lower the convex −g, or the sum of squared residuals. When it does neither, the Hessian is damped by its
+  diagonal blocks and the plain gradient used: with enough damping every row descends on its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from distreduce._utils.numba import Array
+from distreduce.affinity.dual import ConcaveDual, DualPoint
+from distreduce.affinity.linear import NewtonSystem, solve_in_box
+
+_MIN_LOG_GAMMA_STEP, _MAX_LOG_GAMMA_STEP = 0.1, 2.0
+_MAX_NU_STEP, _MAX_MU_STEP = 1.0, 3.0
+_STEP_LENGTHS = (1.0, 0.3)
+# A step to the floor of γ ends on it but for rounding, which differs between NumPys.
+_AT_FLOOR = 1.0 + 1e-9
+# Two samples far from all others have only the sum of their γ determined: damped by this much, a step leaves the rest.
+_SLIGHT_DAMPING = 1e-4
+_FIRST_DAMPING, _DAMPING_FACTOR, _MAX_DAMPING = 0.3, 8.0, 1e6
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """How far the rows of a point are from optimal.
+
+    ``log_mass`` is log r_i and ``excess`` is H(P_i / r_i) − log ξ, zero where γ_i is at its floor and the constraint
+    is slack (``free`` is False there). ``kkt`` is the largest violation of the optimality conditions: |r_i − 1|,
+    log ξ − H_i, and min(γ_i / scale_i, H_i − log ξ), the complementarity of γ_i and the slack. ``merit`` is the sum
+    of their squares over the rows.
+    """
+
+    log_mass: Array
+    excess: Array
+    free: Array
+    merit: float
+    kkt: float
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The last point of the iteration and its residual."""
+
+    point: DualPoint
+    kkt: float
+    converged: bool
+
+
+def solve(
+    dual: ConcaveDual,
+    gamma: Array,
+    nu: Array,
+    scale: Array,
+    tol: float,
+    max_iter: int,
+    least: float = 0.0,
+    most_passes: float = np.inf,
+) -> Solution:
+    """Minimise −g over γ ≥ floor, from γ and ν = μ/γ; ``scale`` is the natural size of each γ_i.
+
+    The floor is ``least`` times the scale, or next to nothing. No iteration begins after ``most_passes`` passes.
+    """
+    # A γ of a tenth of the tolerance is as good as zero for the conditions, and keeps P defined among duplicates.
+    floor = max(least, 0.1 * tol) * scale
+    gamma = np.maximum(gamma, floor)
+    point = dual.evaluate(gamma, gamma * nu)
+    residuals = measure(dual, point, floor, scale)
+    radius = np.full(len(nu), _MAX_LOG_GAMMA_STEP)
+    best_merit, damping = residuals.merit, 0.0
+    for _ in range(max_iter):
+        if residuals.kkt <= tol or damping > _MAX_DAMPING or dual.n_evaluations >= most_passes:
+            break
+        # Bounded bandwidths make a rougher solution as good: fewer products of the last steps.
+        forcing = max(residuals.kkt ** (0.5 if least > 0.0 else 1.0), 0.1 * tol / residuals.kkt)
+        step = newton_step(NewtonSystem(dual, point, damping), residuals, floor, radius, min(0.3, forcing))
+        trial = search(dual, point, step, floor, scale, best_merit, bounded=least > 0.0)
+        if trial is None:
+            damping = max(_DAMPING_FACTOR * damping, _FIRST_DAMPING) if damping > 0.0 else _SLIGHT_DAMPING
+            continue
+        damping = damping / _DAMPING_FACTOR if damping > _FIRST_DAMPING else 0.0
+        previous, before = point, residuals
+        point, residuals = trial
+        radius = next_radius(radius, np.abs(np.log(point.gamma / previous.gamma)), before, residuals)
+        best_merit = min(best_merit, residuals.merit)
+    return Solution(point, residuals.kkt, residuals.kkt <= tol)
+
+
+def balance(dual: ConcaveDual, point: DualPoint, tol: float, max_iter: int) -> DualPoint:
+    """Bring the row masses to one within ``tol`` by μ alone, γ held: symmetric Sinkhorn steps, each row by half."""
+    for _ in range(max_iter):
+        if np.abs(point.mass - 1.0).max() <= tol:
+            break
+        point = dual.evaluate(point.gamma, point.mu - 0.5 * width(dual, point) * np.log(point.mass))
+    return point
+
+
+def measure(dual: ConcaveDual, point: DualPoint, floor: Array, scale: Array) -> Residuals:
+    """Residuals of a point; see ``Residuals``."""
+    log_mass = np.log(point.mass)
+    excess = point.entropy / point.mass + log_mass - dual.log_perplexity
+    free = (point.gamma > floor) | (excess < 0.0)
+    excess = np.where(free, excess, 0.0)
+    relative = np.where(point.gamma > floor, point.gamma / scale, 0.0)
+    merit = float(dual.weights @ (log_mass**2 + np.maximum(-excess, np.minimum(relative, excess)) ** 2))
+    slack = point.entropy - dual.log_perplexity
+    violation = np.maximum(-slack, np.minimum(relative, slack))
+    return Residuals(log_mass, excess, free, merit, float(np.maximum(np.abs(point.mass - 1.0), violation).max()))
+
+
+def gradient(dual: ConcaveDual, point: DualPoint) -> Array:
+    """Gradient of −g along (μ, γ): w_i (r_i − 1) and w_i (H_i + r_i − log ξ − 1)."""
+    mass, entropy = point.mass - 1.0, point.entropy - dual.log_perplexity
+    return dual.weights * np.array([mass, entropy + mass])
+
+
+def newton_step(system: NewtonSystem, residuals: Residuals, floor: Array, radius: Array, precision: float) -> Array:
+    """(dμ, dγ) that solves the linearised equations, to a precision that follows the residual.
+
+    Linearised, log r = 0 asks for dr = −r log r and H(P/r) = log ξ for dH = −r·excess + (H/r − 1) dr, and the Hessian
+    of −g maps (dμ, dγ) to w (dr, dH + dr).
+    """
+    point, dual = system.point, system.dual
+    d_mass = -point.mass * residuals.log_mass
+    d_entropy = -point.mass * residuals.excess + (point.entropy / point.mass - 1.0) * d_mass
+    linearised = dual.weights * np.array([d_mass, d_entropy + d_mass])
+    target = linearised if system.damping <= _SLIGHT_DAMPING else -gradient(dual, point)
+    box = np.maximum(point.gamma * np.expm1(-radius), floor - point.gamma), point.gamma * np.expm1(radius)
+    return solve_in_box(system, target, residuals.free, box, precision)
+
+
+def search(
+    dual: ConcaveDual, point: DualPoint, step: Array, floor: Array, scale: Array, best_merit: float, bounded: bool
+) -> tuple[DualPoint, Residuals] | None:
+    """The first acceptable point along the step, or None.
+
+    The path is straight in log γ, halfway γ is the geometric mean of its two ends and never negative, and in ν = μ/γ,
+    or where γ is ``bounded`` away from zero in μ: the ν of a row on its way to a low floor grows beyond all steps.
+    """
+    nu = point.mu / point.gamma
+    d_log_gamma = np.log1p(step[1] / point.gamma)
+    held = (point.gamma <= floor) & (step[1] == 0.0)
+    d_nu = np.clip((step[0] - nu * step[1]) / point.gamma, *nu_box(dual, point, held))
+    far = _MAX_MU_STEP * width(dual, point)
+    d_mu = np.clip(step[0], -far, far)
+    for length in _STEP_LENGTHS:
+        gamma = point.gamma * np.exp(length * d_log_gamma)
+        gamma = np.where(gamma <= _AT_FLOOR * floor, floor, gamma)
+        trial = dual.evaluate(gamma, point.mu + length * d_mu if bounded else gamma * (nu + length * d_nu))
+        residuals = measure(dual, trial, floor, scale)
+        if residuals.merit < 0.9 * best_merit or descends(dual, point, trial):
+            return trial, residuals
+    return None
+
+
+def width(dual: ConcaveDual, point: DualPoint) -> Array:
+    """Natural size of a step of μ_i: the mean width of the rows on which its mass lies, r_i / Σ_j w_j P_ij/s_ij."""
+    return dual.weights * point.mass / point.curvature[0]
+
+
+def nu_box(dual: ConcaveDual, point: DualPoint, held: Array) -> tuple[Array, Array]:
+    """Bounds of a step of ν; ``held`` are the rows that stay at the floor of γ.
+
+    A row at the floor whose mass lies on wider rows (a sample that very many have as a neighbour) moves μ by the width
+    of those: in units of its own γ_i it would take a million steps. Upwards it is bounded by its share of itself,
+    w_i P_ii = w_i exp ν_i ≤ 1.
+    """
+    far = np.where(held, np.maximum(0.5 * width(dual, point) / point.gamma, 1.0), 1.0) * _MAX_NU_STEP
+    room = -np.log(dual.weights) - point.mu / point.gamma
+    return -far, np.maximum(np.minimum(far, room), _MAX_NU_STEP)
+
+
+def descends(dual: ConcaveDual, point: DualPoint, trial: DualPoint) -> bool:
+    """Whether −g is lower at ``trial``.
+
+    Next to far outliers −g is a huge number whose last digits say nothing about the other rows. Its slopes along the
+    chord at both ends do: they add the contributions of the rows that moved.
+    """
+    chord = np.array([trial.mu - point.mu, trial.gamma - point.gamma])
+    start, end = float(np.vdot(gradient(dual, point), chord)), float(np.vdot(gradient(dual, trial), chord))
+    noise = 1e-13 * float(dual.weights @ (np.abs(point.mu) + point.gamma * (dual.log_perplexity + 1.0)))
+    by_slopes = start < 0.0 and end <= -0.5 * start
+    return by_slopes or trial.value < point.value + min(1e-4 * start, -noise)
+
+
+def next_radius(radius: Array, taken: Array, before: Residuals, after: Residuals) -> Array:
+    """Narrow the bound of the rows that jumped across their solution to a residual as large, widen the others."""
+    jumped = np.zeros(len(radius), dtype=bool)
+    for old, new in ((before.log_mass, after.log_mass), (before.excess, after.excess)):
+        jumped |= (old * new < 0.0) & (np.abs(new) > np.maximum(0.3, 0.7 * np.abs(old)))
+    # Not to zero: a row at its floor has not moved at all, and must be able to leave it.
+    narrower = np.maximum(0.4 * taken, _MIN_LOG_GAMMA_STEP)
+    return np.where(jumped, narrower, np.minimum(_MAX_LOG_GAMMA_STEP, 4.0 * radius))

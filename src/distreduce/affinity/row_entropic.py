@@ -1,0 +1,202 @@
+"""Row-entropic affinity: a Gaussian kernel whose bandwidth γ_i gives every row the same perplexity ξ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike
+
+from distreduce._utils.numba import (
+    ELEMENTWISE,
+    KERNEL,
+    MIN_EXPONENT,
+    Array,
+    bounded_exp,
+    chunk_count,
+    lowest_exponent,
+    ordered_sum,
+)
+from distreduce._utils.threads import SERIAL, Workers
+from distreduce.affinity._inputs import as_distances, as_weights, check_perplexity
+
+# Bandwidth of a row whose constraint is slack, relative to its nearest sample at a positive distance: exp(−1e6) = 0.
+SLACK_BANDWIDTH = 1e-6
+# log γ is sought below log max_j D_ij + 20: there a row is uniform to 1e-17, whatever its distances.
+_LOG_WIDEST = 20.0
+_MAX_STEPS = 200
+
+
+@dataclass(frozen=True)
+class RowBandwidths:
+    """γ_i, log Σ_j w_j exp(−D_ij/γ_i), the scale of the row's distances, and where the entropy constraint is slack.
+
+    ``scale`` is γ_i, or the smallest positive D_ij of a slack row (1 when there is none).
+    """
+
+    gamma: Array
+    log_partition: Array
+    scale: Array
+    slack: Array
+
+
+@dataclass(frozen=True)
+class EntropicAffinity:
+    """The row-entropic affinity P and its bandwidths γ."""
+
+    matrix: Array
+    gamma: Array
+    slack: Array
+
+
+def entropic_affinity(
+    sq_distances: ArrayLike, perplexity: float, weights: ArrayLike | None = None, *, workers: Workers = SERIAL
+) -> EntropicAffinity:
+    r"""Row-entropic affinity of weighted samples.
+
+    P_ij = exp(−D_ij/γ_i) / Σ_j w_j exp(−D_ij/γ_i), with γ_i such that −Σ_j w_j P_ij log P_ij = log ξ.
+
+    The diagonal is part of the row, so that a sample of weight two is a sample repeated twice. A row with a weight of ξ
+    or more at distance zero cannot have a perplexity as low as ξ: its constraint is slack and it is uniform over the
+    samples at distance zero.
+
+    Parameters
+    ----------
+    sq_distances : array of shape (n, n)
+        Squared distances D, float32 or float64, zero on the diagonal, on any scale.
+    perplexity : float
+        Perplexity ξ, between 1 and Σ_j w_j.
+    weights : array of shape (n,), optional
+        Weights w of the samples, as counts; ones by default.
+    workers : Workers
+        Threads to compute with; they do not change the result.
+
+    Returns
+    -------
+    EntropicAffinity
+        P (in the dtype of D), γ and a mask of the slack rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.arange(6.0)
+    >>> affinity = entropic_affinity((x[:, None] - x) ** 2, perplexity=3)
+    >>> bool(np.allclose(affinity.matrix.sum(axis=1), 1))
+    True
+    """
+    distances = as_distances(sq_distances)
+    w = as_weights(weights, len(distances))
+    rows = row_bandwidths(distances, perplexity, w, workers=workers)
+    matrix = np.empty_like(distances)
+    args = (distances, rows.gamma, rows.log_partition, lowest_exponent(matrix), matrix)
+    workers.run(_fill_rows, chunk_count(len(w)), *args)
+    return EntropicAffinity(matrix, rows.gamma, rows.slack)
+
+
+def row_bandwidths(
+    distances: Array, perplexity: float, weights: Array, *, tol: float = 1e-12, workers: Workers = SERIAL
+) -> RowBandwidths:
+    """Bandwidths γ_i such that the entropy of every row is log ξ within ``tol`` nats."""
+    check_perplexity(perplexity, weights)
+    args = (distances, weights, np.log(perplexity), tol)
+    gamma, log_partition, scale, slack = ordered_sum(workers.run(_solve_rows, chunk_count(len(weights)), *args))
+    return RowBandwidths(gamma, log_partition, scale, slack > 0.0)
+
+
+@njit(**KERNEL)
+def _solve_rows(
+    chunk: int, n_chunks: int, distances: Array, weights: Array, log_perplexity: float, tol: float
+) -> Array:
+    """(γ, log Z, scale, slack) for the rows chunk::n_chunks; the other rows stay zero."""
+    n = len(weights)
+    out = np.zeros((4, n))
+    guess = 0.0
+    for i in range(chunk, n, n_chunks):
+        # The next row starts where this one ended.
+        out[0, i], out[1, i], out[2, i], out[3, i], guess = solve_row(distances[i], weights, log_perplexity, guess, tol)
+    return out
+
+
+@njit(**KERNEL)
+def solve_row(
+    row: Array, weights: Array, log_perplexity: float, guess: float, tol: float
+) -> tuple[float, float, float, float, float]:
+    """(γ, log Z, scale, slack) of one row, and log γ relative to its farthest sample, of which ``guess`` is a guess."""
+    farthest, nearest, weight_at_zero = _row_extent(row, weights)
+    if np.log(weight_at_zero) >= log_perplexity - 1e-12:
+        scale = nearest if nearest < np.inf else 1.0
+        return SLACK_BANDWIDTH * scale, np.log(weight_at_zero), scale, 1.0, guess
+    # In units of the farthest sample nothing overflows.
+    unit = 1.0 / farthest
+    low, high = np.log(nearest * unit / -MIN_EXPONENT), _LOG_WIDEST
+    log_gamma, log_partition = _bandwidth(row, unit, weights, log_perplexity, guess, low, high, tol)
+    gamma = np.exp(log_gamma) * farthest
+    return gamma, log_partition, gamma, 0.0, log_gamma
+
+
+@njit(**KERNEL)
+def _row_extent(row: Array, weights: Array) -> tuple[float, float, float]:
+    """Largest distance, smallest positive distance (inf when there is none), weight at distance zero."""
+    farthest, nearest, weight_at_zero = 0.0, np.inf, 0.0
+    for j in range(len(row)):
+        distance = np.float64(row[j])
+        farthest = max(farthest, distance)
+        if distance > 0.0:
+            nearest = min(nearest, distance)
+        else:
+            weight_at_zero += weights[j]
+    return farthest, nearest, weight_at_zero
+
+
+@njit(**KERNEL)
+def _bandwidth(
+    row: Array, unit: float, weights: Array, target: float, guess: float, low: float, high: float, tol: float
+) -> tuple[float, float]:
+    """Root θ = log γ of H(θ) = target, and log Z there: Newton's steps, bisection where they leave [low, high].
+
+    H increases with θ from below the target at ``low`` to above it at ``high``; dH/dθ is the variance of D/γ under P.
+    """
+    theta = min(max(guess, low), high)
+    log_partition = 0.0
+    for _ in range(_MAX_STEPS):
+        partition, first, second = _row_moments(row, unit * np.exp(-theta), weights)
+        log_partition = np.log(partition)
+        mean = first / partition
+        error = log_partition + mean - target
+        if error > 0.0:
+            high = theta
+        else:
+            low = theta
+        if abs(error) <= tol or high - low <= 1e-15 * (1.0 + abs(theta)):
+            break
+        slope = second / partition - mean * mean
+        step = theta - error / slope if slope > 0.0 else np.inf
+        theta = step if low < step < high else 0.5 * (low + high)
+    return theta, log_partition
+
+
+@njit(**KERNEL)
+def _row_moments(row: Array, inverse_gamma: float, weights: Array) -> tuple[float, float, float]:
+    """Σ_j w_j t_j^k exp(−t_j) for k = 0, 1, 2, with t_j = D_ij/γ_i."""
+    partition, first, second = 0.0, 0.0, 0.0
+    for j in range(len(row)):
+        t = min(row[j] * inverse_gamma, -MIN_EXPONENT)
+        p = weights[j] * bounded_exp(-t)
+        partition += p
+        first += p * t
+        second += p * t * t
+    return partition, first, second
+
+
+@njit(**ELEMENTWISE)
+def _fill_rows(
+    chunk: int, n_chunks: int, distances: Array, gamma: Array, log_partition: Array, lowest: float, out: Array
+) -> None:
+    """Write P_ij = exp(−D_ij/γ_i − log Z_i) for the rows chunk::n_chunks."""
+    n = len(gamma)
+    for i in range(chunk, n, n_chunks):
+        row, out_row, gamma_i, log_z = distances[i], out[i], gamma[i], log_partition[i]
+        for j in range(n):
+            ell = -row[j] / gamma_i - log_z
+            out_row[j] = bounded_exp(max(ell, MIN_EXPONENT)) if ell > lowest else 0.0

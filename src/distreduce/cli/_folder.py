@@ -1,0 +1,195 @@
+"""The folder that ``distreduce fit`` writes and the other commands read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from distreduce import __version__
+from distreduce.cli._models import Choices
+from distreduce.cli._study import Study
+from distreduce.cli._tables import CLASS, TRUTH, embedding_table, prototype_table
+from distreduce.estimators import SDR
+from distreduce.exceptions import InvalidInputError, ModelFileError
+from distreduce.tables.files import EXACT
+from distreduce.tables.prepare import Prepared
+from distreduce.tables.recipe import Recipe
+from distreduce.tables.recipe_file import read_recipe, write_recipe
+
+MODEL, PREDICTOR, RECIPE, METRICS = "model.safetensors", "predictor.safetensors", "recipe.json", "metrics.json"
+PROTOTYPES, EMBEDDING, HELD_OUT, REPORT = "prototypes.csv", "embedding.csv", "held_out.csv", "report.html"
+FILES = (MODEL, PREDICTOR, RECIPE, METRICS, PROTOTYPES, EMBEDDING, HELD_OUT, REPORT)
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas")
+
+
+@dataclass(frozen=True)
+class Source:
+    """The file that a folder was made from, the targets and the task as they were asked for, and the command.
+
+    The task is that of --task, which decides whether words among numbers are classes; folders of before do not say it.
+    """
+
+    file: str
+    sha256: str
+    targets: tuple[str, ...]
+    command: str
+    task: str | None = None
+
+    @classmethod
+    def of(cls, path: Path, targets: list[str], command: str, task: str) -> Source:
+        """Describe a file that is here."""
+        return cls(str(path.resolve()), fingerprint(path), tuple(targets), command, task)
+
+
+def fingerprint(path: Path) -> str:
+    """sha256 of the bytes of a file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(2**20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def write_results(folder: Path, data: Prepared, study: Study, metrics: dict[str, Any]) -> None:
+    """All files but the report."""
+    study.model.save(folder / MODEL)
+    if study.predictor is not None:
+        study.predictor.save(folder / PREDICTOR)
+    write_recipe(data.recipe, folder / RECIPE)
+    prototype_table(study.model, data, study.fit_rows).to_csv(folder / PROTOTYPES, index=False)
+    embedding_table(study.model, data, study.fit_rows).to_csv(folder / EMBEDDING, index=False)
+    held_out = None if study.comparison is None else study.comparison.predictions()
+    if held_out is not None:
+        held_out.to_csv(folder / HELD_OUT, index=False)
+    (folder / METRICS).write_text(json.dumps(metrics, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def collect_metrics(data: Prepared, study: Study, choices: Choices, source: Source) -> dict[str, Any]:
+    """The content of metrics.json."""
+    model, comparison = study.model, study.comparison
+    used = int(np.count_nonzero(model.prototype_weights_))
+    classes = [str(label) for label in model.classes_] if data.target.task == "classification" else None
+    return {
+        "source": asdict(source),
+        "task": data.target.task,
+        "targets": data.target.names,
+        "classes": classes,
+        "rows": {
+            "file": len(data.table),
+            "usable": int(data.usable.sum()),
+            "with_target": int((data.usable & data.target.known).sum()),
+            "fit": len(study.fit_rows),
+        },
+        "columns": [{"name": rule.name, "taken_as": rule.describe()} for rule in data.recipe.rules],
+        "columns_of_x": data.X.shape[1],
+        "choices": asdict(choices),
+        "picture": {
+            "prototypes": len(model.prototypes_),
+            "prototypes_used": used,
+            "map_reg": float(model.map_reg),
+            "cka": _rounded(model.history_["cka"].iloc[-1]) if len(model.history_) else None,
+            "converged": bool(model.converged_),
+        },
+        "held_out": None
+        if comparison is None or not comparison.scores
+        else {
+            "train_rows": len(comparison.train),
+            "test_rows": len(comparison.test),
+            "scores": {
+                name: {key: _rounded(value) for key, value in scores.items()}
+                for name, scores in comparison.scores.items()
+            },
+        },
+        "seconds": {name: round(spent, 3) for name, spent in study.seconds.items()},
+        "versions": {"distreduce": __version__, "python": platform.python_version()}
+        | {name: version(name) for name in LIBRARIES},
+        "notes": [*data.notes, *study.notes],
+    }
+
+
+def _rounded(value: float) -> float | None:
+    """Six digits; JSON has no word for what is not finite."""
+    return float(f"{value:.6g}") if np.isfinite(value) else None
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder of results, its parts read when they are asked for."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, path: Path) -> Folder:
+        """Refuse what is no folder of results."""
+        if not path.is_dir():
+            raise InvalidInputError(f"There is no folder {path}; name one that `distreduce fit` wrote.")
+        return cls(path)
+
+    def recipe(self) -> Recipe:
+        """What becomes of each column."""
+        return read_recipe(self.path / RECIPE)
+
+    def model(self, recipe: Recipe) -> SDR:
+        """The picture."""
+        return self._fitting(SDR.load(self.path / MODEL), recipe)
+
+    def predictor(self, recipe: Recipe) -> Any:
+        """The predictor."""
+        from distreduce.persistence import load
+
+        if not (self.path / PREDICTOR).exists():
+            raise InvalidInputError(f"{self.path} holds no predictor (it was fitted with --no-predict); fit again.")
+        return self._fitting(load(self.path / PREDICTOR), recipe)
+
+    def _fitting(self, model: Any, recipe: Recipe) -> Any:
+        if model.n_features_in_ != len(recipe.columns):
+            raise ModelFileError(f"The recipe and the models in {self.path} do not belong together; fit again.")
+        return model
+
+    def source(self) -> Source:
+        """Where the folder came from."""
+        path = self.path / METRICS
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))["source"]
+            asked = tuple(content["targets"]), content["command"], content.get("task")
+            source = Source(content["file"], content["sha256"], *asked)
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise ModelFileError(f"{path} does not say which file was fitted ({error!r:.200}); fit again.") from error
+        texts = (source.file, source.sha256, source.command, *source.targets)
+        known = source.task in (None, "auto", "regression", "classification")
+        if not known or not all(isinstance(text, str) for text in texts) or "\0" in source.file:
+            raise ModelFileError(f"{path} does not say which file was fitted; fit again.")
+        return source
+
+    def fit_rows(self, model: SDR) -> NDArray[np.intp]:
+        """Rows of the file that the picture was fitted to."""
+        table = self._table(EMBEDDING, ["row", "part"])
+        rows = table["row"][table["part"] == "fit"]
+        whole = pd.to_numeric(rows, errors="coerce") % 1 == 0  # what is no number is not whole either
+        if not whole.all() or len(rows) != len(model.labels_):
+            raise ModelFileError(f"{self.path / EMBEDDING} does not belong to the model beside it; fit again.")
+        return pd.to_numeric(rows).to_numpy(dtype=np.intp)
+
+    def held_out(self, task: str) -> pd.DataFrame | None:
+        """Predictions for the held-out rows, if there are any; classes as text: "01" is no number, "None" no gap."""
+        as_text = [TRUTH, CLASS] if task == "classification" else []
+        return self._table(HELD_OUT, as_text=as_text) if (self.path / HELD_OUT).exists() else None
+
+    def _table(self, name: str, columns: list[str] | None = None, as_text: Sequence[str] = ()) -> pd.DataFrame:
+        try:
+            table = pd.read_csv(self.path / name, usecols=columns, **EXACT)
+            # Read apart, as they are written: among other columns "None" is a missing cell.
+            texts = pd.read_csv(self.path / name, usecols=lambda at: at in as_text, dtype=str, keep_default_na=False)
+            return table.assign(**{str(at): texts[at].astype(object) for at in texts.columns})
+        except (OSError, ValueError) as error:
+            raise ModelFileError(f"{self.path / name} cannot be read ({error}); fit again.") from error

@@ -1,7 +1,0 @@
-"""The map of a fitted model for places without distreduce: a NumPy archive with a reader of 15 lines, and ONNX."""
-
-from distreduce.export._archive import save_map
-from distreduce.export._checked import load_map
-from distreduce.export._onnx import save_onnx
-
-__all__ = ["load_map", "save_map", "save_onnx"]

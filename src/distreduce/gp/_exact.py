@@ -1,0 +1,106 @@
+"""An exact Gaussian process for one target: training, prediction without a test covariance, leave-one-out."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
+
+from distreduce._utils.threads import single_threaded_blas
+from distreduce.exceptions import NumericalError
+from distreduce.gp._hyperparameters import Hyperparameters, Training
+from distreduce.kernels import DistanceKernel
+from distreduce.mapping.relevance import GAUSSIAN, negative_log_likelihood
+
+Array = NDArray[np.float64]
+BATCH_NUMBERS = 8_000_000  # covariances held at once in a prediction: 64 MB
+
+
+def train(
+    inputs: Array, target: Array, training: Training, scales: Array, kernel: DistanceKernel = GAUSSIAN
+) -> Hyperparameters:
+    """Hyperparameters that maximise the marginal likelihood of one target (n,), standardised."""
+    # The likelihood's gradient squares the inputs: an offset, such as that of dates, would drown their differences.
+    centred = inputs - inputs.mean(axis=0)
+    fixed = {"X": centred, "Y": target[:, None], "weights": np.ones(len(inputs)), "kernel": kernel}
+    objective = partial(negative_log_likelihood, **fixed)
+    return training(objective, scales)
+
+
+class ExactGP:
+    r"""Posterior of one target given n inputs; prior mean 0.
+
+    .. math::
+        m(x) = k_x^\top\Sigma^{-1}y, \qquad v(x) = s + \sigma^2 - k_x^\top\Sigma^{-1}k_x, \qquad
+        \Sigma = s K_l + \sigma^2 I
+
+    Parameters
+    ----------
+    inputs : (n, d) array
+        Training inputs.
+    target : (n,) array
+        Standardised target.
+    hyperparameters : Hyperparameters
+        Length scales, signal and noise.
+    kernel : DistanceKernel
+        Correlation K_l of values, a function of the distance in units of the length scales.
+    """
+
+    def __init__(
+        self, inputs: Array, target: Array, hyperparameters: Hyperparameters, kernel: DistanceKernel = GAUSSIAN
+    ) -> None:
+        self.inputs, self.target, self.hyperparameters, self.kernel = inputs, target, hyperparameters, kernel
+        with single_threaded_blas():  # a loaded model must find the same bits whatever the machine's threads
+            self._factor = factorise(self._covariance(inputs), hyperparameters.noise)
+            self._weights = cho_solve((self._factor, True), target)
+
+    def _covariance(self, others: Array) -> Array:
+        """s·K(x, X)."""
+        scales = self.hyperparameters.length_scales
+        return np.asarray(self.hyperparameters.signal * self.kernel(others / scales, self.inputs / scales))
+
+    def moments(self, inputs: Array) -> tuple[Array, Array]:
+        """Mean and variance of the target (noise included) at each row, in batches of bounded size."""
+        mean, variance = np.empty(len(inputs)), np.empty(len(inputs))
+        step = max(1, BATCH_NUMBERS // len(self.inputs))
+        prior = self.hyperparameters.signal + self.hyperparameters.noise
+        for start in range(0, len(inputs), step):
+            rows = slice(start, start + step)
+            cross = self._covariance(inputs[rows])
+            mean[rows] = cross @ self._weights
+            explained = solve_triangular(self._factor, cross.T, lower=True, check_finite=False)
+            variance[rows] = prior - np.einsum("ij,ij->j", explained, explained)
+        return mean, np.maximum(variance, self.hyperparameters.noise)
+
+    def covariance(self, inputs: Array) -> Array:
+        """Joint covariance (t, t) of the target at the rows, noise included."""
+        explained = solve_triangular(self._factor, self._covariance(inputs).T, lower=True)
+        scaled = inputs / self.hyperparameters.length_scales
+        prior = self.hyperparameters.signal * self.kernel(scaled)
+        return np.asarray(prior - explained.T @ explained + self.hyperparameters.noise * np.eye(len(inputs)))
+
+    def leave_one_out(self) -> tuple[Array, Array]:
+        r"""Mean and variance of each training target given all others (Rasmussen & Williams, 5.12):
+
+        .. math:: m_i = y_i - [\Sigma^{-1}y]_i / [\Sigma^{-1}]_{ii}, \qquad v_i = 1/[\Sigma^{-1}]_{ii}
+        """
+        half = solve_triangular(self._factor, np.eye(len(self.target)), lower=True, check_finite=False)
+        precision = np.einsum("ij,ij->j", half, half)
+        return self.target - self._weights / precision, 1.0 / precision
+
+
+def factorise(covariance: Array, noise: float) -> Array:
+    """Lower Cholesky factor of K + σ²I, with a growing jitter if rounding left K indefinite."""
+    scale = float(np.mean(covariance.diagonal()))
+    for jitter in (0.0, 1e-12, 1e-10, 1e-8, 1e-6):
+        matrix = covariance.copy()
+        matrix[np.diag_indices(len(matrix))] += noise + jitter * scale
+        try:
+            return np.tril(cho_factor(matrix, lower=True, overwrite_a=True)[0])
+        except LinAlgError:
+            continue
+        except ValueError as error:
+            raise NumericalError("The covariance of the training inputs is not finite; scale X.") from error
+    raise NumericalError("The covariance of the training inputs cannot be factorised even with jitter; scale X.")

@@ -1,0 +1,150 @@
+r"""Length scales, signal and noise of a GP, and the two ways to learn them from the marginal likelihood.
+
+The covariance of our GPs is :math:`s\,k(\sum_f (x_f-x'_f)^2/l_f^2) + \sigma^2\,1[x \text{ is } x']`, where k is
+the RBF, :math:`k(d^2) = \exp(-\tfrac12 d^2)`, or Matérn's kernel of order 3/2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from distreduce._utils.optimize import Adam
+from distreduce.exceptions import NumericalError
+
+Array = NDArray[np.float64]
+Objective = Callable[[Array], tuple[float, Array]]
+# Targets are standardised: noise below a thousandth of their spread cannot be told from rounding in the factorisation.
+NOISE_FLOOR = 1e-6
+WORST = 1e25  # what an objective says where a factorisation fails
+SCALE_RANGE = 8.0  # length scales stay within e⁸ of where they start: beyond, a feature is off
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """Of an ARD covariance: length scales l (d,), signal variance s, noise variance σ²."""
+
+    length_scales: Array
+    signal: float
+    noise: float
+
+    @classmethod
+    def from_logarithms(cls, parameters: Array) -> Hyperparameters:
+        """From (log l_1 … log l_d, log s, log σ²)."""
+        values = np.exp(parameters)
+        return cls(values[:-2], float(values[-2]), float(values[-1]))
+
+    def logarithms(self) -> Array:
+        """(log l_1 … log l_d, log s, log σ²)."""
+        return np.log(np.r_[self.length_scales, self.signal, self.noise])
+
+
+@dataclass(frozen=True)
+class Training:
+    """How hyperparameters are learned: "lbfgs" to convergence, or the paper's "adam" with few steps.
+
+    Attributes
+    ----------
+    optimizer : {"lbfgs", "adam"}
+        See :func:`by_lbfgs` and :func:`by_adam`.
+    steps : int
+        Largest number of iterations (L-BFGS), or their number (Adam).
+    learning_rate : float
+        Adam's.
+    tolerance : float
+        L-BFGS stops where a step lowers −log p(y) by less than this part of it.
+    """
+
+    optimizer: str = "lbfgs"
+    steps: int = 200
+    learning_rate: float = 0.1
+    tolerance: float = 1e-9
+
+    def __call__(self, objective: Objective, scales: Array, known: Hyperparameters | None = None) -> Hyperparameters:
+        """Minimise −log p(y), a function of the logarithms of the hyperparameters, from length scales near `scales`.
+
+        L-BFGS begins at `known` hyperparameters as well, if there are any; the better end is returned.
+        """
+        if self.optimizer == "adam":
+            return by_adam(objective, len(scales), self.steps, self.learning_rate)
+        return by_lbfgs(objective, scales, self.steps, self.tolerance, known)
+
+
+class _Best:
+    """Remembers the best point, so that training can fall back to it whatever comes after."""
+
+    def __init__(self, objective: Objective) -> None:
+        self.objective, self.value = objective, np.inf
+        self.point: Array | None = None
+
+    def __call__(self, point: Array) -> tuple[float, Array]:
+        """Value and gradient; where they are no numbers a higher value, from which a line search steps back.
+
+        Not a huge one: its interpolation would lead to a step of no length.
+        """
+        value, gradient = _evaluate(self.objective, point)
+        if gradient is None:
+            return (1.0 + self.value + abs(self.value) if self.point is not None else WORST), np.zeros_like(point)
+        if value < self.value:
+            self.value, self.point = value, point.copy()
+        return value, gradient
+
+
+def _evaluate(objective: Objective, point: Array) -> tuple[float, Array | None]:
+    """Value and gradient; no gradient where the likelihood failed, which the caller handles: no need to warn."""
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            value, gradient = objective(point)
+    except (ArithmeticError, np.linalg.LinAlgError):
+        return WORST, None
+    return value, gradient if value < WORST and np.isfinite(gradient).all() else None
+
+
+def _found(logarithms: Array | None) -> Hyperparameters:
+    if logarithms is None:
+        raise NumericalError(
+            "The marginal likelihood is not a number even at the start of training; scale X and y, and look for "
+            "columns of constant or enormous values."
+        )
+    return Hyperparameters.from_logarithms(logarithms)
+
+
+def by_lbfgs(
+    objective: Objective,
+    scales: Array,
+    max_iter: int,
+    tolerance: float = 1e-9,
+    known: Hyperparameters | None = None,
+) -> Hyperparameters:
+    """L-BFGS in the logarithms, from length scales `scales`, signal 1 and noise 0.1, and from what is `known`."""
+    starts = [Hyperparameters(scales, 1.0, 0.1)] + ([] if known is None else [known])
+    best = _Best(objective)
+    options = {"maxiter": max_iter, "ftol": tolerance}
+    for start in [one.logarithms() for one in starts]:
+        bounds = [(at - SCALE_RANGE, at + SCALE_RANGE) for at in start[:-2]] + [(-12, 8), (np.log(NOISE_FLOOR), 3)]
+        minimize(best, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return _found(best.point)
+
+
+def by_adam(objective: Objective, n_scales: int, steps: int, learning_rate: float) -> Hyperparameters:
+    """Adam as GPyTorch users run it: on r with l = log(1 + eʳ) (noise: + 10⁻⁴), from r = 0, the last point returned.
+
+    Where the likelihood stops being a number, training ends at the last point where it was one.
+    """
+    raw, adam = np.zeros(n_scales + 2), Adam(learning_rate)
+    # Beside the noise's floor, what keeps logarithms finite after steps that are far too long.
+    floor = np.r_[np.full(n_scales + 1, 1e-100), 1e-4]
+    safe = None
+    for _ in range(steps):
+        logarithms = np.log(np.logaddexp(0.0, raw) + floor)
+        _, gradient = _evaluate(objective, logarithms)
+        if gradient is None:
+            return _found(safe)
+        safe = logarithms
+        raw = adam.step(raw, gradient * np.exp(-logarithms) * expit(raw))
+    return Hyperparameters.from_logarithms(np.log(np.logaddexp(0.0, raw) + floor))

@@ -1,0 +1,161 @@
+"""SDR on annotated data (AnnData), by scanpy's conventions: a function that writes its results into the object.
+
+scanpy itself is not needed. The library of this module's name is imported when :func:`sdr` is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from distreduce.estimators import SDR
+from distreduce.exceptions import InvalidInputError, InvalidTypeError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from anndata import AnnData
+
+__all__ = ["sdr"]
+
+
+def sdr(
+    adata: AnnData,
+    labels: str | Sequence[str],
+    *,
+    use_rep: str | None = None,
+    n_prototypes: int | None = None,
+    key_added: str = "sdr",
+    copy: bool = False,
+    **parameters: Any,
+) -> AnnData | None:
+    """Reduce observations with what columns of ``obs`` say about them, and write the result into `adata`.
+
+    Parameters
+    ----------
+    adata : AnnData
+        Annotated data, in memory.
+    labels : str or sequence of str
+        Column of ``obs`` to supervise with: text, booleans and categories are classes, numbers are continuous (say
+        ``task="classification"`` if they are codes). Missing values are observations whose label is not known. Several
+        columns must hold numbers.
+    use_rep : str, optional
+        Key of ``obsm`` to reduce, such as ``"X_pca"``; ``adata.X`` by default. Dense or sparse, on the scale it has.
+    n_prototypes : int, optional
+        Number of prototypes; by default every observation is one (pure dimensionality reduction).
+    key_added : str, default="sdr"
+        Name of the results. As in scanpy, the default one writes ``obsm["X_sdr"]`` and any other ``obsm[key_added]``.
+    copy : bool, default=False
+        Whether to leave `adata` as it is and return a copy with the results.
+    **parameters
+        Other parameters of :class:`distreduce.SDR`. As in scanpy, ``random_state`` is 0 unless given.
+
+    Returns
+    -------
+    AnnData or None
+        The copy if ``copy=True``. Written are, under the default name,
+
+        - ``obsm["X_sdr"]``: place of each observation;
+        - ``obs["sdr_prototype"]``: its prototype, categorical, ``"k"`` being row k of the arrays below;
+        - ``uns["sdr"]``: ``prototypes`` (m, p), ``weights`` (m,), ``targets`` (m, c) with their ``target_names`` (c,),
+          ``medoids`` (m,) as names of observations, ``cka``, ``converged``, and the ``params`` that are not None.
+
+        All of it can be written to an h5ad file. Nothing is written if the fit fails.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from anndata import AnnData
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> names = [f"flower {i}" for i in range(150)]
+    >>> flowers = AnnData(X, obs=pd.DataFrame({"species": pd.Categorical(y)}, index=names))
+    >>> sdr(flowers, "species", n_prototypes=10)
+    >>> flowers.obsm["X_sdr"].shape, flowers.uns["sdr"]["medoids"].shape
+    ((150, 2), (10,))
+    """
+    _check(adata)
+    columns = [labels] if isinstance(labels, str) else list(labels)
+    targets = _targets(adata, columns)
+    settings = {"random_state": 0, "task": _task(targets), **parameters}
+    y = targets.iloc[:, 0] if len(columns) == 1 else targets
+    model = SDR(n_prototypes=n_prototypes, **settings).fit(_representation(adata, use_rep), y)
+    written = adata.copy() if copy else adata
+    _write(written, model, key_added, {"labels": columns, "use_rep": use_rep})
+    return written if copy else None
+
+
+def _check(adata: object) -> None:
+    try:
+        from anndata import AnnData
+    except ImportError as error:
+        raise MissingDependencyError(
+            "distreduce.interop.anndata needs anndata, which is not installed: pip install 'distreduce[anndata]'."
+        ) from error
+    if not isinstance(adata, AnnData):
+        raise InvalidTypeError(f"adata must be an AnnData object; got {type(adata).__name__}.")
+    if adata.isbacked:
+        raise InvalidInputError("adata is backed by a file; read it into memory first: adata = adata.to_memory().")
+
+
+def _targets(adata: AnnData, columns: list[str]) -> pd.DataFrame:
+    """The columns of labels, one row an observation, NaN where not known."""
+    missing = [name for name in columns if name not in adata.obs]
+    if missing or not columns:
+        known = ", ".join(map(str, adata.obs.columns)) or "none"
+        wrong = f"labels: obs has no column {missing[0]!r}" if missing else "labels names no column of obs"
+        raise InvalidInputError(f"{wrong}; it has {known}.")
+    # Categories as their own values: pandas would make floats of whole numbers among which one is missing.
+    return adata.obs[columns].apply(lambda column: column.astype(object) if column.dtype == "category" else column)
+
+
+def _task(targets: pd.DataFrame) -> str:
+    """Numbers, and only numbers, are continuous; that cluster "3" lies between "2" and "4" means nothing."""
+    numeric = [
+        pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+        for _, column in targets.items()
+    ]
+    if not all(numeric) and len(numeric) > 1:
+        raise InvalidInputError(
+            f"labels: {targets.columns[numeric.index(False)]!r} does not hold numbers; several columns must, and "
+            "classes come from one column."
+        )
+    return "regression" if all(numeric) else "classification"
+
+
+def _representation(adata: AnnData, use_rep: str | None) -> Any:
+    if use_rep is None or (use_rep == "X" and "X" not in adata.obsm):
+        if adata.X is None:
+            raise InvalidInputError("adata.X is empty; name the entry of obsm to reduce with use_rep.")
+        return adata.X
+    if use_rep not in adata.obsm:
+        raise InvalidInputError(
+            f"use_rep={use_rep!r} is no key of obsm, which has {', '.join(adata.obsm.keys()) or 'none'}."
+        )
+    found = adata.obsm[use_rep]
+    return found.to_numpy() if isinstance(found, pd.DataFrame) else found
+
+
+def _write(adata: AnnData, model: SDR, key: str, params: dict[str, Any]) -> None:
+    prototypes = [str(k) for k in range(len(model.prototypes_))]
+    adata.obsm["X_sdr" if key == "sdr" else key] = model.embedding_
+    adata.obs[f"{key}_prototype"] = pd.Categorical.from_codes(model.labels_, prototypes)
+    adata.uns[key] = {
+        "params": _writable({**model.get_params(deep=False), **params}),
+        "prototypes": model.prototypes_,
+        "weights": model.prototype_weights_,
+        "targets": model.prototype_targets_,
+        "target_names": np.array(model.target_names_, dtype=object),
+        "medoids": adata.obs_names.to_numpy(dtype=object)[model.prototype_medoids_],
+        "cka": float(model.history_["cka"].iloc[-1]),
+        "converged": bool(model.converged_),
+    }
+
+
+def _writable(params: dict[str, Any]) -> dict[str, Any]:
+    """What an h5ad file can hold: numbers, text and arrays as they are, objects as their text, None not at all."""
+    kept = {name: value for name, value in params.items() if value is not None}
+    plain = (str, bool, int, float, np.number, np.ndarray)
+    arrays = {name: np.asarray(value) for name, value in kept.items() if isinstance(value, list | tuple)}
+    return {name: value if isinstance(value, plain) else repr(value) for name, value in {**kept, **arrays}.items()}

@@ -1,0 +1,135 @@
+"""The out-of-sample map z(x) = K(x, X) L: kernel ridge regression from the inputs to the embedding of the samples."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from distreduce._utils.threads import SERIAL, Workers, single_threaded_blas
+from distreduce.exceptions import IllConditionedWarning, NumericalError
+from distreduce.kernels import Kernel, rounds_alike
+
+Array = NDArray[np.float64]
+BATCH_NUMBERS = 2_000_000  # kernel values that a thread holds at once when mapping new samples
+EVEN_ROWS = 128
+
+
+@dataclass(frozen=True)
+class KernelMap:
+    """z(x) = K(x, X) L, with the training inputs X and the coefficients L (n, p).
+
+    ``inputs=None`` means that the rows given are distances to the training samples already (metric="precomputed").
+    New rows are divided by `unit` first, as the training inputs were.
+    """
+
+    kernel: Kernel
+    inputs: Any
+    coefficients: Array
+    unit: float = 1.0
+
+    def __call__(self, X: Any, workers: Workers = SERIAL) -> Array:
+        """Embed the rows of X, in batches of bounded size; a row's result does not depend on its batch."""
+        out = np.empty((X.shape[0], self.coefficients.shape[1]))
+        step = max(1, BATCH_NUMBERS // max(1, len(self.coefficients)))  # not by threads: rounding depends on it
+
+        def embed(batch: int, n_batches: int) -> None:
+            rows = slice(batch * step, (batch + 1) * step)
+            out[rows] = weighted_rows(self.similarity(X[rows]), self.coefficients)
+
+        with single_threaded_blas():  # threads would change the rounding of a matrix product
+            workers.run(embed, -(-X.shape[0] // step))
+        return out
+
+    def similarity(self, X: Any) -> Array:
+        """K(x, X_train) for the rows of X."""
+        X = X / self.unit
+        if self.inputs is None:
+            return np.asarray(self.kernel.of_sq_distance(np.asarray(X, dtype=np.float64) ** 2))  # type: ignore[attr-defined]
+        return (
+            self.kernel(X, self.inputs) if rounds_alike(self.kernel, X) else in_even_blocks(self.kernel, X, self.inputs)
+        )
+
+
+def in_even_blocks(kernel: Kernel, X: Any, inputs: Any) -> Array:
+    """K(x, inputs) by blocks of `EVEN_ROWS` rows, the last filled up: matrix products round by their shape."""
+    K = np.empty((X.shape[0], inputs.shape[0]))
+    for start in range(0, len(K), EVEN_ROWS):
+        rows = np.minimum(np.arange(start, start + EVEN_ROWS), len(K) - 1)
+        K[start : start + EVEN_ROWS] = kernel(X[rows], inputs)[: len(K) - start]
+    return K
+
+
+def weighted_rows(K: Array, coefficients: Array) -> Array:
+    """K·L, one dot product a number: unlike a matrix product's, its rounding is the same in every batch."""
+    return np.stack([np.einsum("ij,j->i", K, column) for column in coefficients.T], axis=1)
+
+
+class Projection:
+    r"""Everything about L for one kernel matrix: closed form, fitted values, and what elimination leaves.
+
+    With h the sample weights, W = diag(h) and F = the embedding of the samples (the plan's barycentres),
+
+    .. math::
+        \min_L \tfrac{\mu}{2}\sum_i h_i |f_i - (KL)_i|^2 + \tfrac{\lambda}{2}\mathrm{Tr}(L^\top K L)
+        = \tfrac{\mu\lambda}{2}\,\mathrm{Tr}\big(F^\top (\mu K + \lambda W^{-1})^{-1} F\big)
+
+    at :math:`L^* = (\mu K + \lambda W^{-1})^{-1}\mu F`.
+    """
+
+    def __init__(self, K: Array, weights: Array, mu: float, regularisation: float) -> None:
+        """Factorise; `K` is overwritten, so that no second n×n array is needed."""
+        self.mu, self.regularisation, self.weights = mu, regularisation, weights
+        K *= mu
+        K[np.diag_indices(len(K))] += regularisation / weights
+        self._factor = _cholesky_with_jitter(K)
+
+    def coefficients(self, F: Array) -> Array:
+        """L* for the samples' embedding F (n, p)."""
+        return np.asarray(cho_solve(self._factor, self.mu * F))
+
+    def fitted(self, F: Array, coefficients: Array) -> Array:
+        """K L = F − (λ/μ) W⁻¹ L, from the normal equations."""
+        return F - (self.regularisation / self.mu) * coefficients / self.weights[:, None]
+
+    def quadratic(self, plan: sparse.csr_array) -> Array:
+        r""":math:`R = \mu\lambda\,\hat T^\top(\mu K + \lambda W^{-1})^{-1}\hat T`, (m, m), T̂ the plan's barycentres."""
+        shares = barycentres(plan, self.weights)
+        R = shares.T @ cho_solve(self._factor, shares.toarray())
+        return np.asarray(0.5 * self.mu * self.regularisation * (R + R.T))
+
+
+def barycentres(plan: sparse.csr_array, weights: Array) -> sparse.csr_array:
+    """T̂ = W⁻¹ T: sample i lies at Σ_k T̂_ik z_k."""
+    return sparse.csr_array(sparse.diags_array(1.0 / weights) @ plan)
+
+
+def _cholesky_with_jitter(K: Array) -> tuple[Array, bool]:
+    """Cholesky factor of K in K's own memory, with a diagonal added in growing steps if K is not positive definite."""
+    A, diagonal, jitter = K.T, K.diagonal().copy(), 0.0  # transposed: LAPACK wants columns, and K is symmetric
+    if not np.isfinite(diagonal).all():
+        raise NumericalError("The input kernel is not finite; scale X or give a length_scale that fits it.")
+    while jitter <= 1.0:
+        try:
+            factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            jitter = max(1e-10, 10 * jitter)
+            for i in range(len(A)):  # the strict upper triangle was not touched
+                A[i, :i] = A[:i, i]
+            A[np.diag_indices(len(A))] = diagonal * (1.0 + jitter)
+        else:
+            if not np.isfinite(factor[0].diagonal()).all():  # a NaN anywhere in K reaches a later pivot
+                raise NumericalError("The input kernel is not finite; scale X or give a length_scale that fits it.")
+            if jitter > 0:
+                message = (
+                    f"The input kernel is not positive definite: its diagonal was raised by a factor 1 + {jitter:.0e}. "
+                    "Distances that are not Euclidean often give a better kernel after a square root."
+                )
+                warnings.warn(message, IllConditionedWarning, stacklevel=2)
+            return factor
+    raise NumericalError("The input kernel is far from positive definite; raise map_reg or change the metric.")

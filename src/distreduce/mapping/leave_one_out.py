@@ -1,0 +1,43 @@
+"""What the out-of-sample map would say of a training sample that it had not seen."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve
+
+from distreduce._utils.linalg import inverse_from_factor
+from distreduce.mapping.kernel_map import _cholesky_with_jitter
+
+Array = NDArray[np.float64]
+
+
+def left_out_embedding(K: Array, F: Array, regularisation: float, groups: NDArray[np.intp]) -> Array:
+    r"""Embedding (n, p) of each sample by the map fitted to the samples outside its group, in closed form.
+
+    .. math::
+        z_{-G}(x_G) = F_G - (P_{GG})^{-1} [P F]_G, \qquad P = (K + \lambda I)^{-1}
+
+    A group holds samples that know each other's answer: equal inputs. A group of one is the usual leave-one-out,
+    :math:`z_i - [PF]_i / P_{ii}`.
+
+    Parameters
+    ----------
+    K : (n, n) array
+        Input kernel of the training samples.
+    F : (n, p) array
+        Where the reduction put the samples.
+    regularisation : float
+        λ/μ.
+    groups : (n,) array
+        Group number of each sample.
+    """
+    factor, _ = _cholesky_with_jitter(K + regularisation * np.eye(len(K)))
+    P = inverse_from_factor(factor)
+    coefficients = P @ F
+    left_out = F - coefficients / P.diagonal()[:, None]
+    sizes = np.bincount(groups)
+    for group in np.flatnonzero(sizes > 1):
+        rows = np.flatnonzero(groups == group)
+        left_out[rows] = F[rows] - solve(P[np.ix_(rows, rows)], coefficients[rows], assume_a="pos")
+    return np.asarray(left_out)

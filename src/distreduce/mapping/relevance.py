@@ -1,0 +1,99 @@
+"""ARD length scales for the input kernel, by the marginal likelihood of a Gaussian process from X to the targets."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.optimize import minimize
+
+from distreduce._utils.linalg import inverse_from_factor
+from distreduce.kernels import RBF, DistanceKernel, sq_distances
+
+Array = NDArray[np.float64]
+MAX_SAMPLES = 1000  # the likelihood costs n³; more samples hardly move the length scales
+_WORST = 1e25
+GAUSSIAN = RBF(1.0)
+
+
+@runtime_checkable
+class WithDerivative(Protocol):
+    """A kernel that has its values and derivatives for little more than one of them."""
+
+    def with_derivative(self, sq_distance: Array) -> tuple[Array, Array]:
+        """k and dk/d(d²) for given d²."""
+        ...
+
+
+def relevance_length_scales(X: Array, Y: Array, weights: Array, start: float) -> Array:
+    r"""Length scales (d,) that maximise the marginal likelihood of Y under independent GPs with one shared kernel.
+
+    .. math::
+        \log p(Y) = -\tfrac12\mathrm{Tr}(Y^\top\Sigma^{-1}Y) - \tfrac{c}{2}\log|\Sigma|, \qquad
+        \Sigma = s\,K_l + \sigma^2 W^{-1},\quad K_l = \exp\Big(-\sum_f \frac{(x_f - x'_f)^2}{2 l_f^2}\Big)
+
+    Features that say nothing about Y get long scales. Scales are kept within a factor 1000 of `start`.
+    """
+    if len(X) > MAX_SAMPLES:
+        chosen = np.unique(np.linspace(0, len(X) - 1, MAX_SAMPLES).astype(int))
+        X, Y, weights = X[chosen], Y[chosen], weights[chosen]
+    Y = Y - weights @ Y / weights.sum()
+    Y = Y / (np.sqrt((weights @ Y**2).mean() / weights.sum()) or 1.0)
+    d = X.shape[1]
+    log_start = np.r_[np.full(d, np.log(start)), 0.0, np.log(0.1)]
+    bounds = [(log_start[0] - 7, log_start[0] + 7)] * d + [(-7, 7), (-14, 3)]
+    options = {"maxiter": 100, "ftol": 1e-6}
+    found = minimize(
+        negative_log_likelihood, log_start, (X, Y, weights), jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    )
+    return np.asarray(np.exp(found.x[:d]))
+
+
+def negative_log_likelihood(
+    parameters: Array, X: Array, Y: Array, weights: Array, kernel: DistanceKernel = GAUSSIAN
+) -> tuple[float, Array]:
+    """−log p(Y) (without the constant) and its gradient in (log l_1 … log l_d, log s, log σ²).
+
+    With G = ½(c Σ⁻¹ − αα^T), M = G ∘ (−2s dK/d(d²)), which is G ∘ sK for the RBF, and d² the squared distances of
+    `scaled` inputs; see :func:`length_scale_gradient`, which needs one product M X.
+    """
+    d = X.shape[1]
+    scales, signal, noise = np.exp(parameters[:d]), np.exp(parameters[d]), np.exp(parameters[d + 1])
+    scaled = X / scales
+    K, slope = _with_derivative(kernel, sq_distances(scaled))
+    K *= signal
+    covariance = K.copy()
+    covariance[np.diag_indices(len(K))] += noise / weights + 1e-10 * signal
+    try:
+        if not np.isfinite(covariance).all():
+            raise LinAlgError
+        # Transposed: LAPACK wants columns, and the matrix is symmetric.
+        factor = cho_factor(covariance.T, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return _WORST, np.zeros_like(parameters)
+    alpha = cho_solve(factor, Y)
+    value = 0.5 * float((Y * alpha).sum()) + Y.shape[1] * float(np.log(np.diag(factor[0])).sum())
+    G = inverse_from_factor(factor[0])
+    G *= Y.shape[1]  # in place, here and below: new arrays of n² numbers would take a good part of the time
+    G -= alpha @ alpha.T
+    G *= 0.5
+    by_noise = noise * float(G.diagonal() @ (1 / weights))
+    GK = np.multiply(G, K, out=K)
+    M = GK if slope is None else np.multiply(G, np.multiply(slope, -2.0 * signal, out=slope), out=slope)
+    return value, np.r_[length_scale_gradient(M, scaled), GK.sum(), by_noise]
+
+
+def _with_derivative(kernel: DistanceKernel, sq_distance: Array) -> tuple[Array, Array | None]:
+    """Values and derivatives; none of the RBF's, which are its values but for a factor."""
+    if kernel == GAUSSIAN:
+        return kernel.of_sq_distance(sq_distance), None
+    if isinstance(kernel, WithDerivative):
+        return kernel.with_derivative(sq_distance)
+    return kernel.of_sq_distance(sq_distance), kernel.derivative(sq_distance)
+
+
+def length_scale_gradient(M: Array, scaled: Array) -> Array:
+    """d/dlog l_f of a function of K with M = dF/dK ∘ K: Σ_ij M_ij (x_if − x_jf)² / l_f², for `scaled` inputs x/l."""
+    return np.asarray(2 * (M.sum(axis=1) @ scaled**2 - np.einsum("if,if->f", scaled, M @ scaled)))

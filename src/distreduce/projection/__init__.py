@@ -1,7 +1,0 @@
-"""The map L: out-of-sample extension of the embedding by kernel ridge regression."""
-
-from distreduce.projection.kernel_map import KernelMap, Projection, barycentres
-from distreduce.projection.leave_out import left_out_embedding
-from distreduce.projection.relevance import relevance_length_scales
-
-__all__ = ["KernelMap", "Projection", "barycentres", "left_out_embedding", "relevance_length_scales"]

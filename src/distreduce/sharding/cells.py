@@ -1,0 +1,163 @@
+"""Cells of near samples, so that a sample's neighbours are searched for among few others.
+
+Up to ``EXACT_ROWS`` samples are one cell and the search is exact. More are divided by k-means (an inverted file). A
+sample is compared with the samples of the cells whose centres are nearest to it, of so many cells that they hold at
+least ``SEARCHED_ROWS`` samples: the work for a sample does not grow with n.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from scipy import sparse
+from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.spatial.distance import cdist
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from distreduce._utils.numba import KERNEL, Array
+from distreduce._utils.threads import single_threaded_blas
+
+EXACT_ROWS = 40_000
+ROWS_PER_CELL = 500
+MOST_CELLS = 4096
+SAMPLE_PER_CELL = 64
+SAMPLE_ENTRIES = 2**27
+# What this finds of the neighbours, and at what cost: see neighbours.py.
+SEARCHED_ROWS = 32_000
+# A sample chooses among its cell's nearest cells that hold this many times the samples it will be compared with:
+# twice as many lose 0.07 of the recall, four times as many gain nothing.
+REACH = 3
+_ITERATIONS = 5
+_BLOCK = 256
+
+
+class Probes(NamedTuple):
+    """Where to search: everything about the cells that does not depend on single samples.
+
+    Attributes
+    ----------
+    centres : (c, d) array
+        Centres of the cells.
+    counts : (c,) array
+        Numbers of samples.
+    near : (c, w) int32 array
+        For every cell the cells in reach, itself first, then by distance between centres; −1 fills up.
+    """
+
+    centres: Array
+    counts: Array
+    near: Array
+
+
+def n_cells(n: int) -> int:
+    """Number of cells for n samples."""
+    return 1 if n <= EXACT_ROWS else min(MOST_CELLS, n // ROWS_PER_CELL)
+
+
+def sample_size(k: int, n_features: int) -> int:
+    """Number of rows to find k centres with: many for every centre, unless they take a gigabyte when made dense."""
+    return max(k, min(SAMPLE_PER_CELL * k, SAMPLE_ENTRIES // n_features))
+
+
+def centres(sample: Any, k: int, random_state: np.random.RandomState) -> Array:
+    """At most k centres (k, d) by k-means on sampled rows, in an order in which near centres have near numbers.
+
+    The order is that of the leaves of Ward's tree: every range of numbers is a few of its branches, so that a shard,
+    which is a range of cells, has near neighbours mostly in few other shards.
+    """
+    rows = sample.toarray() if sparse.issparse(sample) else np.asarray(sample)
+    k = min(k, len(rows))
+    if k == 1:
+        return np.asarray(rows.mean(axis=0, keepdims=True, dtype=np.float64))
+    means = KMeans(k, init="random", n_init=1, max_iter=_ITERATIONS, random_state=random_state)
+    # OpenMP's threads would add up a centre in the order in which they end.
+    with single_threaded_blas(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # equal rows of X with different targets: fewer centres
+        found = means.fit(rows).cluster_centers_.astype(np.float64)
+    return np.asarray(found[leaves_list(linkage(found, "ward"))])
+
+
+def centre_scores(block: Any, centres: Array) -> Array:
+    r"""Scores (rows, c) that order the centres by their distance from every row of a dense or sparse block.
+
+    With the mean m of the centres, ½|x − c|² = (½|c − m|² + m·(c − m)) − x·(c − m) + terms of x alone: a sum over the
+    entries of x that are not zero, which loses little precision where the data are far from the origin.
+    A row's scores depend on that row alone, not on its place in the block as those of a matrix product may.
+    """
+    middle = centres.mean(axis=0)
+    weights = np.ascontiguousarray((centres - middle).T)
+    constants = 0.5 * np.einsum("cj,cj->j", weights, weights) + middle @ weights
+    entries = sparse.csr_array(block, copy=True)
+    entries.sum_duplicates()
+    return _scores(entries.indptr, entries.indices, entries.data, weights, constants)
+
+
+@njit(**KERNEL)
+def _scores(indptr: Array, columns: Array, values: Array, weights: Array, constants: Array) -> Array:
+    out = np.empty((len(indptr) - 1, len(constants)))
+    for i in range(len(out)):
+        out[i] = constants
+        for entry in range(indptr[i], indptr[i + 1]):
+            value, row = float(values[entry]), weights[columns[entry]]
+            for j in range(len(constants)):
+                out[i, j] -= value * row[j]
+    return out
+
+
+def nearest_centre(block: Any, centres: Array) -> Array:
+    """The number (rows,) int32 of the centre that is nearest to every row; of equal ones the first."""
+    parts = [
+        centre_scores(block[start : start + _BLOCK], centres).argmin(axis=1)
+        for start in range(0, block.shape[0], _BLOCK)
+    ]
+    return np.concatenate([np.empty(0, np.int32), *parts]).astype(np.int32)
+
+
+def probes(centres: Array, counts: Array) -> Probes:
+    """For every cell the nearest cells that together hold ``REACH · SEARCHED_ROWS`` samples, or all cells."""
+    lists: list[Array] = []
+    for start in range(0, len(centres), _BLOCK):
+        distances = cdist(centres[start : start + _BLOCK], centres)
+        cells = np.arange(start, start + len(distances))
+        distances[cells - start, cells] = -1.0  # first of all, also before a cell with the same centre
+        order = distances.argsort(axis=1, kind="stable")
+        widths = _needed(counts[order], REACH * SEARCHED_ROWS).sum(axis=1)
+        lists.extend(row[:width].astype(np.int32) for row, width in zip(order, widths, strict=True))
+    near = np.full((len(lists), max(map(len, lists))), -1, dtype=np.int32)
+    for row, found in zip(near, lists, strict=True):
+        row[: len(found)] = found
+    return Probes(centres, counts, near)
+
+
+def _needed(counts: Array, rows: int) -> Array:
+    """Which entries of every row it takes, from the left, for a sum of at least `rows`."""
+    return np.asarray(counts.cumsum(axis=1) - counts < rows)
+
+
+def searched_cells(features: Any, cells: Array, probes: Probes) -> Array:
+    """Whether each sample of a shard is compared with cell ``probes.near[its cell, w]``: (rows, w) of bool.
+
+    These are the cells in reach whose centres are nearest to the sample itself, until they hold ``SEARCHED_ROWS``.
+    """
+    chosen = np.zeros((len(cells), probes.near.shape[1]), dtype=bool)
+    for start, stop in cell_blocks(cells, _BLOCK):
+        near = probes.near[cells[start]]
+        near = near[near >= 0]
+        order = centre_scores(features[start:stop], probes.centres[near]).argsort(axis=1, kind="stable")
+        block = np.zeros(order.shape, dtype=bool)
+        np.put_along_axis(block, order, _needed(probes.counts[near][order], SEARCHED_ROWS), axis=1)
+        chosen[start:stop, : len(near)] = block
+    return chosen
+
+
+def cell_blocks(cells: Array, size: int) -> Iterator[tuple[int, int]]:
+    """Ranges of at most `size` rows that lie in one cell; the cells of the rows are sorted."""
+    borders = np.flatnonzero(np.diff(cells, prepend=-1, append=-1))
+    for first, last in zip(borders[:-1], borders[1:], strict=True):
+        for start in range(first, last, size):
+            yield int(start), int(min(start + size, last))

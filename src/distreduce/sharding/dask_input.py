@@ -1,0 +1,173 @@
+"""Samples in dask arrays and frames: checked, arranged and regrouped into shards where they are.
+
+Only a few numbers a row come to this process: keys, cells, weights and targets. The result does not depend on how the
+rows were partitioned, and is that of the same rows in memory.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distreduce.exceptions import InvalidInputError
+from distreduce.mapping import KernelMap
+from distreduce.sharding.cells import centres, n_cells, nearest_centre, sample_size
+from distreduce.sharding.dask_collections import (
+    brought,
+    checked,
+    current_client,
+    empty_rows,
+    number_type,
+    partitions,
+    refuse_gathering,
+)
+from distreduce.sharding.dask_shards import RETRIES, DaskShards, Given, submit_all
+from distreduce.sharding.order import Arrangement, by_cells, merge_by_key, row_keys
+from distreduce.sharding.rows import Rows
+from distreduce.sharding.shards import Index
+from distreduce.solver.fit import Sample
+from distreduce.solver.fit_sharded import LargeSample, drawn_rows
+
+Array = NDArray[Any]
+
+
+def read_rows(X: Any, on_shards: Callable[[int], bool]) -> Any:
+    """The rows of a dask array or frame: :class:`DaskRows` if `on_shards` of their number, else an array.
+
+    Without a client the partitions are read here one after another, into a temporary file: the array is a view of it.
+    """
+    client = current_client()
+    if client is None:
+        return _in_file(X)
+    rows = DaskRows(X, client)
+    return rows if rows.shape[0] > 1 and on_shards(rows.shape[0]) else rows.gathered()
+
+
+class DaskRows(Rows):
+    """Rows of a dask array or frame (n, d) on a cluster, checked.
+
+    Attributes
+    ----------
+    shape : (n, d)
+    extremes : (2, d) array
+        Least and largest number of every column.
+    """
+
+    def __init__(self, X: Any, client: Any) -> None:
+        from dask.delayed import delayed
+
+        dtype, task = number_type(X), delayed(checked, pure=False)
+        blocks = client.compute([task(block, dtype) for block in partitions(X)], retries=RETRIES)
+        found = client.gather(submit_all(client, _extent, [blocks]))
+        lengths, lows, highs = zip(*found, strict=True)
+        bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.intp)
+        self.shape = (int(bounds[-1]), int(empty_rows(X).shape[1]))
+        self.extremes = np.stack([np.min(lows, axis=0), np.max(highs, axis=0)])
+        self._client, self._blocks = client, blocks
+        self._partitions = DaskShards([{"rows": block} for block in blocks], bounds, client)
+
+    def gathered(self) -> Array:
+        """All rows, in this process."""
+        refuse_gathering(*self.shape)
+        return np.concatenate(self._client.gather(self._blocks))
+
+    def taken(self, rows: Index) -> Array:
+        """Some rows, in the given order, in this process."""
+        chosen = np.zeros(self.shape[0], dtype=bool)
+        chosen[rows] = True
+        found = np.concatenate(self._partitions.collect(_rows_of, ["rows"], rows=[chosen]))
+        return np.asarray(found[np.searchsorted(np.sort(rows), rows)])
+
+    def mapped(self, place: KernelMap) -> Array:
+        """Where the map puts every row: (n, p)."""
+        return np.concatenate(self._partitions.collect(_mapped, ["rows"], place))
+
+    def arranged(self, Y: Array | None, weights: Array, random_state: np.random.RandomState) -> Arrangement:
+        """As :func:`distreduce.sharding.order.arrange`."""
+        collect = self._partitions.collect
+        keys = collect(row_keys, ["rows"], None) if Y is None else collect(row_keys, ["rows"], rows=[Y])
+        merged = merge_by_key(np.concatenate(keys), weights)
+        k = n_cells(len(merged.rows))
+        means = centres(self.taken(merged.rows[: sample_size(k, self.shape[1])]), k, random_state)
+        nearest = np.concatenate(collect(nearest_centre, ["rows"], means))
+        return by_cells(merged, nearest[merged.rows], means)
+
+    def in_shards(
+        self, unit: float, targets: Array | None, kernel_targets: Array | None, arranged: Arrangement
+    ) -> LargeSample:
+        """As :func:`distreduce.solver.fit_sharded.in_shards`; what a shard needs travels between the workers."""
+        merged = arranged.merged
+        features = self._regrouped(merged.rows, arranged.bounds, unit)
+        parts = [{"features": future, "targets": None, "kernel_targets": None} for future in features]
+        shards = DaskShards(parts, arranged.bounds, self._client)
+        small = {"cells": arranged.cells, "targets": targets, "kernel_targets": kernel_targets}
+        for name, array in small.items():
+            if array is not None:
+                shards.keep(name, np.asarray, [], rows=[array])
+        drawn = arranged.drawn[: drawn_rows(self.shape[1])]
+        sample = Sample(
+            self.taken(merged.rows[drawn]) / unit,
+            merged.weights[drawn],
+            targets=None if targets is None else targets[drawn],
+            kernel_targets=None if kernel_targets is None else kernel_targets[drawn],
+        )
+        return LargeSample(shards, merged.weights, sample, arranged.probes, arranged.others)
+
+    def _regrouped(self, rows: Index, bounds: Index, unit: float) -> list[Any]:
+        """A future for every shard: its features, put together from the partitions that hold rows of it."""
+        of_partition = np.searchsorted(self._partitions.bounds, rows, side="right") - 1
+        local = rows - self._partitions.bounds[of_partition]
+        features = []
+        for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+            order = np.argsort(of_partition[start:stop], kind="stable")
+            numbers, sources = local[start:stop][order], of_partition[start:stop][order]
+            used, first = np.unique(sources, return_index=True)
+            pieces = submit_all(
+                self._client,
+                _rows_of,
+                [[self._blocks[p] for p in used], [Given((piece,)) for piece in np.split(numbers, first[1:])]],
+            )
+            features += submit_all(
+                self._client, _put_together, [[Given((np.argsort(order), unit))], *([piece] for piece in pieces)]
+            )
+        return features
+
+
+def _in_file(X: Any) -> Array:
+    """All rows of a dask array or frame as an array in a temporary file; a partition at a time is in memory."""
+    dtype, d, n = number_type(X), empty_rows(X).shape[1], 0
+    with tempfile.TemporaryFile(prefix="distreduce-") as file:
+        for partition in partitions(X):
+            block = checked(brought(partition), dtype)
+            try:
+                file.write(block.data)
+            except OSError as error:
+                raise InvalidInputError(
+                    f"The temporary file for the rows of X could not grow beyond {n} rows ({error}); "
+                    "free space, or set TMPDIR to a folder that has it."
+                ) from error
+            n += len(block)
+        file.flush()
+        return np.memmap(file, dtype, mode="r", shape=(n, d)) if n else np.empty((0, d), dtype)
+
+
+def _extent(rows: Array) -> tuple[int, Array, Array]:
+    """Number of rows, and least and largest number of every column."""
+    low = rows.min(axis=0, initial=np.inf)
+    return len(rows), low, rows.max(axis=0, initial=-np.inf)
+
+
+def _rows_of(rows: Array, which: Array) -> Array:
+    return np.asarray(rows[which])
+
+
+def _put_together(order: Index, unit: float, *pieces: Array) -> Array:
+    return np.asarray(np.concatenate(pieces)[order] / unit)
+
+
+def _mapped(rows: Array, place: KernelMap) -> Array:
+    return place(rows)

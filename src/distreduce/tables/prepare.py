@@ -1,0 +1,90 @@
+"""From a file to X and y, with everything that was decided on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from distreduce.exceptions import InvalidInputError
+from distreduce.tables.reading import read_table
+from distreduce.tables.recipe import Recipe, learn_recipe
+from distreduce.tables.target import Target, read_target
+from distreduce.tables.values import Array
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A file ready for the estimators.
+
+    Attributes
+    ----------
+    table : DataFrame
+        The rows as they were written, targets last.
+    X : (n, d) array
+        All rows; NaN in those that are not `usable`.
+    usable : (n,) array of bool
+        Rows without missing cells (or with these filled) and, if asked for, with a target.
+    """
+
+    table: pd.DataFrame
+    recipe: Recipe
+    target: Target
+    X: Array
+    usable: NDArray[np.bool_]
+    notes: tuple[str, ...]
+
+
+def prepare(
+    path: Path,
+    targets: Sequence[str],
+    *,
+    task: str = "auto",
+    missing: str = "refuse",
+    unlabelled: str = "keep",
+    categories: Sequence[str] = (),
+    leave_out: Sequence[str] = (),
+) -> Prepared:
+    """Read a file, decide about its columns, and build X and y; parameters are those of ``distreduce fit``."""
+    table = read_table(path, targets, categories)
+    target = read_target(table.targets, task, path.name)
+    labelled = target.known if unlabelled == "drop" else np.ones(len(table.features), dtype=bool)
+    recipe = learn_recipe(
+        table.features, target.names, target.task, path.name, rows=labelled, missing=missing, categories=categories,
+        leave_out=leave_out, image_shape=table.image_shape,
+    )  # fmt: skip
+    X = np.full((len(labelled), len(recipe.columns)), np.nan)
+    usable = labelled.copy()
+    X[labelled], usable[labelled] = recipe.matrix(table.features[labelled], path.name)
+    if (usable & target.known).sum() < 2:
+        raise InvalidInputError(f"{path.name} has fewer than two rows that are complete and have a target.")
+    return Prepared(table.frame, recipe, target, X, usable, (*table.notes, *_notes(target, labelled, usable)))
+
+
+def _notes(target: Target, labelled: NDArray[np.bool_], usable: NDArray[np.bool_]) -> list[str]:
+    notes = []
+    unknown, incomplete = int((~target.known).sum()), int((labelled & ~usable).sum())
+    if incomplete:
+        notes.append(f"{incomplete} rows with missing values are left out.")
+    if unknown:
+        fate = "help to draw the picture" if labelled.all() else "are left out"
+        words = f" ({listed(target.unknown_words)} among the numbers say so)" if target.unknown_words else ""
+        notes.append(f"{unknown} rows have no target{words}; they {fate}.")
+    rare = [] if target.labels is None else _rare(target.y)
+    if rare:
+        notes.append(f"A single row has the class {listed(rare)}: it is in the fit, so no held-out score speaks of it.")
+    return notes
+
+
+def listed(values: Sequence[object]) -> str:
+    """The first five, quoted."""
+    return ", ".join(map(repr, values[:5])) + (", …" if len(values) > 5 else "")
+
+
+def _rare(labels: pd.Series) -> list[object]:
+    counts = labels.value_counts()
+    return sorted(counts.index[counts == 1].tolist())

@@ -1,0 +1,1 @@
+"""Sub-commands that `distreduce` finds through its entry points: reproduce and bench."""

@@ -1,0 +1,127 @@
+"""The head of the page: what the paper's numbers and ours come to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from distreduce_paper.blocks import Comparison, Verdict
+from distreduce_paper.report.content import Page, Section
+from distreduce_paper.report.words import GROUPS, MARKS
+
+OTHER_METHODS = 2  # place in GROUPS
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Verdicts of a section, or of all, a count for each of `GROUPS`."""
+
+    name: str
+    title: str
+    counts: tuple[Counter[Verdict], ...]
+
+
+@dataclass(frozen=True)
+class Behind:
+    """An SDR row that is worse than the paper's: in which section, in which numbers, and why if that is known."""
+
+    section: Section
+    method: str
+    reason: str | None
+    numbers: tuple[Comparison, ...]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the head of the page shows."""
+
+    tallies: tuple[Tally, ...]
+    total: Tally
+    behind: tuple[Behind, ...]
+    incomplete: tuple[Section, ...]
+    quick: bool
+
+
+def summarised(page: Page) -> Summary:
+    """The summary of a page; a number that several sections show counts in the first."""
+    seen: dict[tuple[str, ...], tuple[Section, Comparison]] = {}
+    for section in page.sections:
+        for one in section.comparisons:
+            seen.setdefault((one.table, one.method, one.data, one.metric), (section, one))
+    tallies = [
+        _tally(section.name, section.title, (one for where, one in seen.values() if where is section))
+        for section in page.sections
+    ]
+    return Summary(
+        tallies=tuple(tally for tally in tallies if any(tally.counts)),
+        total=_tally("", "All", (one for _, one in seen.values())),
+        behind=_behind(seen.values()),
+        incomplete=tuple(section for section in page.sections if lacking(section)),
+        quick=any(section.quick for section in page.sections),
+    )
+
+
+def _behind(comparisons: Iterable[tuple[Section, Comparison]]) -> tuple[Behind, ...]:
+    rows: dict[tuple[str, str, str | None], list[tuple[Section, Comparison]]] = {}
+    for section, one in comparisons:
+        if one.verdict == "worse" and _group(one) != OTHER_METHODS:
+            rows.setdefault((section.name, one.method, one.reason), []).append((section, one))
+    return tuple(
+        Behind(found[0][0], method, reason, tuple(one for _, one in found))
+        for (_, method, reason), found in rows.items()
+    )
+
+
+def in_words(counts: Counter[Verdict]) -> str:
+    """Such as "▲ 12 better, = 3 equal, ▼ 1 worse"."""
+    return ", ".join(f"{mark} {counts[verdict]} {verdict}" for verdict, mark in MARKS.items())
+
+
+def duration(seconds: float) -> str:
+    """Two units at most: "2 h 5 min", "3 min 20 s", "12 s"."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def state(section: Section) -> str:
+    """What of the paper a section rebuilds, and how far it is."""
+    parts = [f"Rebuilds {section.paper}." if section.paper else "Not in the paper."]
+    if section.finished:
+        parts.append(f"{_cells(section.finished)}, {duration(section.seconds)} of computing.")
+    if section.borrowed:
+        parts.append(f"Shows {'also ' if section.finished else ''}cells of {', '.join(section.borrowed)}.")
+    return " ".join([*parts, lacking(section)]).strip()
+
+
+def lacking(section: Section) -> str:
+    """What a section lacks, and the command that computes it; nothing if it is complete."""
+    parts = []
+    if failed := sum(len(one.cells) for one in section.failures):
+        parts.append(f"{_cells(failed)} failed.")
+    if section.missing:
+        parts.append(f"{_cells(section.missing)} not computed yet: `{section.command}`.")
+    elif not section.blocks:
+        parts.append(f"Nothing to show yet: `{section.command}`.")
+    return " ".join(parts)
+
+
+def _cells(count: int) -> str:
+    return f"{count} cell{'s' * (count != 1)}"
+
+
+def _tally(name: str, title: str, comparisons: Iterable[Comparison]) -> Tally:
+    counts: tuple[Counter[Verdict], ...] = tuple(Counter() for _ in GROUPS)
+    for one in comparisons:
+        counts[_group(one)][one.verdict] += 1
+    return Tally(name, title, counts)
+
+
+def _group(one: Comparison) -> int:
+    if not one.counterpart.startswith("SDR"):
+        return OTHER_METHODS
+    return 0 if one.method == one.counterpart else 1

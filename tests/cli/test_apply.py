@@ -1,0 +1,319 @@
+"""`distreduce transform | predict | report` on a folder that `fit` wrote."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import webbrowser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from distreduce import SDR, SDRGPClassifier, SDRGPRegressor
+from distreduce.cli.main import main
+from distreduce.tables import reading
+from distreduce.tables.recipe_file import read_recipe
+
+
+def rows(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    size, town = rng.normal(size=n).round(3), rng.choice(["007", "Oslo", "Bern"], n)
+    return pd.DataFrame(
+        {
+            "size": size,
+            "town": town,
+            "sold": pd.date_range("2019-01-01", periods=n, freq="20D").strftime("%Y-%m-%d"),
+            "empty": "",
+            "price": (2 * size + (town == "Oslo") + 0.1 * rng.normal(size=n)).round(3),
+            "dear": np.where(size + 0.3 * rng.normal(size=n) > 0, "yes", "no"),
+        }
+    )
+
+
+def run(*arguments):
+    """Exit code of the command."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["distreduce", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+    return stopped.value.code or 0
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """Folders ``numbers`` (incomplete rows dropped) and ``classes`` (imputed), fitted to t.csv."""
+    where = tmp_path_factory.mktemp("fitted")
+    table = rows()
+    table.loc[5, "size"] = None
+    table.to_csv(where / "t.csv", index=False)
+    options = ("--prototypes", 8, "--quiet")
+    drop, impute = ("--missing", "drop", "--drop", "dear"), ("--missing", "impute", "--drop", "price")
+    assert run("fit", where / "t.csv", "-t", "price", "--out", where / "numbers", *drop, *options) == 0
+    assert run("fit", where / "t.csv", "-t", "dear", "--out", where / "classes", *impute, *options) == 0
+    return where
+
+
+@pytest.fixture
+def call(monkeypatch, capsys, tmp_path):
+    """``call("predict", …)`` returns exit code, standard output and standard error, from an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def act(*arguments):
+        return run(*arguments), *capsys.readouterr()
+
+    return act
+
+
+@pytest.fixture
+def new(call):
+    """new.csv: rows that the fit has not seen, without targets."""
+    table = rows(30, seed=1).drop(columns=["price", "dear"])
+    table.to_csv("new.csv", index=False)
+    return table
+
+
+def matrix(folder, table):
+    return read_recipe(folder / "recipe.json").matrix(table, "new.csv")[0]
+
+
+def test_transform_writes_what_the_model_says(call, fitted, new):
+    call("transform", fitted / "numbers", "new.csv")
+    X = matrix(fitted / "numbers", new)
+    oracle = SDR.load(fitted / "numbers/model.safetensors").transform(X)
+    assert np.allclose(pd.read_csv("embedding.csv")[["sdr0", "sdr1"]], oracle)
+
+
+def test_the_prototype_is_the_nearest_that_is_used(call, fitted, new):
+    call("transform", fitted / "numbers", "new.csv")
+    found = pd.read_csv("embedding.csv")
+    summary = (
+        pd.read_csv(fitted / "numbers/prototypes.csv").query("weight > 0").set_index("prototype")[["sdr0", "sdr1"]]
+    )
+    distances = np.linalg.norm(found[["sdr0", "sdr1"]].to_numpy()[:, None] - summary.to_numpy(), axis=2)
+    assert np.array_equal(found["prototype"], summary.index[distances.argmin(axis=1)])
+
+
+def test_predict_writes_mean_spread_and_quantiles(call, fitted, new):
+    call("predict", fitted / "numbers", "new.csv")
+    model, rows = SDRGPRegressor.load(fitted / "numbers/predictor.safetensors"), matrix(fitted / "numbers", new)
+    oracle = np.column_stack([*model.predict(rows, return_std=True), model.predict_quantiles(rows)])
+    assert np.allclose(pd.read_csv("predictions.csv").drop(columns="row"), oracle)
+
+
+def test_predict_writes_classes_and_probabilities(call, fitted, new):
+    call("predict", fitted / "classes", "new.csv", "--out", "p.csv")
+    proba = SDRGPClassifier.load(fitted / "classes/predictor.safetensors").predict_proba(
+        matrix(fitted / "classes", new)
+    )
+    found = pd.read_csv("p.csv")
+    assert np.allclose(found[["probability of no", "probability of yes"]], proba)
+    assert found["class"].tolist() == np.array(["no", "yes"])[proba.argmax(axis=1)].tolist()
+
+
+def test_columns_go_by_name(call, fitted, new):
+    call("predict", fitted / "numbers", "new.csv")
+    new[new.columns[::-1]].assign(extra=1).to_csv("mixed.csv", index=False)
+    _, out, _ = call("predict", fitted / "numbers", "mixed.csv", "--out", "mixed_p.csv")
+    assert "did not know them: extra" in out
+    assert pd.read_csv("mixed_p.csv").equals(pd.read_csv("predictions.csv"))
+
+
+def test_other_separators_mean_the_same(call, fitted, new):
+    call("predict", fitted / "numbers", "new.csv")
+    new.to_csv("other.csv", index=False, sep=";", decimal=",", encoding="utf-16")
+    call("predict", fitted / "numbers", "other.csv", "--out", "other_p.csv")
+    assert pd.read_csv("other_p.csv").equals(pd.read_csv("predictions.csv"))
+
+
+def test_parts_of_a_long_file_are_the_whole(call, fitted, new, monkeypatch):
+    call("predict", fitted / "numbers", "new.csv")
+    monkeypatch.setattr(reading, "CHUNK", 7)
+    call("predict", fitted / "numbers", "new.csv", "--out", "parts.csv")
+    pd.testing.assert_frame_equal(pd.read_csv("parts.csv"), pd.read_csv("predictions.csv"), rtol=1e-9)
+
+
+def test_a_level_that_is_not_known_is_answered(call, fitted, new):
+    new.assign(town="Paris").to_csv("new.csv", index=False)
+    assert call("predict", fitted / "numbers", "new.csv")[0] == 0
+
+
+@pytest.mark.parametrize("command", ["transform", "predict"])
+def test_help_says_what_becomes_of_a_level_that_is_not_known(call, command):
+    words = " ".join(call(command, "--help")[1].split())
+    assert 'count as "other", or as none of the levels if the fit had no "other"' in words
+
+
+def test_rows_with_missing_values_stay_empty_if_the_fit_dropped_such(call, fitted, new):
+    new.loc[3, "size"] = None
+    new.to_csv("new.csv", index=False)
+    _, out, _ = call("transform", fitted / "numbers", "new.csv")
+    found = pd.read_csv("embedding.csv")
+    assert "1 rows" in out and np.flatnonzero(found["sdr0"].isna()).tolist() == [3]
+
+
+def test_a_part_without_a_complete_row_stays_empty(call, fitted, new, monkeypatch):
+    new.loc[:9, "size"] = None
+    new.to_csv("new.csv", index=False)
+    monkeypatch.setattr(reading, "CHUNK", 5)
+    call("predict", fitted / "numbers", "new.csv")
+    assert pd.read_csv("predictions.csv")["mean"].isna().tolist() == [True] * 10 + [False] * 20
+
+
+def test_missing_values_are_filled_if_the_fit_did(call, fitted, new):
+    new.assign(size="", town="").to_csv("new.csv", index=False)
+    call("predict", fitted / "classes", "new.csv")
+    assert pd.read_csv("predictions.csv").notna().all(axis=None)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda t: t.drop(columns=["size", "town"]), "new.csv lacks the columns 'size', 'town'"),
+        (lambda t: t.assign(size="big"), "Column 'size' should hold numbers but has 'big'"),
+        (lambda t: t.assign(sold="soon"), "Column 'sold' should hold dates (year-month-day) but has 'soon'"),
+        (lambda t: t[:0], "has column names but no rows"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_one_sentence_and_leaves_nothing(call, fitted, new, tmp_path, change, said):
+    change(new).to_csv("new.csv", index=False)
+    code, _, err = call("predict", fitted / "numbers", "new.csv")
+    assert (code, err.count("\n")) == (1, 1) and said in err
+    assert [path.name for path in tmp_path.iterdir()] == ["new.csv"]
+
+
+def test_a_late_mistake_leaves_nothing(call, fitted, new, tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "CHUNK", 7)
+    new.astype(object).assign(size=[*new["size"][:-1], "big"]).to_csv("new.csv", index=False)
+    assert call("predict", fitted / "numbers", "new.csv")[0] == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["new.csv"]
+
+
+def test_a_table_that_is_there_needs_overwrite(call, fitted, new, tmp_path):
+    (tmp_path / "predictions.csv").write_text("mine")
+    code, _, err = call("predict", fitted / "numbers", "new.csv")
+    assert code == 1 and "--overwrite" in err and (tmp_path / "predictions.csv").read_text() == "mine"
+
+
+def test_a_table_is_replaced_when_asked(call, fitted, new, tmp_path):
+    (tmp_path / "predictions.csv").write_text("mine")
+    assert call("predict", fitted / "numbers", "new.csv", "--overwrite", "-q") == (0, "", "")
+    assert len(pd.read_csv("predictions.csv")) == 30
+
+
+def test_standard_output_has_the_table_alone(call, fitted, new, monkeypatch):
+    monkeypatch.setattr(reading, "CHUNK", 7)
+    call("predict", fitted / "numbers", "new.csv")
+    code, out, err = call("predict", fitted / "numbers", "new.csv", "-o", "-")
+    assert (code, err) == (0, "Wrote 30 rows to -\n") and out == Path("predictions.csv").read_text()
+
+
+@pytest.mark.parametrize("command", ["transform", "predict"])
+def test_a_folder_that_is_none_of_ours(call, new, tmp_path, command):
+    code, _, err = call(command, tmp_path, "new.csv")
+    assert code == 1 and "`distreduce fit` wrote" in err
+
+
+def test_a_folder_that_is_not_there(call, new):
+    code, _, err = call("transform", "nowhere", "new.csv")
+    assert code == 1 and "There is no folder nowhere" in err
+
+
+def test_a_folder_without_a_predictor_says_so(call, fitted, new, tmp_path):
+    folder = shutil.copytree(fitted / "numbers", tmp_path / "copy")
+    (folder / "predictor.safetensors").unlink()
+    code, _, err = call("predict", folder, "new.csv")
+    assert code == 1 and "--no-predict" in err
+
+
+def test_parts_of_two_fits_do_not_mix(call, fitted, new, tmp_path):
+    folder = shutil.copytree(fitted / "numbers", tmp_path / "copy")
+    shutil.copy(fitted / "classes/recipe.json", folder)
+    code, _, err = call("transform", folder, "new.csv")
+    assert code == 1 and "do not belong together" in err
+
+
+@pytest.mark.parametrize("name", ["numbers", "classes"])
+def test_a_report_is_rebuilt_as_it_was(call, fitted, tmp_path, name):
+    folder = shutil.copytree(fitted / name, tmp_path / "copy")
+    before = (folder / "report.html").read_bytes()
+    (folder / "report.html").unlink()
+    call("report", folder)
+    assert (folder / "report.html").read_bytes() == before
+
+
+def test_a_report_is_rebuilt_with_classes_that_look_like_numbers_or_gaps(call, tmp_path):
+    np.savez("t.npz", X=np.random.default_rng(0).normal(size=(45, 3)), y=np.array(["01", "None", "null"] * 15))
+    call("fit", "t.npz", "--out", "out", "--quiet")
+    before = (tmp_path / "out/report.html").read_bytes()
+    assert call("report", "out", "--quiet") == (0, "", "")
+    assert (tmp_path / "out/report.html").read_bytes() == before
+
+
+@pytest.mark.parametrize("task", ["auto", "classification"])
+def test_a_report_is_rebuilt_with_words_among_classes_of_numbers(call, tmp_path, task):
+    table = rows(63).drop(columns=["price", "dear"]).assign(kind=[*map(str, range(20)), "unknown"] * 3)
+    table.to_csv("t.csv", index=False)
+    call("fit", "t.csv", "-t", "kind", "--task", task, "--out", "out", "--no-predict", "--quiet")
+    before = (tmp_path / "out/report.html").read_bytes()
+    assert call("report", "out", "--quiet") == (0, "", "")
+    assert (tmp_path / "out/report.html").read_bytes() == before
+
+
+def test_a_report_of_a_folder_that_does_not_say_the_task(call, fitted, tmp_path):
+    folder = shutil.copytree(fitted / "classes", tmp_path / "copy")
+    metrics = json.loads((folder / "metrics.json").read_text())
+    del metrics["source"]["task"]
+    (folder / "metrics.json").write_text(json.dumps(metrics))
+    assert call("report", folder, "--quiet") == (0, "", "")
+
+
+def test_held_out_predictions_without_the_truth_are_refused(call, fitted, tmp_path):
+    folder = shutil.copytree(fitted / "numbers", tmp_path / "copy")
+    pd.read_csv(folder / "held_out.csv").drop(columns="true").to_csv(folder / "held_out.csv", index=False)
+    code, _, err = call("report", folder)
+    assert code == 1 and "no column 'true'; fit again" in err
+
+
+def test_a_report_is_opened_only_when_asked(call, fitted, tmp_path, monkeypatch):
+    folder = shutil.copytree(fitted / "numbers", tmp_path / "copy")
+    opened = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    call("report", folder)
+    call("report", folder, "--open")
+    assert opened == [(folder / "report.html").as_uri()]
+
+
+def test_a_report_of_a_file_that_moved(call, fitted, tmp_path):
+    folder = shutil.copytree(fitted / "numbers", tmp_path / "copy")
+    metrics = json.loads((folder / "metrics.json").read_text())
+    metrics["source"]["file"] = str(tmp_path / "gone.csv")
+    (folder / "metrics.json").write_text(json.dumps(metrics))
+    assert "There is no file" in call("report", folder)[2]
+    assert call("report", folder, "--data", fitted / "t.csv")[0] == 0
+
+
+def test_a_report_of_a_file_that_changed_is_refused(call, fitted, tmp_path):
+    rows(60, seed=2).to_csv(tmp_path / "t.csv", index=False)
+    code, _, err = call("report", fitted / "numbers", "--data", tmp_path / "t.csv")
+    assert code == 1 and "its content is another" in err
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        "{",
+        "{}",
+        '{"source": 3}',
+        '{"source": {"file": 1, "sha256": 2, "targets": [], "command": 3}}',
+        '{"source": {"file": "", "sha256": "", "targets": [], "command": "", "task": [1]}}',
+        '{"source": []}',
+    ],
+)
+def test_spoilt_metrics_are_refused(call, fitted, tmp_path, spoilt):
+    folder = shutil.copytree(fitted / "numbers", tmp_path / "copy")
+    (folder / "metrics.json").write_text(spoilt)
+    code, _, err = call("report", folder)
+    assert code == 1 and "does not say which file was fitted" in err

@@ -1,0 +1,46 @@
+"""The held-out scores on screens of any width."""
+
+from __future__ import annotations
+
+import pytest
+
+from distreduce.cli._scores import show_scores
+
+REGRESSION = {"r2": 0.91234, "rmse": 12.3456, "mll": -1.23456, "coverage_90": 0.87654}
+CLASSES = {"accuracy": 0.91234, "mlp": -0.23456, "ece": 0.06789}
+
+
+def shown(monkeypatch, capsys, width, task, scores):
+    monkeypatch.setenv("COLUMNS", str(width))
+    show_scores(
+        {
+            "task": task,
+            "choices": {"components": 2},
+            "columns_of_x": 13,
+            "held_out": {
+                "test_rows": 40,
+                "train_rows": 160,
+                "scores": {"SDR-GP": scores, "no reduction": scores, "PCA": {**scores, "r2": None}},
+            },
+        }
+    )
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+@pytest.mark.parametrize(("task", "scores"), [("regression", REGRESSION), ("classification", CLASSES)])
+def test_no_number_is_cut(monkeypatch, capsys, width, task, scores):
+    out = shown(monkeypatch, capsys, width, task, scores)
+    assert "…" not in out and max(map(len, out.splitlines())) <= width
+    for key, value in scores.items():
+        assert out.count(f"{value:{'.4g' if key == 'rmse' else '.3f'}}") == (2 if key == "r2" else 3)
+
+
+def test_what_a_model_sees_is_said_where_there_is_room(monkeypatch, capsys):
+    assert "2 axes + 13 columns" in shown(monkeypatch, capsys, 80, "regression", REGRESSION)
+    assert "columns" not in shown(monkeypatch, capsys, 60, "regression", REGRESSION)
+
+
+def test_no_scores_are_no_table(capsys):
+    show_scores({"held_out": None})
+    assert capsys.readouterr().out == ""

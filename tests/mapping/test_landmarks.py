@@ -1,0 +1,187 @@
+"""The map on landmarks: the dense map where all samples are landmarks, that of Q + D where they are few."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import distreduce.mapping.landmarks as landmarks_module
+from distreduce._utils.threads import Workers
+from distreduce.coupling import hard_plan
+from distreduce.exceptions import NumericalError
+from distreduce.kernels import RBF, Linear, RationalQuadratic
+from distreduce.mapping import Projection, barycentres
+from distreduce.mapping.landmarks import LandmarkKernel, LandmarkProjection
+from distreduce.sharding.shards import local_shards
+
+MU, LAM = 0.7, 0.05
+PLANS = pytest.mark.parametrize("soft", [False, True], ids=["hard", "soft"])
+KERNELS = pytest.mark.parametrize(
+    "kernel", [RBF(1.2), RBF((0.8, 1.5, 2.0)), RationalQuadratic(length_scale=0.8), Linear()], ids=str
+)
+
+
+def case(rng, n=60, m=5, soft=False):
+    """Samples, weights, a plan and prototypes."""
+    X, h = rng.normal(size=(n, 3)), rng.uniform(0.5, 3.0, n)
+    return X, h, a_plan(rng, h, m, soft), rng.normal(size=(m, 2))
+
+
+def a_plan(rng, h, m=5, soft=False):
+    if soft:
+        return sparse.csr_array(h[:, None] * rng.dirichlet(np.ones(m), len(h)))
+    return hard_plan(rng.integers(m, size=len(h)), h, m)
+
+
+def projection(X, h, landmarks, kernel, workers=None):
+    """Over shards of unequal size, none of them a multiple of a block."""
+    bounds = np.array([0, len(h) // 3, len(h) // 2 + 1, len(h)])
+    shards = local_shards(workers or Workers(1), bounds, features=X)
+    return LandmarkProjection(shards, landmarks, kernel, h, MU, LAM)
+
+
+def brute_force(X, h, F, landmarks, kernel):
+    """L by least squares on the stacked rows √(μh) (f − kL) and √λ S L, SᵀS = K_rr, and the value there."""
+    K_rr, K = kernel(landmarks), kernel(X, landmarks)
+    values, vectors = np.linalg.eigh(K_rr)
+    S = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    root = np.sqrt(MU * h)[:, None]
+    rows, right = np.vstack([root * K, np.sqrt(LAM) * S]), np.vstack([root * F, np.zeros((len(S), F.shape[1]))])
+    L = np.linalg.lstsq(rows, right, rcond=1e-13)[0]
+    return L, 0.5 * ((rows @ L - right) ** 2).sum()
+
+
+@PLANS
+@KERNELS
+def test_all_samples_as_landmarks_are_the_dense_map(kernel, soft, rng):
+    X, h, plan, Z = case(rng, soft=soft)
+    dense, F = Projection(kernel(X), h, MU, LAM), barycentres(plan, h) @ Z
+    few = projection(X, h, X, kernel)
+    L = dense.coefficients(F)
+    np.testing.assert_allclose(few.quadratic(plan), dense.quadratic(plan), atol=1e-6)
+    np.testing.assert_allclose(few.fitted(plan, Z), dense.fitted(F, L), atol=1e-6)
+
+
+@PLANS
+def test_all_samples_as_landmarks_have_the_dense_coefficients(soft, rng):
+    """For a kernel of full rank; where it has none, several L give the same map."""
+    X, h, plan, Z = case(rng, soft=soft)
+    L = Projection(RBF(0.5)(X), h, MU, LAM).coefficients(barycentres(plan, h) @ Z)
+    np.testing.assert_allclose(projection(X, h, X, RBF(0.5)).coefficients(plan, Z), L, atol=1e-6)
+
+
+def explained_and_diagonal(X, landmarks, kernel):
+    """K̃ = Q + diag(K − Q), by its definition."""
+    K_nr = kernel(X, landmarks)
+    Q = K_nr @ np.linalg.pinv(kernel(landmarks), rcond=1e-12, hermitian=True) @ K_nr.T
+    return Q + np.diag(np.maximum(np.diagonal(kernel(X)) - np.diagonal(Q), 0.0))
+
+
+@PLANS
+@KERNELS
+def test_few_landmarks_are_the_dense_map_of_what_they_explain_and_the_diagonal(kernel, soft, rng):
+    X, h, plan, Z = case(rng, soft=soft)
+    dense, F = Projection(explained_and_diagonal(X, X[::6], kernel), h, MU, LAM), barycentres(plan, h) @ Z
+    few = projection(X, h, X[::6], kernel)
+    np.testing.assert_allclose(few.quadratic(plan), dense.quadratic(plan), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(few.fitted(plan, Z), dense.fitted(F, dense.coefficients(F)), rtol=1e-6, atol=1e-7)
+
+
+@KERNELS
+def test_coefficients_are_those_of_least_squares(kernel, rng):
+    X, h, plan, Z = case(rng, soft=True)
+    L, _ = brute_force(X, h, barycentres(plan, h) @ Z, X[::6], kernel)
+    found = projection(X, h, X[::6], kernel).coefficients(plan, Z)
+    np.testing.assert_allclose(kernel(X, X[::6]) @ found, kernel(X, X[::6]) @ L, rtol=1e-6, atol=1e-8)
+
+
+def test_many_landmarks_of_a_smooth_kernel_need_no_repair(rng):
+    """K_rr with eigenvalues down to rounding, and landmarks twice: warnings are errors here."""
+    X, h, plan, Z = case(rng, n=400)
+    _, smallest = brute_force(X, h, barycentres(plan, h) @ Z, X[:150], RBF(3.0))
+    R = projection(X, h, np.vstack([X[:150], X[:20]]), RBF(3.0)).quadratic(plan)
+    assert 0.5 * np.trace(Z.T @ R @ Z) == pytest.approx(smallest, rel=1e-5)
+
+
+@pytest.mark.parametrize("n_moved", [0, 3, 50])
+def test_a_plan_after_others_has_the_quadratic_it_has_first(n_moved, rng):
+    X, h, plan, _ = case(rng, n=300)
+    few = projection(X, h, X[::10], RBF(1.2))
+    for _ in range(12):
+        few.quadratic(plan)
+        moved = plan.indices.copy()
+        moved[rng.choice(300, n_moved, replace=False)] = rng.integers(5, size=n_moved)
+        plan = hard_plan(moved, h, 5)
+    fresh = projection(X, h, X[::10], RBF(1.2)).quadratic(plan)
+    np.testing.assert_allclose(few.quadratic(plan), fresh, rtol=1e-11, atol=1e-11)
+
+
+def test_only_rows_that_moved_are_compared_with_the_landmarks_again(rng, monkeypatch):
+    X, h, plan, _ = case(rng, n=300)
+    few = projection(X, h, X[::10], RBF(1.2))
+    few.quadratic(plan)
+    seen = []
+    similarity = LandmarkKernel.__call__
+    monkeypatch.setattr(LandmarkKernel, "__call__", lambda self, rows: seen.append(len(rows)) or similarity(self, rows))
+    moved = plan.indices.copy()
+    moved[[4, 200, 299]] = (moved[[4, 200, 299]] + 1) % 5
+    few.quadratic(hard_plan(moved, h, 5))
+    assert sum(seen) == 3
+
+
+def test_every_tenth_plan_is_transported_afresh(rng, monkeypatch):
+    X, h, plan, _ = case(rng, n=300)
+    few = projection(X, h, X[::10], RBF(1.2))
+    seen = []
+    whole = LandmarkProjection._pass
+    monkeypatch.setattr(
+        LandmarkProjection, "_pass", lambda self, plan: seen.append(plan.nnz == 300) or whole(self, plan)
+    )
+    for row in range(22):
+        moved = plan.indices.copy()
+        moved[row] = (moved[row] + 1) % 5
+        plan = hard_plan(moved, h, 5)
+        few.quadratic(plan)
+    assert np.flatnonzero(seen).tolist() == [0, 10, 20]
+
+
+@pytest.mark.parametrize("kind", [np.float32, sparse.csr_array, sparse.csr_matrix])
+@KERNELS
+def test_sparse_and_single_precision_features(kernel, kind, rng):
+    X, h, plan, _ = case(rng)
+    X = np.where(np.abs(X) < 0.5, 0.0, X).astype(np.float32).astype(np.float64)
+    given = X.astype(np.float32) if kind is np.float32 else kind(X)
+    few = projection(given, h, given[::6], kernel)
+    np.testing.assert_allclose(few.quadratic(plan), projection(X, h, X[::6], kernel).quadratic(plan), rtol=1e-8)
+
+
+@pytest.mark.parametrize("scale", [0.1, 3.0, 1e6])
+@pytest.mark.parametrize("length_scale", [1.0, (0.3, 1.0, 4.0)], ids=["scalar", "ard"])
+def test_the_fast_kernel_is_the_kernel(length_scale, scale, rng):
+    """Far from the origin and near a landmark alike."""
+    X = scale * (50.0 + rng.normal(size=(40, 3)))
+    kernel = RBF(scale * np.asarray(length_scale))
+    np.testing.assert_allclose(LandmarkKernel(kernel, X[::3])(X), kernel(X, X[::3]), atol=1e-10)
+
+
+def test_blocks_do_not_change_the_result(rng, monkeypatch):
+    X, h, plan, _ = case(rng, soft=True)
+    whole = projection(X, h, X[::6], RBF(1.2)).quadratic(plan)
+    monkeypatch.setattr(landmarks_module, "BLOCK_ROWS", 7)
+    np.testing.assert_allclose(projection(X, h, X[::6], RBF(1.2)).quadratic(plan), whole, rtol=1e-11, atol=1e-12)
+
+
+def test_threads_do_not_change_a_bit(rng):
+    X, h, plan, Z = case(rng, n=500)
+    pool = Workers(2)
+    one, two = (projection(X, h, X[::10], RBF(1.2), workers) for workers in (None, pool))
+    np.testing.assert_array_equal(one.quadratic(plan), two.quadratic(plan))
+    np.testing.assert_array_equal(one.coefficients(plan, Z), two.coefficients(plan, Z))
+    pool.close()
+
+
+def test_a_kernel_that_is_no_number_is_an_error(rng):
+    X, h, _, _ = case(rng)
+    with pytest.raises(NumericalError, match="length_scale"):
+        projection(X, h, np.full((4, 3), np.nan), RBF())

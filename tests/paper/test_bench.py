@@ -1,0 +1,68 @@
+"""The cases of ``distreduce bench``: what is timed is what it says."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from sklearn.datasets import load_iris
+
+from distreduce import SDR
+from distreduce_paper import bench
+from distreduce_paper.bench import Case, Outcome, cases, run_cases
+
+X, Y = load_iris(return_X_y=True)
+
+
+def run(case: Case) -> Outcome:
+    (outcome,) = run_cases([case], lambda words: None)
+    return outcome
+
+
+def slept(seconds: float) -> float:
+    time.sleep(seconds)
+    return 0.0
+
+
+@pytest.fixture(scope="module")
+def outcome() -> Outcome:
+    return run(Case("", (3, 2), "J", {"ours": lambda: slept(0.05), "other": lambda: slept(0.1)}))
+
+
+def test_seconds_are_those_of_the_fit(outcome):
+    assert [run.seconds >= least for run, least in zip(outcome.runs, (0.05, 0.1), strict=True)] == [True, True]
+
+
+def test_the_ratio_is_of_the_yardstick_to_ours(outcome):
+    assert outcome.ratio == outcome.runs[1].seconds / outcome.runs[0].seconds
+
+
+def test_every_fit_is_announced():
+    said = []
+    list(run_cases([Case("a set", (3, 2), "J", {"ours": lambda: 0.0, "other": lambda: 0.0})], said.append))
+    assert said == ["a set: ours", "a set: other"]
+
+
+@pytest.mark.parametrize(
+    ("by", "options"),
+    [("SDR", {}), ("paper's algorithm", {"solver": "alternating", "optimizer": "adam", "max_inner_iter": 1000})],
+)
+@pytest.mark.filterwarnings("ignore::distreduce.exceptions.SolverConvergenceWarning")
+def test_a_reduction_reaches_the_objective_of_its_solver(by, options):
+    reached = bench._reduction("iris", X, Y, 8).fits[by]()
+    assert reached == pytest.approx(SDR(n_prototypes=8, random_state=0, **options).fit(X, Y).objective_)
+
+
+def test_both_gaussian_processes_learn_what_is_there_to_learn():
+    outcome = run(bench._regression("iris", X[:, :2], X[:, 2]))
+    assert min(run.reached for run in outcome.runs) > 0.8
+
+
+@pytest.mark.parametrize(("quick", "names"), [(True, {"wine", "digits", "diabetes"}), (False, {"mixture of 12"})])
+def test_cases_are_named_by_their_data(quick, names):
+    assert names <= {case.name.split(",")[0] for case in cases(quick=quick)}
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_every_case_has_one_yardstick(quick):
+    assert {len(case.fits) for case in cases(quick=quick)} == {2}

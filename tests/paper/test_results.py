@@ -1,0 +1,70 @@
+"""Finished cells as a frame."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from distreduce_paper.experiment import Experiment, Selection
+from distreduce_paper.results import failures, results, shown
+from distreduce_paper.store import Store
+
+
+def experiment(**options):
+    fields = {"name": "one", "title": "One", "paper": "Table 1", "report": lambda frame: [], "run": lambda cell: {}}
+    grid = {"datasets": ("b", "a"), "methods": ("SDR", "DistR"), "grid": {"m": (20, 100)}, "seeds": 2}
+    return Experiment(**{**fields, **grid, **options})
+
+
+def record(cell, **outcome):
+    costs = {"seconds": 1.0, "cpu_seconds": 1.0, "peak_mb": 1.0, "versions": {}, "machine": "a machine"}
+    return {**cell.as_dict(), **costs, **(outcome or {"result": {"score": 1.0}})}
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path)
+
+
+def test_rows_follow_the_grid_whatever_the_order_of_the_records(store):
+    cells = experiment().cells()
+    for cell in random.Random(0).sample(cells, len(cells)):
+        store.add(record(cell))
+    found = results(experiment(), store)[["data", "method", "m", "seed"]].itertuples(index=False, name=None)
+    assert list(found) == [(cell.data, cell.method, cell.parameters["m"], cell.seed) for cell in cells]
+
+
+def test_methods_beyond_the_grid_come_last(store):
+    for method in ("a new one", "DistR", "SDR"):
+        other = experiment(methods=(method,), datasets=("a",), grid={"m": (20,)}, seeds=1)
+        store.add(record(other.cells()[0]))
+    assert list(results(experiment(), store)["method"]) == ["SDR", "DistR", "a new one"]
+
+
+def test_failed_cells_are_apart(store):
+    first, second, *_ = experiment().cells()
+    store.add(record(first))
+    store.add(record(second, error={"type": "E", "message": "", "traceback": ""}))
+    assert (len(results(experiment(), store)), len(failures(experiment(), store))) == (1, 1)
+
+
+def test_quick_cells_are_shown_as_long_as_there_are_no_others(store):
+    for cell in experiment().cells(Selection(quick=True)):
+        store.add(record(cell))
+    assert results(experiment(), store)["quick"].all()
+
+
+def test_full_cells_are_not_mixed_with_quick_ones(store):
+    for cell in (*experiment().cells(Selection(quick=True)), experiment().cells()[0]):
+        store.add(record(cell))
+    assert list(results(experiment(), store)["quick"]) == [False]
+
+
+def test_an_experiment_shows_the_cells_of_its_sources(store):
+    store.add(record(experiment().cells()[0]))
+    assert len(shown(experiment(name="two", run=None, sources=("one",)), store)) == 1
+
+
+def test_an_empty_store_gives_an_empty_frame(store):
+    assert results(experiment(), store).empty

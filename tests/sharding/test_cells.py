@@ -1,0 +1,124 @@
+"""Cells: centres, which is nearest, which are near to which, and what a sample searches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial.distance import cdist
+
+from distreduce.sharding import cells
+from distreduce.sharding.cells import (
+    Probes,
+    cell_blocks,
+    centre_scores,
+    centres,
+    n_cells,
+    nearest_centre,
+    probes,
+    sample_size,
+    searched_cells,
+)
+
+
+@pytest.fixture
+def points(rng):
+    return rng.normal(size=(700, 4)) + 3.0 * rng.integers(3, size=(700, 1))
+
+
+@pytest.fixture
+def middle(points):
+    return centres(points, 12, np.random.RandomState(0))
+
+
+def test_few_samples_are_one_cell():
+    assert n_cells(20_000) == 1
+
+
+def test_a_million_samples_are_cells_of_the_stated_size():
+    assert n_cells(1_000_000) == 1_000_000 // cells.ROWS_PER_CELL
+
+
+def test_the_number_of_cells_is_bounded():
+    assert n_cells(10**9) == cells.MOST_CELLS
+
+
+@pytest.mark.parametrize(("n_features", "rows"), [(50, 128_000), (40_000, 3355), (10**7, 2000)])
+def test_the_sample_for_centres_is_bounded_by_its_size_in_memory(n_features, rows):
+    assert sample_size(2000, n_features) == rows
+
+
+def test_centres_are_better_than_random_samples(points, middle):
+    spread = [cdist(points, other).min(axis=1).sum() for other in (middle, points[:12])]
+    assert spread[0] < 0.9 * spread[1]
+
+
+def test_near_centres_have_near_numbers(middle):
+    """Neighbours in the order lie closer than centres do on average."""
+    steps = np.linalg.norm(np.diff(middle, axis=0), axis=1)
+    assert steps.mean() < 0.7 * cdist(middle, middle).mean()
+
+
+def test_a_single_centre_is_the_mean(points):
+    np.testing.assert_allclose(centres(points, 1, np.random.RandomState(0)), [points.mean(axis=0)])
+
+
+def test_fewer_different_rows_than_centres():
+    assert np.unique(centres(np.repeat([[0.0], [1.0]], 30, axis=0), 5, np.random.RandomState(0))).tolist() == [0.0, 1.0]
+
+
+def test_fewer_rows_than_centres(points):
+    assert len(centres(points[:3], 5, np.random.RandomState(0))) == 3
+
+
+def test_the_nearest_centre_is_that_of_brute_force(points, middle):
+    np.testing.assert_array_equal(nearest_centre(points, middle), cdist(points, middle).argmin(axis=1))
+
+
+def test_the_nearest_centre_of_data_far_from_the_origin(points, middle):
+    np.testing.assert_array_equal(nearest_centre(points + 1e8, middle + 1e8), nearest_centre(points, middle))
+
+
+def test_scores_do_not_depend_on_the_place_in_the_block(points, middle):
+    some = [5, 17, 3, 600]
+    assert centre_scores(points[some], middle).tobytes() == centre_scores(points, middle)[some].tobytes()
+
+
+def test_sparse_rows_have_the_scores_of_dense_ones(rng, middle):
+    table = sparse.csr_array(rng.uniform(-1, 1, (50, 4)).clip(0))
+    assert centre_scores(table, middle).tobytes() == centre_scores(table.toarray(), middle).tobytes()
+
+
+def test_no_rows_have_no_nearest_centre(points, middle):
+    assert nearest_centre(points[:0], middle).shape == (0,)
+
+
+def test_a_cell_reaches_the_nearest_cells_that_hold_enough(points, middle, monkeypatch):
+    monkeypatch.setattr(cells, "SEARCHED_ROWS", 100)
+    counts = np.bincount(nearest_centre(points, middle), minlength=12)
+    near = probes(middle, counts).near
+    for cell, row in enumerate(near):
+        order = cdist(middle[[cell]], middle)[0].argsort()
+        width = 1 + int(np.searchsorted(counts[order].cumsum(), cells.REACH * 100))
+        np.testing.assert_array_equal(row[row >= 0], order[:width])
+
+
+def test_a_cell_comes_first_among_cells_with_the_same_centre():
+    near = probes(np.zeros((3, 2)), np.array([5, 5, 5])).near
+    assert near[:, 0].tolist() == [0, 1, 2]
+
+
+def test_a_sample_searches_the_nearest_cells_that_hold_enough(points, middle, monkeypatch):
+    monkeypatch.setattr(cells, "SEARCHED_ROWS", 100)
+    nearest = nearest_centre(points, middle)
+    counts, order = np.bincount(nearest, minlength=12), nearest.argsort(kind="stable")
+    everywhere = Probes(middle, counts, np.array([np.roll(np.arange(12), -c) for c in range(12)], dtype=np.int32))
+    searched = searched_cells(points[order], nearest[order], everywhere)
+    for row, cell, chosen in zip(points[order], nearest[order], searched, strict=True):
+        ranked = cdist([row], middle)[0].argsort()
+        width = 1 + int(np.searchsorted(counts[ranked].cumsum(), 100))
+        assert set(everywhere.near[cell][chosen]) == set(ranked[:width])
+
+
+def test_blocks_lie_in_one_cell():
+    assert list(cell_blocks(np.array([0, 0, 0, 2, 5, 5]), 2)) == [(0, 2), (2, 3), (3, 4), (4, 6)]

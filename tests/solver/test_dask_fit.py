@@ -1,0 +1,218 @@
+"""Fits to dask arrays and frames against the fit to the same rows in memory, and lazy embeddings and predictions."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import contextmanager
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor
+from distreduce.estimators import _base
+from distreduce.exceptions import InvalidInputError, InvalidTypeError, SolverConvergenceWarning
+from distreduce.sharding import dask_collections
+from distreduce.sharding.dask_input import DaskRows, read_rows
+from distreduce.solver import fit_sharded as fit
+from distreduce.solver.steps import HalfSteps
+
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+pytest.importorskip("distributed")
+
+N, D = 6200, 5  # three shards
+NAMES = [f"f{j}" for j in range(D)]
+COMPARED = ("embedding_", "prototypes_", "prototype_weights_", "prototype_targets_", "prototype_medoids_", "labels_")
+pytestmark = pytest.mark.filterwarnings(f"ignore::{SolverConvergenceWarning.__module__}.SolverConvergenceWarning")
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Eight groups in three classes; a few rows repeated, a few of weight zero."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(8, size=N)
+    X = 3 * rng.standard_normal((8, D))[group] + rng.standard_normal((N, D))
+    X[100:120], group[100:120] = X[4000:4020], group[4000:4020]
+    weights = np.ones(N)
+    weights[[5, 3000]] = 0.0
+    return X, group % 3, weights
+
+
+def model(**changed):
+    return SDR(**{**dict(n_prototypes=12, affinity="sparse", perplexity=8, max_iter=2, random_state=0), **changed})
+
+
+@pytest.fixture(scope="module")
+def in_memory(data):
+    X, y, weights = data
+    return model().fit(X, y, weights)
+
+
+def same(one, other, names=COMPARED):
+    equal = [np.array_equal(getattr(one, name), getattr(other, name)) for name in names]
+    return all(equal) and (one.coupling_ != other.coupling_).nnz == 0 and one.objective_ == other.objective_
+
+
+def frame_of(X, n_partitions):
+    return dd.from_pandas(pd.DataFrame(X, columns=NAMES), npartitions=n_partitions)
+
+
+@pytest.mark.parametrize("chunks", [(2000, 2), pytest.param((700, D), marks=pytest.mark.slow)])
+def test_a_fit_on_a_cluster_is_the_fit_in_memory_however_rows_are_partitioned(client, data, in_memory, chunks):
+    X, y, weights = data
+    fitted = model().fit(da.from_array(X, chunks=chunks), da.from_array(y, chunks=1500), weights)
+    assert same(fitted, in_memory)
+
+
+def test_the_sizes_of_partitions_need_not_be_known(client, data, in_memory):
+    X, y, weights = data
+    rows = da.from_array(X, chunks=(1100, D))[da.from_array(np.ones(N, bool), chunks=1100)]
+    assert same(model().fit(rows, y, da.from_array(weights, chunks=999)), in_memory)
+
+
+def test_a_checkpoint_of_a_fit_in_memory_is_that_of_the_same_fit_on_a_cluster(client, data, in_memory, tmp_path):
+    """So it can be taken over: all is read, and nothing is left to do."""
+    X, y, weights = data
+    path, told = tmp_path / "checkpoint", []
+    model(checkpoint=path).fit(X, y, weights)
+    fitted = model(checkpoint=path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(HalfSteps, "couple", lambda *_: told.append("a step was computed again"))
+        fitted.fit(da.from_array(X, chunks=(2000, D)), y, weights)
+    assert not told and same(fitted, in_memory)
+
+
+@pytest.mark.slow
+def test_a_worker_lost_in_the_middle_changes_nothing(client, data, in_memory, monkeypatch):
+    X, y, weights = data
+    lost = []
+
+    @contextmanager
+    def killing(*_):
+        def kill(record):
+            if not lost:
+                lost.append(next(iter(client.run(os.getpid).values())))
+                os.kill(lost[0], signal.SIGKILL)
+
+        kill.stage = lambda name: None
+        yield kill
+
+    monkeypatch.setattr(_base, "progress", killing)
+    fitted = model().fit(da.from_array(X, chunks=(1000, D)), y, weights)
+    client.wait_for_workers(2, timeout=60)
+    assert lost and same(fitted, in_memory)
+
+
+def test_a_frame_gives_its_names_and_the_same_fit(client, data, in_memory):
+    X, y, weights = data
+    frame = frame_of(X, 3)
+    fitted = model().fit(frame, dd.from_pandas(pd.Series(y, name="class"), npartitions=2), weights)
+    assert fitted.feature_names_in_.tolist() == NAMES and same(fitted, in_memory)
+
+
+def test_without_a_client_the_rows_go_through_a_file(data, in_memory, monkeypatch):
+    X, y, weights = data
+    stored, store = [], fit._arranged_file
+    monkeypatch.setattr(fit, "_arranged_file", lambda *given: stored.append(store(*given)) or stored[0])
+    fitted = model().fit(frame_of(X, 4), y, weights)
+    assert stored and same(fitted, in_memory)
+
+
+def test_few_rows_are_gathered_for_a_dense_fit(client, data):
+    X, y = data[0][:300], data[1][:300]
+    names = ("embedding_", "prototypes_")
+    assert same(
+        model(affinity="auto").fit(da.from_array(X, chunks=(90, D)), y), model(affinity="auto").fit(X, y), names
+    )
+
+
+def test_a_fit_without_targets(client, data):
+    X = data[0][:4200].astype(np.float32)
+    parameters = dict(n_prototypes=6, affinity="sparse", perplexity=5, max_iter=1, random_state=0)
+    fitted = DistR(**parameters).fit(da.from_array(X, chunks=(1500, D)))
+    assert np.array_equal(fitted.embedding_, DistR(**parameters).fit(X).embedding_)
+
+
+def test_numbers_that_are_not_finite_are_refused_by_name(client, data):
+    X = data[0].copy()
+    X[4000, 1] = np.nan
+    with pytest.raises(InvalidInputError, match="X contains NaN"):
+        model().fit(da.from_array(X, chunks=(1000, D)), data[1])
+
+
+def test_a_constant_table_is_refused_as_in_memory(client):
+    with pytest.raises(InvalidInputError, match="X is constant"):
+        model().fit(da.ones((5000, 3), chunks=(1000, 3)), np.arange(5000) % 2)
+
+
+def test_text_is_refused_by_name(data):
+    frame = dd.from_pandas(pd.DataFrame({"a": ["x", "y"] * 10, "b": 1.0}), npartitions=2)
+    with pytest.raises(InvalidInputError, match="partition of X"):
+        model().fit(frame, np.arange(20) % 2)
+
+
+def test_a_series_is_no_table(data):
+    with pytest.raises(InvalidTypeError, match="two dimensions"):
+        model().fit(da.ones(20, chunks=5), np.arange(20) % 2)
+
+
+def test_rows_stay_on_the_cluster_and_can_be_taken_in_any_order(client, data, rng):
+    X = data[0]
+    rows = read_rows(da.from_array(X, chunks=(1234, D)), lambda n: n == N)
+    wanted = rng.permutation(N)[:500]
+    assert isinstance(rows, DaskRows) and np.array_equal(rows.taken(wanted), X[wanted])
+
+
+def test_too_many_rows_are_not_gathered(monkeypatch):
+    monkeypatch.setattr(dask_collections, "MOST_GATHERED", 1000)
+    with pytest.raises(InvalidInputError, match="sample of the rows"):
+        SDRGPRegressor(n_prototypes=20).fit(da.ones((100, 3), chunks=(50, 3)), np.arange(100.0))
+
+
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_an_embedding_is_lazy_and_that_of_arrays(data, in_memory, as_frame):
+    X = data[0][:500]
+    computed = []
+    rows = da.from_array(X, chunks=(150, 2)).map_blocks(
+        lambda block: computed.append(1) or block, dtype=float, meta=X[:0]
+    )
+    rows = dd.from_dask_array(rows, columns=NAMES) if as_frame else rows
+    named = model(affinity="dense", max_iter=0).fit(pd.DataFrame(X, columns=NAMES) if as_frame else X, data[1][:500])
+    lazy = named.transform(rows)
+    assert not computed and lazy.shape[1] == 2 and np.array_equal(lazy.compute(), named.embedding_)
+
+
+def test_another_number_of_features_is_refused_before_anything_is_computed(in_memory):
+    with pytest.raises(ValueError, match="5 features"):
+        in_memory.transform(da.ones((10, 3), chunks=(5, 3)))
+
+
+def test_regression_predicts_lazily_what_it_predicts_of_the_same_blocks(data, rng):
+    X, y = data[0][:120], data[0][:120] @ np.arange(D) + rng.standard_normal(120)
+    rows = da.from_array(X, chunks=(70, 2))
+    fitted = SDRGPRegressor(random_state=0).fit(rows, da.from_array(y, chunks=50))
+    lazy = [*fitted.predict(rows, return_std=True), fitted.predict_quantiles(rows), fitted.transform(rows)]
+    blocks = [
+        (*fitted.predict(block, return_std=True), fitted.predict_quantiles(block), fitted.transform(block))
+        for block in (X[:70], X[70:])
+    ]
+    known = map(np.concatenate, zip(*blocks, strict=True))
+    assert all(np.array_equal(a.compute(), b) for a, b in zip(lazy, known, strict=True))
+
+
+def test_classification_predicts_lazily_what_it_predicts_in_memory(data):
+    X, y = data[0][:150], np.array(["a", "b", "c"])[data[1][:150]]
+    fitted = SDRGPClassifier(2, random_state=0).fit(frame_of(X, 2), y)
+    rows = frame_of(X, 4)
+    here = rows.compute()
+    assert np.array_equal(fitted.predict(rows).compute(), fitted.predict(here))
+    assert np.allclose(fitted.predict_proba(rows).compute(), fitted.predict_proba(here), rtol=1e-12, atol=1e-12)
+
+
+def test_a_joint_covariance_of_lazy_rows_is_refused(data):
+    X = data[0][:60]
+    fitted = SDRGPRegressor(random_state=0).fit(X, X[:, 0])
+    with pytest.raises(InvalidInputError, match="return_cov"):
+        fitted.predict(da.from_array(X), return_cov=True)

@@ -1,0 +1,137 @@
+"""Which rule a column gets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from distreduce.exceptions import InvalidInputError
+from distreduce.tables.guess import MOST_LEVELS, counts_rows, guess_rule
+from distreduce.tables.rules import Boolean, Category, Date, Dropped, Number
+
+DAYS = pd.date_range("2020-01-01", periods=40, freq="D")
+
+
+def column(cells, **options):
+    return pd.Series(cells, name="c", **options)
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        ([1.5, 2.5, None], Number),
+        ([3, 1, 2, 2], Number),
+        (pd.array([3, None, 2], "Int64"), Number),
+        ([True, False, True], Boolean),
+        ([True, None, False], Boolean),
+        (["TRUE", "false", "true"], Boolean),
+        (["u", "v", "u"], Category),
+        (["0", "1", "3+", "1", "0", "2", "3+", "0"], Category),
+        ([*["01", "02", "13", "59"] * 10, "2A"], Category),
+        (["2020-01-01", "2020-02-01", None], Date),
+        (["2020-01-01 10:30", "2020-02-01T11:00:00Z"], Date),
+        (["31.12.2020", "01.02.2021"], Date),
+        (DAYS[:3], Date),
+        (DAYS[:3].tz_localize("Asia/Tokyo"), Date),
+        (pd.Categorical([1, 2, 1]), Category),
+        ([None, None], Dropped),
+        ([np.nan, np.inf], Dropped),
+        ([7, 7, 7], Dropped),
+        (["same", " same", None], Dropped),
+        ([2**60, 2**61, 5], Dropped),
+        (["Ann", "Bob", "Cid"], Dropped),
+    ],
+)
+def test_the_kind_of_a_column(cells, kind):
+    assert type(guess_rule(column(cells))) is kind
+
+
+@pytest.mark.parametrize(
+    ("cells", "layout"),
+    [
+        (["12/31/2020", "01/02/2020"], "%m/%d/%Y"),
+        (["31/12/2020", "01/02/2020"], "%d/%m/%Y"),
+        (["01/02/2020", "03/04/2020"], "%m/%d/%Y"),
+        (["31.12.2020 10:30", "01.02.2020 23:59"], "%d.%m.%Y %H:%M"),
+    ],
+)
+def test_the_order_of_day_and_month_is_that_which_reads_every_cell(cells, layout):
+    assert guess_rule(column(cells)).layout == layout
+
+
+def test_the_most_frequent_levels_are_kept_and_the_rest_is_other():
+    cells = [f"level {i:02d}" for i in range(MOST_LEVELS + 5) for _ in range(3 if i >= 5 else 2)]
+    rule = guess_rule(column(cells))
+    assert rule.levels == tuple(f"level {i:02d}" for i in range(5, MOST_LEVELS + 5)) and rule.other
+
+
+def test_numbers_asked_for_as_a_category_are_one():
+    assert guess_rule(column([75001.0, None, 69001.0, 75001.0]), as_category=True).levels == ("69001", "75001")
+
+
+def test_a_text_that_nearly_always_differs_is_left_out():
+    cells = [f"name {i}" for i in range(60)] * 1 + ["name 0"] * 20
+    assert "60 values in 80 rows" in guess_rule(column(cells)).reason
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [f"{i},5" for i in range(40)],
+        [f"{i:,}" for i in range(1000, 41_000, 1000)],
+        [f"{i} %" for i in range(40)],
+        [f"$ {i}.50" for i in range(40)],
+        [*(str(i) for i in range(40)), "unknown"],
+        [*(str(i % 20) for i in range(200)), "unknown"],
+        [*(str(i % 20) for i in range(200)), "1,234"],
+    ],
+)
+def test_spoilt_numbers_are_refused_rather_than_guessed(cells):
+    with pytest.raises(InvalidInputError, match="Column 'c' looks like numbers but has .*--category 'c'"):
+        guess_rule(column(cells))
+
+
+def test_a_number_has_its_mean_its_spread_and_its_median():
+    rule = guess_rule(column([1.0, 2.0, 6.0, np.nan]))
+    assert (rule.center, rule.fill, rule.flag) == (3.0, 2.0, True) and rule.scale == pytest.approx(np.sqrt(14 / 3))
+
+
+def test_huge_numbers_stay_in_range():
+    rule = guess_rule(column([1e300, -1e300, 5e299]))
+    assert np.isfinite(rule.encode(rule.read(column([1e300, -1e300])))).all()
+
+
+@pytest.mark.parametrize(
+    ("dates", "cycles"),
+    [
+        (DAYS[:10], ()),
+        (DAYS, (7.0,)),
+        (DAYS[::7], ()),
+        (pd.date_range("2020-01-01", periods=30, freq="31D"), (365.2425, 7.0)),
+        (pd.date_range("2020-01-01", periods=80, freq="h"), (1.0,)),
+    ],
+)
+def test_a_cycle_counts_if_the_dates_span_it_twice_and_differ_in_it(dates, cycles):
+    assert guess_rule(column(dates)).cycles == cycles
+
+
+SHUFFLED = np.random.default_rng(0).permutation(40)
+
+
+@pytest.mark.parametrize(
+    ("cells", "counts"),
+    [
+        ([4, 5, 6, 7], True),
+        (SHUFFLED, True),
+        (SHUFFLED + 1000, True),
+        ([3, 4], False),
+        ([3, 1, 2], False),  # by chance
+        (SHUFFLED * 1.0, False),
+        (SHUFFLED * 2, False),
+        ([*SHUFFLED[:-1], SHUFFLED[0]], False),
+        (pd.array([1, 2, None, 4], "Int64"), False),
+    ],
+)
+def test_consecutive_numbers_count_rows_in_any_order(cells, counts):
+    assert counts_rows(column(cells)) is counts

@@ -1,0 +1,118 @@
+"""Targets of a table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from distreduce.exceptions import InvalidInputError
+from distreduce.tables.target import read_target
+
+
+def read(cells, task="auto"):
+    return read_target(pd.DataFrame({"y": cells}), task, "t.csv")
+
+
+@pytest.mark.parametrize(
+    ("cells", "task", "values"),
+    [
+        ([0.5, 1.5, np.nan], "regression", [0.5, 1.5, None]),
+        (["b", "a ", None, "b", "a"], "classification", ["b", "a", None, "b", "a"]),
+        ([2, 10, 2, 10, 2, 10], "classification", [2, 10, 2, 10, 2, 10]),
+        ([2.0, np.nan, 3.0, 3.0], "classification", [2, None, 3, 3]),
+        ([True, False, True], "classification", ["True", "False", "True"]),
+        (pd.Categorical(["u", "v", "u", "v"]), "classification", ["u", "v", "u", "v"]),
+    ],
+)
+def test_task_and_values(cells, task, values):
+    target = read(cells)
+    found = [None if pd.isna(value) else value for value in target.y]
+    assert (target.task, found) == (task, values)
+
+
+def test_classes_of_whole_numbers_are_whole_numbers_of_python_or_numpy():
+    target = read([2.0, np.nan, 10.0, 10.0])
+    assert target.values(np.array([0, 2])).dtype.kind == "i"
+
+
+def test_a_task_can_be_asked_for():
+    assert read([1, 2, 1, 2, 1, 2], "regression").task == "regression"
+
+
+def test_of_several_targets_a_row_has_all_or_none():
+    target = read_target(pd.DataFrame({"y": [1.5, np.nan, 3.5], "z": [1.0, 2.0, 5.0]}), "auto", "t.csv")
+    assert target.known.tolist() == [True, False, True] and np.isnan(target.y.to_numpy()[1]).all()
+
+
+@pytest.mark.parametrize(
+    ("cells", "task", "said"),
+    [
+        ([None, None], "auto", "no values at all"),
+        ([" ", ""], "auto", "no values at all"),
+        (["a", "a"], "auto", "single value \\('a'\\)"),
+        ([1.5, 1.5], "auto", "single value"),
+        ([f"name {i}" for i in range(9)], "auto", "9 values in 9 rows: too many for classes"),
+        ([f"{i},5" for i in range(9)], "auto", "looks like numbers"),
+        (pd.date_range("2020", periods=3), "auto", "holds dates"),
+        (["a", "b", "a", "b"], "regression", "should be a number"),
+    ],
+)
+def test_a_target_that_cannot_be_used_says_why(cells, task, said):
+    with pytest.raises(InvalidInputError, match=said):
+        read(cells, task)
+
+
+def test_a_target_of_spoilt_numbers_is_not_advised_to_be_a_category():
+    with pytest.raises(InvalidInputError, match=r"looks like numbers but has '1,234' .*leave unknown cells empty\.$"):
+        read([*map(str, range(9)), "1,234"])
+
+
+def test_several_targets_are_no_classes():
+    with pytest.raises(InvalidInputError, match="Several targets must be numbers"):
+        read_target(pd.DataFrame({"y": [1, 2], "z": [1, 2]}), "classification", "t.csv")
+
+
+NUMBERS = [str(i / 4) for i in range(30)]
+
+
+@pytest.mark.parametrize("word", ["unknown", "n/a", "?", "-", "not measured"])
+def test_a_word_among_numbers_is_an_unknown_target(word):
+    target = read([*NUMBERS, word, *NUMBERS, word])
+    assert target.task == "regression" and np.flatnonzero(~target.known).tolist() == [30, 61]
+
+
+def test_words_among_numbers_are_named():
+    assert read([*NUMBERS, "unknown", "?"]).unknown_words == ("?", "unknown")
+
+
+def test_numbers_between_words_are_those_of_the_file():
+    np.testing.assert_array_equal(read(["?", *NUMBERS]).y[1:], np.arange(30) / 4)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["1", "2", "unknown"] * 9,  # two numbers and a word are three classes
+        [*map(str, range(8)), "low"] * 9,  # eight of nine are less than nine of ten
+        [f"{i:02d}" for i in range(12)] * 3 + ["other"],  # codes
+        [*map(str, range(1, 20)), "7A"] * 3,
+    ],
+)
+def test_what_is_not_nearly_all_numbers_stays_classes(cells):
+    target = read(cells)
+    assert (target.task, target.y.nunique()) == ("classification", len(set(cells)))
+
+
+def test_words_are_classes_if_classes_are_asked_for():
+    assert read([*map(str, range(20)), "unknown"] * 3, "classification").y.nunique() == 21
+
+
+def test_whole_numbers_that_repeat_stay_classes_without_the_word():
+    target = read([*map(str, range(20)), "unknown"] * 3)
+    assert (target.task, set(target.y.dropna())) == ("classification", set(range(20)))
+
+
+def test_a_word_among_the_numbers_of_several_targets_is_unknown():
+    table = pd.DataFrame({"y": [*NUMBERS, "n/a"], "z": np.arange(31.0)})
+    assert read_target(table, "auto", "t.csv").known.tolist() == 30 * [True] + [False]
