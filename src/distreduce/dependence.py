@@ -7,11 +7,10 @@ weight two counts as that point given twice, and multiplying all weights by a nu
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
-
-Array = NDArray[np.float64]
 
 # A kernel counts as constant when centring leaves less than this share of its norm: what remains is then rounding.
 CONSTANT_SHARE = 1e-13

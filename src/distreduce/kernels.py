@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import euclidean_distances, linear_kernel
 
+from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
-
-Array = NDArray[np.float64]
 
 # Up to this many features SciPy's loop over differences is as fast as a matrix product, and exact.
 _DIRECT_FEATURES = 64

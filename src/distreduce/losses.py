@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from scipy.special import xlogy
 
+from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
-
-Array = NDArray[np.float64]
 
 TARGET_FLOOR = 1e-10
 """Smallest prototype target whose logarithm is taken by the losses that need log g with g = 0 allowed.

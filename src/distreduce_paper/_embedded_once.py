@@ -5,14 +5,10 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from distreduce import DistR
+from distreduce._utils.typing import Array
 from distreduce.baselines import ReduceThenCluster
 from distreduce_paper.measure import Cost, charge, measured
-
-Array = NDArray[np.float64]
 
 _LATEST: dict[str, tuple[DistR, Cost]] = {}  # at most one: cells come data set by data set
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from distreduce._utils.typing import Array
 from distreduce.metrics import reduction_scores
 from distreduce.plotting.palette import class_palette
 from distreduce_paper import problems
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Array = NDArray[Any]
 
 # The paper's three scores, as axes name them.
 SCORES = {"homogeneity": "homogeneity × 100", "nmi": "k-means NMI × 100", "silhouette": "silhouette × 100"}

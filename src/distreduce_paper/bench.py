@@ -24,12 +24,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 from threadpoolctl import threadpool_limits
 
+from distreduce._utils.typing import Array
 from distreduce.estimators import SDR
 from distreduce.gp import SDRGPRegressor
 from distreduce_paper.measure import measured
 from distreduce_paper.methods import PAPER_ALGORITHM
 
-Array = NDArray[np.float64]
 Fit = Callable[[], float]  # gives what was reached
 
 

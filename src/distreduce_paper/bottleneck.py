@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 
 from distreduce import SDR
+from distreduce._utils.typing import Array
 from distreduce.dependence import cka
 from distreduce.exceptions import SolverConvergenceWarning
 from distreduce.kernels import sq_distances
 from distreduce_paper import problems
-from distreduce_paper._reductions import Array, fitted, prototype_panels, rounded, rounded_list
+from distreduce_paper._reductions import fitted, prototype_panels, rounded, rounded_list
 from distreduce_paper.blocks import Block, Figure, Text
 from distreduce_paper.cell import Cell
 from distreduce_paper.comparison import comparison_tables

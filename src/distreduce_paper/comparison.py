@@ -13,16 +13,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from distreduce._utils.typing import Array
 from distreduce_paper.blocks import Block, Comparison, Table, Text, Verdict
 from distreduce_paper.paper import Printed, distance, label, printed, title, verdict
 
-Array = NDArray[Any]
 SEEDS = 5  # of every row in the paper
 DASH = "–"
 

@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import make_friedman1
 
+from distreduce._utils.typing import Array
 from distreduce_paper.blocks import Block, Table, Text
 from distreduce_paper.experiment import Experiment
 from distreduce_paper.paper import label
 from distreduce_paper.prediction import REGRESSION, fit_and_score
-from distreduce_paper.problems import Array, Problem, include
+from distreduce_paper.problems import Problem, include
 
 PLAIN = "ARD GP"
 NOTES = """\

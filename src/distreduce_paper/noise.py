@@ -9,10 +9,11 @@ from sklearn.datasets import load_diabetes
 from sklearn.neighbors import KNeighborsRegressor
 
 from distreduce import SDR
+from distreduce._utils.typing import Array
 from distreduce_paper.blocks import Block, Table, Text
 from distreduce_paper.cell import Cell
 from distreduce_paper.experiment import Experiment
-from distreduce_paper.problems import Array, Problem, include, split
+from distreduce_paper.problems import Problem, include, split
 
 NOTES = """\
 The embedding has seen y, so a small ridge lets the map learn noise. R² of ten nearest neighbours on held-out \

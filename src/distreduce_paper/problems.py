@@ -9,19 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from distreduce import datasets
+from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 from distreduce_paper.experiment import Kind
 
-Array = NDArray[Any]
 Task = Literal["regression", "classification"]
 QUICK_SAMPLES = 240
 N_COMPONENTS = 50

@@ -13,8 +13,9 @@ from trust.faults import CLASSES, NUMBERS, Faulty, X, fails, nan
 
 from distreduce import SDR, SDRGPClassifier, SDRGPRegressor
 from distreduce.exceptions import NumericalError, RolledBackWarning
-from distreduce.gp import GPClassifier, GPRegressor, _classification, exact
+from distreduce.gp import GPClassifier, GPRegressor, _classification
 from distreduce.gp import _dirichlet as dirichlet
+from distreduce.gp import _exact as exact
 from distreduce.gp._stack import Stack
 from distreduce.mapping import kernel_map
 from distreduce.solver.dense import DenseSide

@@ -9,8 +9,9 @@ from numba import njit
 from numpy.typing import DTypeLike
 from scipy import sparse
 
-from distreduce._utils.numba import KERNEL, Array, chunk_count
+from distreduce._utils.numba import KERNEL, chunk_count
 from distreduce._utils.threads import SERIAL, Workers, single_threaded_blas
+from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 
 # Up to this many features the direct sum of squares is as fast as a matrix product, and exact.

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from distreduce._utils.numba import KERNEL
-
-Array = NDArray[np.float64]
+from distreduce._utils.typing import Array
 
 
 def inverse_from_factor(factor: Array) -> Array:

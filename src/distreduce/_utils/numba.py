@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from distreduce._utils.typing import Array
 
 # Sums may be reordered and multiplications fused with additions, so that loops become SIMD code. Infinities and NaN
 # keep their meaning (no "fast" flag): an overflowing distance must still end as an affinity of zero.

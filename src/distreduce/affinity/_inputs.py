@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from distreduce._utils.numba import Array
+from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 
 

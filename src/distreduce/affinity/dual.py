@@ -23,13 +23,13 @@ from distreduce._utils.numba import (
     KERNEL,
     MAX_EXPONENT,
     MIN_EXPONENT,
-    Array,
     bounded_exp,
     chunk_count,
     lowest_exponent,
     ordered_sum,
 )
 from distreduce._utils.threads import Workers
+from distreduce._utils.typing import Array
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distreduce._utils.numba import Array
+from distreduce._utils.typing import Array
 from distreduce.affinity.dual import ConcaveDual, DualPoint
 
 # Curvature in γ given to every row, relative to w_i/γ_i: a row that lost all its neighbours has none of its own.

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from distreduce._utils.numba import KERNEL, Array
+from distreduce._utils.numba import KERNEL
+from distreduce._utils.typing import Array, Index
 from distreduce.sharding.graph import GraphRows
-from distreduce.sharding.shards import Index
 
 NOBODY = np.iinfo(np.int32).max
 

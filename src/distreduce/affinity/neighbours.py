@@ -17,11 +17,12 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from distreduce._utils.numba import KERNEL, Array
+from distreduce._utils.numba import KERNEL
+from distreduce._utils.typing import Array, Index
 from distreduce.affinity.links import NOBODY, Nearest, incoming_links, link
 from distreduce.sharding.cells import Probes, cell_blocks, searched_cells
 from distreduce.sharding.graph import GraphRows
-from distreduce.sharding.shards import Index, Shards
+from distreduce.sharding.shards import Shards
 
 _BLOCK_ROWS = 512
 # Rows of many features are compared in smaller blocks: a dense block of sparse rows takes up to 128 MB.

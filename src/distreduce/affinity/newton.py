@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distreduce._utils.numba import Array
+from distreduce._utils.typing import Array
 from distreduce.affinity.dual import ConcaveDual, DualPoint
 from distreduce.affinity.linear import NewtonSystem, solve_in_box
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from distreduce._utils.numba import Array
+from distreduce._utils.typing import Array
 
 
 def squared_distances(points: Array) -> Array:

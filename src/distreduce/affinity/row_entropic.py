@@ -12,13 +12,13 @@ from distreduce._utils.numba import (
     ELEMENTWISE,
     KERNEL,
     MIN_EXPONENT,
-    Array,
     bounded_exp,
     chunk_count,
     lowest_exponent,
     ordered_sum,
 )
 from distreduce._utils.threads import SERIAL, Workers
+from distreduce._utils.typing import Array
 from distreduce.affinity._inputs import as_distances, as_weights, check_perplexity
 
 # Bandwidth of a row whose constraint is slack, relative to its nearest sample at a positive distance: exp(−1e6) = 0.

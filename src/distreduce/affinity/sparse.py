@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from distreduce._utils.numba import Array
+from distreduce._utils.typing import Array
 from distreduce.affinity._inputs import as_weights, check_perplexity
 from distreduce.affinity.newton import balance, solve
 from distreduce.affinity.sparse_dual import SparseDual, sparse_row_bandwidths

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from distreduce._utils.numba import ELEMENTWISE, KERNEL, Array, lowest_exponent
+from distreduce._utils.numba import ELEMENTWISE, KERNEL, lowest_exponent
+from distreduce._utils.typing import Array
 from distreduce.affinity.dual import DualPoint, dual_point, fill_row, row_hessian, row_sums
 from distreduce.affinity.row_entropic import RowBandwidths, solve_row
 from distreduce.sharding.graph import GraphRows

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from distreduce._utils.numba import Array
 from distreduce._utils.threads import SERIAL, Workers
+from distreduce._utils.typing import Array
 from distreduce.affinity._inputs import as_distances, as_weights
 from distreduce.affinity.dual import Dual
 from distreduce.affinity.newton import solve

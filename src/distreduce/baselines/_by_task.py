@@ -13,10 +13,9 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, validate_data
 
+from distreduce._utils.typing import Array
 from distreduce.estimators._targets import guess_task
 from distreduce.exceptions import InvalidInputError
-
-Array = NDArray[np.float64]
 
 
 def classifies(model: PredictorByTask) -> bool:

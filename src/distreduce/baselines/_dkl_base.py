@@ -6,18 +6,16 @@ from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 
+from distreduce._utils.typing import Array
 from distreduce.baselines._gp_heads import ClassificationHead, RegressionHead
 from distreduce.baselines._networks import FeatureNetwork
 from distreduce.baselines._torch_training import adam, as_tensor, row_blocks
 
-Array = NDArray[np.float64]
 _CHUNK = 512
 
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import gpytorch
-import numpy as np
 import torch
 from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal
 from gpytorch.kernels import MultitaskKernel, RBFKernel, ScaleKernel
 from gpytorch.likelihoods import GaussianLikelihood, MultitaskGaussianLikelihood
 from gpytorch.means import ConstantMean, MultitaskMean
-from numpy.typing import NDArray
 from torch import Tensor
 
+from distreduce._utils.typing import Array
 from distreduce.baselines._dirichlet import log_marginal_likelihood
 from distreduce.baselines._torch_training import exact_algebra
 from distreduce.gp._dirichlet import DirichletTargets, condition, expected_probabilities
-
-Array = NDArray[np.float64]
 
 
 def gaussian_likelihood(n_targets: int | None) -> gpytorch.likelihoods.Likelihood:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import validate_data
 
+from distreduce._utils.typing import Array
 from distreduce.estimators._targets import Targets, read_targets
 from distreduce.exceptions import InvalidInputError
 from distreduce.losses import supervised_rows
-
-Array = NDArray[np.float64]
 
 
 class SupervisedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

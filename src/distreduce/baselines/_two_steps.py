@@ -6,20 +6,18 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import single_threaded_blas
+from distreduce._utils.typing import Array
 from distreduce.coupling import initial_plan
 from distreduce.estimators import DistR
 from distreduce.estimators._validate import check_spread
 from distreduce.exceptions import InvalidInputError
 from distreduce.solver.medoids import distances_to_means, nearest_members
-
-Array = NDArray[np.float64]
 
 
 class TwoStepReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

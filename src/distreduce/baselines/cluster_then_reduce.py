@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from distreduce._utils.typing import Array
 from distreduce.affinity import squared_distances, symmetric_entropic_affinity
 from distreduce.baselines._two_steps import TwoStepReduction, cluster_means
 from distreduce.estimators._validate import effective_perplexity, own_generator, power_of_two_unit
-
-Array = NDArray[np.float64]
 
 
 class ClusterThenReduce(TwoStepReduction):

@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch.nn.functional import cross_entropy, mse_loss
 
+from distreduce._utils.typing import Array
 from distreduce.baselines._dkl_base import BaseDKL, in_chunks
 from distreduce.baselines._gp_heads import ClassificationHead, RegressionHead
 from distreduce.baselines._networks import (
@@ -26,8 +27,6 @@ from distreduce.baselines._networks import (
 from distreduce.baselines._torch_training import as_tensor, own_random_numbers
 from distreduce.gp._dirichlet import DirichletTargets
 from distreduce.gp._target_scale import TargetScale
-
-Array = NDArray[np.float64]
 
 
 class DKLRegressor(RegressorMixin, BaseDKL):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import HasMethods
@@ -13,9 +12,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce import gp as processes
+from distreduce._utils.typing import Array
 from distreduce.baselines._by_task import PredictorByTask, classifies
-
-Array = NDArray[np.float64]
 
 
 class EmbeddingGP(PredictorByTask):

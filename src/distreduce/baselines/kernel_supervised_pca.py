@@ -6,12 +6,12 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import single_threaded_blas
+from distreduce._utils.typing import Array
 from distreduce.baselines._supervised import SupervisedTransformer
 from distreduce.dependence import center
 from distreduce.estimators._validate import check_spread, power_of_two_unit
@@ -19,7 +19,6 @@ from distreduce.kernels import Delta, Kernel, Linear, get_kernel
 from distreduce.mapping import KernelMap
 from distreduce.solver.fit import Sample, input_kernel
 
-Array = NDArray[np.float64]
 # Eigenvalues below this part of the largest are rounding: their directions say nothing.
 RANK_TOLERANCE = 1e-10
 

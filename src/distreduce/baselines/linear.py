@@ -13,9 +13,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import single_threaded_blas
+from distreduce._utils.typing import Array
 from distreduce.baselines._by_task import PredictorByTask, classifies
-
-Array = NDArray[np.float64]
 
 
 class LinearBaseline(PredictorByTask):

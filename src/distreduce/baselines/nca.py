@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA
@@ -16,10 +15,9 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import single_threaded_blas
+from distreduce._utils.typing import Array
 from distreduce.baselines._supervised import SupervisedTransformer
 from distreduce.kernels import sq_distances
-
-Array = NDArray[np.float64]
 
 
 class NCA(SupervisedTransformer):

@@ -10,15 +10,14 @@ from typing import Any, ClassVar
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from distreduce._utils.typing import Array
 from distreduce.baselines._supervised import SupervisedTransformer
 from distreduce.estimators._validate import own_generator
 from distreduce.exceptions import InvalidInputError, MissingDependencyError
 
-Array = NDArray[np.float64]
 KNOWN_WARNINGS = ("Graph is not fully connected", "Spectral initialisation failed")
 
 

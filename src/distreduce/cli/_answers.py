@@ -11,12 +11,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from distreduce._utils.typing import Array
 from distreduce.cli._tables import with_gaps
 from distreduce.exceptions import InvalidInputError
 from distreduce.tables.reading import read_parts
 from distreduce.tables.recipe import Recipe
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from distreduce._utils.typing import Array
 from distreduce.cli._folder import Folder, fingerprint
 from distreduce.cli._tables import LEVEL, PROBABILITY, SCALE, TRUTH, named, truth_columns
 from distreduce.estimators import SDR
@@ -18,7 +19,6 @@ from distreduce.tables.files import check_file
 from distreduce.tables.reading import read_table
 from distreduce.tables.target import Target, read_target
 
-Array = NDArray[np.float64]
 PREDICTED = {"mean": "mean", "std": "std", "low": "q05", "high": "q95", "levels": LEVEL, "scale": SCALE}
 
 

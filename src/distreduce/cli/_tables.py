@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.metrics import pairwise_distances_argmin
 
+from distreduce._utils.typing import Array
 from distreduce.estimators import SDR
 from distreduce.tables.prepare import Prepared
 
-Array = NDArray[np.float64]
 QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
 PROBABILITY = "probability of "
 CLASS, TRUTH = "class", "true"

@@ -17,12 +17,12 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import StandardScaler
 
 from distreduce._utils.atomic import replacing
+from distreduce._utils.typing import Array
 from distreduce.estimators import SDR
 from distreduce.exceptions import InvalidInputError
 from distreduce.metrics import reduction_scores
 from distreduce.plotting import plot_embedding
 
-Array = NDArray[np.float64]
 STEPS = 5
 N_NEIGHBORS = 10
 # Disease progression is a noisy target, which wants a stiffer map than the default. Of twelve pairs (map_reg,

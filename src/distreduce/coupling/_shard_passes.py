@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from distreduce._utils.typing import Array
 from distreduce.coupling._row_loops import best_moves, carry, descend_rows
 from distreduce.kernels import sq_distances
 from distreduce.losses import BregmanLoss, supervised_rows
 from distreduce.sharding.graph import GraphRows
 
-Array = NDArray[np.float64]
 BLOCK_ROWS = 2048
 
 

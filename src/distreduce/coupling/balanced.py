@@ -7,17 +7,15 @@ the identity as its natural start.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from distreduce._utils.threads import SERIAL, Workers
+from distreduce._utils.typing import Array
 from distreduce.coupling.descent import conditional_gradient
 from distreduce.coupling.problem import CouplingProblem, CouplingResult
 from distreduce.coupling.products import hard_plan
 from distreduce.exceptions import NumericalError
-
-Array = NDArray[np.float64]
 
 
 def transport_vertex(cost: Array, rows: Array, columns: Array) -> sparse.csr_array:

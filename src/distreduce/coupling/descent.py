@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from distreduce._utils.threads import SERIAL, Workers
+from distreduce._utils.typing import Array
 from distreduce.coupling.problem import CouplingProblem, CouplingResult
 from distreduce.coupling.products import affinity_times_plan, rescale_rows
 
-Array = NDArray[np.float64]
 Oracle = Callable[[Array], sparse.csr_array]
 
 

@@ -14,11 +14,11 @@ from scipy.sparse.linalg import lobpcg
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
+from distreduce._utils.typing import Array
 from distreduce.coupling.products import hard_plan, rescale_rows
 from distreduce.kernels import Delta, Kernel, Linear
 from distreduce.losses import supervised_rows
 
-Array = NDArray[np.float64]
 # More eigenvectors than this cost time and add noise: 50 and m gave the same scores on COIL-20 and SNARE-seq.
 SPECTRAL_COMPONENTS = 50
 DENSE_EIGENVECTORS = 1500

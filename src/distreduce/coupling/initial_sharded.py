@@ -13,17 +13,17 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsRegressor
 
+from distreduce._utils.typing import Array, Index
 from distreduce.affinity.neighbours import graph_of, keep_neighbours
 from distreduce.affinity.sparse import ON_A_GRAPH, keep_sparse_affinity
 from distreduce.coupling.initial import _all_used, _apportion, _one_hot, _spectral_clusters
-from distreduce.coupling.nearest_centres import Centres, Index, nearest
+from distreduce.coupling.nearest_centres import Centres, nearest
 from distreduce.coupling.products import hard_plan
 from distreduce.kernels import Delta, Kernel, Linear
 from distreduce.losses import supervised_rows
 from distreduce.sharding.cells import Probes
 from distreduce.sharding.shards import Shards, local_shards
 
-Array = NDArray[np.float64]
 # Samples that are clustered: more cost time, at worst as the square, and move few borders.
 SPECTRAL_ROWS = 10_000
 

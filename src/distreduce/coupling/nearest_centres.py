@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from distreduce._utils.typing import Array, Index
 from distreduce.kernels import sq_distances
 from distreduce.losses import supervised_rows
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 BLOCK_ROWS = 2048
 BLOCK_NUMBERS = 4_000_000  # distances held at once
 

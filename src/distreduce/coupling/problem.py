@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from distreduce._utils.typing import Array, Plan
 from distreduce.losses import BregmanLoss, SquaredLoss
-
-Array = NDArray[np.float64]
-Plan: TypeAlias = sparse.csr_array
 
 
 def structure_matrices(embedding_affinity: Array, loss: Literal["kl", "square"]) -> tuple[Array, Array]:

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from distreduce._utils.threads import SERIAL, Workers
+from distreduce._utils.typing import Array
 
-Array = NDArray[np.float64]
 ROWS_PER_CHUNK = 128
 
 

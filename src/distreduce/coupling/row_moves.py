@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 from scipy import sparse
 
 from distreduce._utils.numba import KERNEL
@@ -19,7 +18,6 @@ from distreduce._utils.threads import SERIAL, Workers
 from distreduce.coupling.problem import CouplingProblem, CouplingResult
 from distreduce.coupling.products import affinity_times_plan
 
-Array = NDArray[np.float64]
 MAX_SWEEPS = 50
 # A move must lower J by this share of it: smaller gains are rounding, and could go round in circles.
 LEAST_GAIN = 1e-12

@@ -6,17 +6,14 @@ mixtures of few hard assignments.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from distreduce._utils.threads import SERIAL, Workers
+from distreduce._utils.typing import Array
 from distreduce.coupling.descent import conditional_gradient
 from distreduce.coupling.problem import CouplingProblem, CouplingResult
 from distreduce.coupling.products import hard_plan
 from distreduce.coupling.row_moves import move_rows
-
-Array = NDArray[np.float64]
 
 
 def solve_semirelaxed(

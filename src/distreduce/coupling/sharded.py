@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from distreduce._utils.typing import Array
 from distreduce.coupling._shard_passes import (
     RowCosts,
     added,
@@ -28,7 +29,6 @@ from distreduce.coupling.products import hard_plan, rescale_rows
 from distreduce.losses import BregmanLoss, SquaredLoss
 from distreduce.sharding.shards import Shards
 
-Array = NDArray[np.float64]
 MAX_ITER, MAX_SWEEPS, MAX_HALVINGS = 2000, 50, 6
 
 

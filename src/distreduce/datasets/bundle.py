@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[np.float64]
 Task = Literal["regression", "classification"]
 
 

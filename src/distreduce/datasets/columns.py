@@ -10,7 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from distreduce._utils.text import did_you_mean
-from distreduce.datasets.bundle import Array, Task
+from distreduce._utils.typing import Array
+from distreduce.datasets.bundle import Task
 from distreduce.estimators._targets import guess_task
 from distreduce.exceptions import InvalidInputError
 

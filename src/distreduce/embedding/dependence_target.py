@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from distreduce._utils.typing import Array
 from distreduce.dependence import CONSTANT_SHARE, center
 from distreduce.embedding.problem import Dependence
 from distreduce.kernels import Delta, Kernel, Linear
 from distreduce.losses import supervised_rows
 
-Array = NDArray[np.float64]
 TargetForm = Literal["barycentric", "mass", "transport"]
 BLOCK_ROWS = 1024
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from distreduce._utils.numba import ordered_sum
 from distreduce._utils.threads import SERIAL, Workers
+from distreduce._utils.typing import Array
 from distreduce.embedding._loops import (
     GAUSSIAN,
     NO_KERNEL,
@@ -24,8 +24,6 @@ from distreduce.embedding._loops import (
 )
 from distreduce.embedding.problem import EmbeddingProblem, Terms
 from distreduce.kernels import RBF, RationalQuadratic
-
-Array = NDArray[np.float64]
 
 # Below this many prototypes one chunk is faster than handing work to threads.
 SMALL = 700

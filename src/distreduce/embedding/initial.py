@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh
 
-Array = NDArray[np.float64]
+from distreduce._utils.typing import Array
+
 # Student-t affinities are flat near the origin: from a small start classes part without crossing one another
 # (silhouette on SNARE-seq, m = 100: 80 from 0.1, 72 from 1).
 START_SCALE = 0.1

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from distreduce._utils.optimize import Adam
+from distreduce._utils.typing import Array
 from distreduce.embedding.problem import EmbeddingProblem, Terms
 from distreduce.exceptions import NumericalError
 
-Array = NDArray[np.float64]
 Objective = Callable[[Array], tuple[Terms, Array]]
 # Times that Adam goes back to its best point with half the step, before it ends there.
 MOST_HALVINGS = 10

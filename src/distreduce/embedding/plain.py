@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from distreduce._utils.typing import Array
 from distreduce.embedding.problem import EmbeddingProblem, Terms
 from distreduce.kernels import Linear
-
-Array = NDArray[np.float64]
 
 
 def squared_distances(Z: Array) -> Array:

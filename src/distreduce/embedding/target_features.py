@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from distreduce._utils.typing import Array
 from distreduce.kernels import Delta, Kernel, Linear, diagonal
 from distreduce.losses import supervised_rows
 
-Array = NDArray[np.float64]
 RESIDUAL = 1e-6  # no landmark is added once the kernel is known to this everywhere in the sample
 
 

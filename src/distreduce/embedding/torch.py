@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from distreduce._utils.typing import Array
 from distreduce.embedding.problem import EmbeddingProblem, Terms
 from distreduce.exceptions import InvalidInputError, MissingDependencyError
 from distreduce.kernels import RBF, RationalQuadratic
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-Array = NDArray[np.float64]
 
 
 class TorchObjective:

@@ -12,13 +12,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from distreduce._utils.threads import Workers, workers
+from distreduce._utils.typing import Array
 from distreduce.estimators._callbacks import CallbackSupportMixin, told_callbacks
 from distreduce.estimators._checkpoints import checked_place
 from distreduce.estimators._fitted import expand, rows_of_medoids
@@ -48,9 +48,6 @@ from distreduce.solver.checkpoint import Checkpoint
 from distreduce.solver.fit import Fitted, Recipe, Sample, fit_sample, input_kernel, untold
 from distreduce.solver.fit_sharded import LargeSample, fit_shards, neighbours_for
 from distreduce.solver.loop import Settings
-
-Array = NDArray[np.float64]
-
 
 # Above this many samples affinity="auto" is sparse: a dense fit then takes gigabytes, and minutes.
 MOST_DENSE = 10_000

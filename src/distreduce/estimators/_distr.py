@@ -5,13 +5,9 @@ from __future__ import annotations
 from os import PathLike
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
 from distreduce.kernels import Kernel
-
-Array = NDArray[np.float64]
 
 
 class DistR(BaseReduction):

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from distreduce._utils.typing import Array
 from distreduce.mapping import barycentres
 from distreduce.sharding.merge import Merged
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

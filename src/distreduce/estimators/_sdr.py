@@ -6,17 +6,14 @@ from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
 from distreduce.estimators._targets import Targets, read_targets
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import RBF, Kernel, Linear, RationalQuadratic, get_kernel
 from distreduce.losses import LOSSES, BregmanLoss, get_loss
-
-Array = NDArray[np.float64]
 
 
 class SDR(BaseReduction):

@@ -10,9 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
+from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 
-Array = NDArray[np.float64]
 DATES = "dates or durations; give numbers, such as the days since the first of them."
 Task = Literal["regression", "classification"]
 

@@ -7,14 +7,13 @@ import os
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
+from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 
-Array = NDArray[np.float64]
 DEFAULT_PERPLEXITY = 30.0
 BLOCK_ROWS = 4096
 MOST_WEIGHT = 1e50  # squares and products of larger sums leave the range of numbers

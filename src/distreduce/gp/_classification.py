@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import single_threaded_blas
+from distreduce._utils.typing import Array
 from distreduce.estimators import SDR
 from distreduce.estimators._saving import SavingMixin
 from distreduce.estimators._targets import as_array
@@ -24,7 +25,6 @@ from distreduce.kernels import RBF
 from distreduce.sharding.dask_collections import brought, gathered, is_dask
 from distreduce.sharding.dask_predict import by_blocks
 
-Array = NDArray[np.float64]
 TRAINING_SAMPLES = 1000  # hyperparameters are shared by all classes: more samples hardly move them, at n³ an evaluation
 BATCH_NUMBERS = 8_000_000
 

@@ -23,12 +23,11 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, cho_solve
 
 from distreduce._utils.linalg import inverse_from_factor
+from distreduce._utils.typing import Array
 from distreduce.gp._exact import factorise
 from distreduce.gp._hyperparameters import Hyperparameters
 from distreduce.kernels import RBF
 from distreduce.mapping.relevance import length_scale_gradient
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

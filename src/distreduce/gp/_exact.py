@@ -5,16 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 
 from distreduce._utils.threads import single_threaded_blas
+from distreduce._utils.typing import Array
 from distreduce.exceptions import NumericalError
 from distreduce.gp._hyperparameters import Hyperparameters, Training
 from distreduce.kernels import DistanceKernel
 from distreduce.mapping.relevance import GAUSSIAN, negative_log_likelihood
 
-Array = NDArray[np.float64]
 BATCH_NUMBERS = 8_000_000  # covariances held at once in a prediction: 64 MB
 
 

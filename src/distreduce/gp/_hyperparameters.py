@@ -10,14 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
 
 from distreduce._utils.optimize import Adam
+from distreduce._utils.typing import Array
 from distreduce.exceptions import NumericalError
 
-Array = NDArray[np.float64]
 Objective = Callable[[Array], tuple[float, Array]]
 # Targets are standardised: noise below a thousandth of their spread cannot be told from rounding in the factorisation.
 NOISE_FLOOR = 1e-6

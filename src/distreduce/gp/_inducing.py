@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from distreduce._utils.threads import single_threaded_blas
+from distreduce._utils.typing import Array
 from distreduce.exceptions import MissingDependencyError
 from distreduce.gp._exact import BATCH_NUMBERS, factorise, train
 from distreduce.gp._hyperparameters import WORST, Hyperparameters, Training
 from distreduce.kernels import RBF
 
-Array = NDArray[np.float64]
 JITTER = 1e-8  # of the inducing points' covariance, relative to the signal
 TRAINING_SAMPLES = 10_000  # more hardly move a few hyperparameters, and each evaluation costs n·m²
 EXACT_SAMPLES = 500

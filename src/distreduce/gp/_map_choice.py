@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from distreduce._utils.typing import Array
 from distreduce.gp._inducing import evenly_spaced
 from distreduce.kernels import RBF
 from distreduce.mapping import left_out_embedding
 
-Array = NDArray[np.float64]
 # In units of the median heuristic's, and of the ridge. The first pair suits images, whose labels have hardly any noise;
 # noisy labels of a table want a smoother map (decision 12).
 LENGTH_SCALES, RIDGES = (0.5, 1.0, 2.0), (0.01, 0.1, 1.0)

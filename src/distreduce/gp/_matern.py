@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from distreduce._utils.typing import Array
 from distreduce.kernels import sq_distances
 
-Array = NDArray[np.float64]
 FAR = 1e3  # from here on the correlation is zero; further away, infinity times zero would be no number
 
 

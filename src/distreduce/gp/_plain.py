@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from distreduce._utils.threads import single_threaded_blas, workers
+from distreduce._utils.typing import Array
 from distreduce.estimators._transaction import whole_fit
 from distreduce.estimators._validate import own_generator
 from distreduce.gp._classification import BaseGPClassifier
@@ -15,8 +15,6 @@ from distreduce.gp._exact import ExactGP, train
 from distreduce.gp._regression import BaseGPRegressor, refuse_large
 from distreduce.gp._stack import Stack
 from distreduce.gp._target_scale import feature_spread
-
-Array = NDArray[np.float64]
 
 
 class GPRegressor(BaseGPRegressor):

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from distreduce._utils.typing import Array
 from distreduce.estimators import SDR
 from distreduce.exceptions import DataWarning, SolverConvergenceWarning
 from distreduce.gp._hyperparameters import Hyperparameters
 from distreduce.mapping import left_out_embedding
 
-Array = NDArray[np.float64]
 LEAST_MAP_REG = 1e-3  # below, the map interpolates the embedding of every sample and says nothing of its neighbours
 
 

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import single_threaded_blas
+from distreduce._utils.typing import Array
 from distreduce.estimators import SDR
 from distreduce.estimators._saving import SavingMixin
 from distreduce.estimators._targets import DATES
@@ -23,7 +24,6 @@ from distreduce.gp._target_scale import TargetScale
 from distreduce.sharding.dask_collections import brought, gathered, is_dask
 from distreduce.sharding.dask_predict import by_blocks
 
-Array = NDArray[np.float64]
 CHUNK = 100_000  # samples whose views are held at once in a prediction
 MAX_EXACT = 10_000  # an exact GP holds n² numbers (0.8 GB here) and takes n³ operations
 

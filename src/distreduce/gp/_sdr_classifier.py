@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import single_threaded_blas
+from distreduce._utils.typing import Array
 from distreduce.estimators import SDR
 from distreduce.estimators._checkpoints import require_seed
 from distreduce.estimators._transaction import whole_fit
@@ -26,8 +27,6 @@ from distreduce.sharding.dask_collections import is_dask
 from distreduce.sharding.dask_predict import by_blocks
 from distreduce.sharding.merge import merge_duplicates
 from distreduce.solver.fit import median_length_scale
-
-Array = NDArray[np.float64]
 
 
 class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPClassifier):

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import Workers, workers
+from distreduce._utils.typing import Array
 from distreduce.estimators import SDR
 from distreduce.estimators._checkpoints import require_seed
 from distreduce.estimators._transaction import whole_fit
@@ -29,7 +30,6 @@ from distreduce.gp._target_scale import feature_spread, spread
 from distreduce.sharding.dask_collections import is_dask
 from distreduce.sharding.dask_predict import by_blocks
 
-Array = NDArray[np.float64]
 # Of −log p(y), for L-BFGS. It ends within 0.1 of the best, which no data could tell from it, in half of the steps.
 TOLERANCE = 1e-6
 Plain = dict[str, Hyperparameters]  # of one target's GPs on X, by view

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from distreduce._utils.typing import Array
 from distreduce.gp._hyperparameters import Hyperparameters
 from distreduce.gp._matern import Matern32
 from distreduce.gp._stacking import log_density, mixed_moments, stacking_weights
@@ -16,7 +16,6 @@ from distreduce.gp._tails import Tails
 from distreduce.kernels import DistanceKernel
 from distreduce.mapping.relevance import GAUSSIAN
 
-Array = NDArray[np.float64]
 Views = Mapping[str, Array]
 LEAST_WEIGHT = 1e-3
 # Correlations of the exact processes. "rough_inputs" are "inputs": targets may jump, bend or vary smoothly with them.

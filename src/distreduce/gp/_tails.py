@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-Array = NDArray[np.float64]
+from distreduce._utils.typing import Array
+
 START = (0.5, 0.25, 4.0)  # share of wide errors, and variances of both kinds relative to all
 LEAST_VARIANCE = 1e-3  # of all: targets that are hit exactly must not make a spike of the narrow kind
 HALVINGS = 60

@@ -12,13 +12,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
 from distreduce.exceptions import InvalidTypeError, UnsavableModelError
 from distreduce.gp import SDRGPClassifier, SDRGPRegressor
 from distreduce.kernels import RBF, Linear, RationalQuadratic
 from distreduce.mapping import KernelMap
 
-Array = NDArray[np.float64]
 NAMES = {RBF: "rbf", RationalQuadratic: "rq", Linear: "linear"}
 
 

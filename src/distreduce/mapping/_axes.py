@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.linalg.lapack import dpocon, dpotrf, dtrtri
 
+from distreduce._utils.typing import Array
 from distreduce.exceptions import NumericalError
 
-Array = NDArray[np.float64]
 # Directions of K below this, relative to the largest, are left out: rounding made them, or repeated landmarks.
 SMALLEST_DIRECTION = 1e-12
 # From this reciprocal condition number on no direction is near to being left out.

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from distreduce._utils.typing import Array
 from distreduce.kernels import diagonal
 
-Array = NDArray[np.float64]
 # Columns that are multiplied at once: wide enough for BLAS, narrow enough for little to be computed twice.
 PANEL = 256
 

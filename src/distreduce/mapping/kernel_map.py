@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from distreduce._utils.threads import SERIAL, Workers, single_threaded_blas
+from distreduce._utils.typing import Array
 from distreduce.exceptions import IllConditionedWarning, NumericalError
 from distreduce.kernels import Kernel, rounds_alike
 
-Array = NDArray[np.float64]
 BATCH_NUMBERS = 2_000_000  # kernel values that a thread holds at once when mapping new samples
 EVEN_ROWS = 128
 

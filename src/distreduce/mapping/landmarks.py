@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import cho_solve, solve_triangular
 
+from distreduce._utils.typing import Array
 from distreduce.kernels import RBF, Kernel
 from distreduce.mapping._axes import orthonormal_axes
 from distreduce.mapping._information import information
@@ -19,7 +19,6 @@ from distreduce.mapping.kernel_map import _cholesky_with_jitter, barycentres
 from distreduce.sharding.shards import Shards
 from distreduce.solver.oracle import Memory
 
-Array = NDArray[np.float64]
 BLOCK_ROWS = 512
 # A plan that differs in more rows is transported afresh, and so is every tenth, lest roundings add up.
 MOST_CHANGED = 1 / 3

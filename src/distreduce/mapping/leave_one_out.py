@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 from scipy.linalg import solve
 
 from distreduce._utils.linalg import inverse_from_factor
+from distreduce._utils.typing import Array
 from distreduce.mapping.kernel_map import _cholesky_with_jitter
-
-Array = NDArray[np.float64]
 
 
 def left_out_embedding(K: Array, F: Array, regularisation: float, groups: NDArray[np.intp]) -> Array:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from distreduce._utils.linalg import inverse_from_factor
+from distreduce._utils.typing import Array
 from distreduce.kernels import RBF, DistanceKernel, sq_distances
 
-Array = NDArray[np.float64]
 MAX_SAMPLES = 1000  # the likelihood costs n³; more samples hardly move the length scales
 _WORST = 1e25
 GAUSSIAN = RBF(1.0)

@@ -14,10 +14,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # The mean of float32 posterior samples still sums to one this well.
 SUM_TOLERANCE = 1e-4

@@ -16,10 +16,8 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import homogeneity_score, normalized_mutual_info_score, silhouette_samples
 
 from distreduce._utils.threads import single_threaded_blas
+from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 def homogeneity(labels: ArrayLike, assignment: Any) -> float:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.metrics import r2_score
 
+from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 from distreduce.metrics.calibration import read_gaussian, read_numbers
 from distreduce.metrics.intervals import level_scores
 from distreduce.metrics.prediction import mean_squared_error, regression_scores
-
-Array = NDArray[np.float64]
 
 
 def held_out_scores(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from distreduce._utils.typing import Array
+
 NINE_IN_TEN = 0.9
 
 

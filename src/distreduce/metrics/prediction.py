@@ -7,7 +7,7 @@ float is infinite (a residual of 1e200 standard deviations has a log density of 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import erf
 
 from distreduce.metrics.calibration import (
@@ -18,8 +18,6 @@ from distreduce.metrics.calibration import (
     read_probabilities,
     read_residuals,
 )
-
-Array = NDArray[np.float64]
 
 # As in scikit-learn's log_loss: one impossible event costs 36 nats, not an infinity that hides all other samples.
 PROBABILITY_FLOOR = float(np.finfo(np.float64).eps)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
+from distreduce._utils.typing import Array
 from distreduce.dependence import cka
 from distreduce.estimators._targets import Targets, read_targets
 from distreduce.kernels import RBF, Delta, RationalQuadratic
 from distreduce.losses import supervised_rows
 from distreduce.metrics.clustering import homogeneity, kmeans_nmi, weighted_silhouette
-
-Array = NDArray[np.float64]
 
 
 def reduction_scores(

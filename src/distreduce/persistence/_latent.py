@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from distreduce._utils.tensor_reader import Reader, require
 from distreduce._utils.tensor_writer import Node, Writer
+from distreduce._utils.typing import Array
 from distreduce.gp._classification import DirichletGP
 from distreduce.gp._hyperparameters import Hyperparameters
 from distreduce.persistence._checks import (
@@ -22,7 +23,6 @@ from distreduce.persistence._checks import (
     refusing_numbers,
 )
 
-Array = NDArray[np.float64]
 HYPERPARAMETERS = ("length_scales", "signal", "noise")
 
 

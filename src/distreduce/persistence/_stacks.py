@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from distreduce._utils.tensor_reader import Reader, require
 from distreduce._utils.tensor_writer import Node, Writer
+from distreduce._utils.typing import Array
 from distreduce.gp._exact import ExactGP
 from distreduce.gp._hyperparameters import Hyperparameters
 from distreduce.gp._inducing import SparseGP
@@ -30,7 +30,6 @@ from distreduce.persistence._checks import (
     refusing_numbers,
 )
 
-Array = NDArray[np.float64]
 SAME_INPUTS = {"rough_inputs": "inputs"}  # views that are another one, whose inputs they share
 GAUSSIAN = Tails()
 TAILS = ("share", "narrow", "wide")

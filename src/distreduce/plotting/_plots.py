@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
 from distreduce.exceptions import InvalidInputError, InvalidTypeError
 from distreduce.metrics.calibration import calibration_curve, mean_absolute_calibration_error
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_calibration", "plot_coupling", "plot_embedding", "plot_history", "plot_prototypes"]
 
-Array = NDArray[np.float64]
 
 # Points² that all prototypes share: 60 equal ones get 100 each, a disc of 11 points.
 TOTAL_AREA = 6000.0
@@ -288,6 +288,7 @@ class View:
         p = model.embedding_.shape[1]
         self.line = p == 1
         names = [str(name) for name in model.get_feature_names_out()]
+        self.axes: Array
         if components is None:
             self.axes, self.labels = (np.eye(p), names) if p <= 2 else self._principal()
         else:

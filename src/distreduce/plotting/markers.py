@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from distreduce._utils.typing import Array
+
 if TYPE_CHECKING:
     from matplotlib.path import Path
 
-Array = NDArray[np.float64]
 Shapes = NDArray[np.intp]
 
 

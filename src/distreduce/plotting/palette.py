@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
 from distreduce.estimators._targets import guess_task
 from distreduce.exceptions import InvalidInputError
@@ -17,7 +18,6 @@ from distreduce.plotting.markers import SHAPES, Shapes, marker_path
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[np.float64]
 
 # Okabe and Ito's palette, told apart with any common colour vision; black last, because it draws the eye.
 OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
 from distreduce.plotting.palette import OKABE_ITO, carried, class_palette, class_shapes, target_colours
 from distreduce.report.encode import MISSING, cell_text, in_steps, packed
 
-Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 Node = dict[str, Any]
 

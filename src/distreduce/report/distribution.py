@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
 from distreduce.plotting.palette import target_rows, target_values
 from distreduce.report.columns import Node, Rows
 from distreduce.report.encode import cell_text, number_text, packed
-
-Array = NDArray[np.float64]
 
 N_BINS = 12
 MAX_HEAT_MAP = 1000

@@ -13,7 +13,7 @@ import pandas as pd
 from markupsafe import Markup
 from numpy.typing import ArrayLike, NDArray
 
-Array = NDArray[np.float64]
+from distreduce._utils.typing import Array
 
 MISSING = 65535  # the one code of sixteen bits that stands for no value
 LONGEST_TEXT = 200

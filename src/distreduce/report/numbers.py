@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 from distreduce.metrics import calibration_curve
 from distreduce.metrics.calibration import read_gaussian, read_numbers
@@ -15,7 +15,6 @@ from distreduce.report.figures import MAX_CURVES, Figure, Predictions, score_tex
 from distreduce.report.held_out import HeldOut
 from distreduce.report.svg import Chart
 
-Array = NDArray[np.float64]
 Named = dict[str, HeldOut]
 
 MAX_DOTS = 1500

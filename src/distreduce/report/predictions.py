@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 from distreduce.metrics import classification_scores
 from distreduce.metrics.calibration import read_probabilities
@@ -16,7 +16,6 @@ from distreduce.report.held_out import HeldOut, HeldOutClasses
 from distreduce.report.numbers import of_numbers
 from distreduce.report.svg import Chart
 
-Array = NDArray[np.float64]
 Given = HeldOut | HeldOutClasses
 
 MAX_CONFUSION = 30

@@ -19,8 +19,9 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from distreduce._utils.numba import KERNEL, Array
+from distreduce._utils.numba import KERNEL
 from distreduce._utils.threads import single_threaded_blas
+from distreduce._utils.typing import Array
 
 EXACT_ROWS = 40_000
 ROWS_PER_CELL = 500

@@ -6,12 +6,11 @@ import sys
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
+from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError, InvalidTypeError
 
-Array = NDArray[Any]
 # Rows that are brought to one place whole take no more than this.
 MOST_GATHERED = 2_000_000_000
 

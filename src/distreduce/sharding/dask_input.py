@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
 from distreduce.mapping import KernelMap
 from distreduce.sharding.cells import centres, n_cells, nearest_centre, sample_size
@@ -28,11 +28,8 @@ from distreduce.sharding.dask_collections import (
 from distreduce.sharding.dask_shards import RETRIES, DaskShards, Given, submit_all
 from distreduce.sharding.order import Arrangement, by_cells, merge_by_key, row_keys
 from distreduce.sharding.rows import Rows
-from distreduce.sharding.shards import Index
 from distreduce.solver.fit import Sample
 from distreduce.solver.fit_sharded import LargeSample, drawn_rows
-
-Array = NDArray[Any]
 
 
 def read_rows(X: Any, on_shards: Callable[[int], bool]) -> Any:

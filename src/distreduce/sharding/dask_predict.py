@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from distreduce._utils.typing import Array
 from distreduce.sharding.dask_collections import empty_rows, partitions
 
-Array = NDArray[Any]
 # Attributes of a number or more a training sample that no embedding or prediction needs: they need not travel.
 _OF_SAMPLES = ("coupling_", "labels_", "embedding_")
 

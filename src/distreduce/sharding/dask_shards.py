@@ -15,7 +15,8 @@ from itertools import chain
 from typing import Any
 
 from distreduce._utils.threads import single_threaded_blas
-from distreduce.sharding.shards import Index, summed
+from distreduce._utils.typing import Index
+from distreduce.sharding.shards import summed
 
 # A task that fails is tried again this often: a worker or a connection may have been lost in the middle of it.
 RETRIES = 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from distreduce._utils.numba import Array
+from distreduce._utils.typing import Array
 
 
 class GraphRows(NamedTuple):

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from distreduce._utils.typing import Array, Index
 
 
 @dataclass(frozen=True)

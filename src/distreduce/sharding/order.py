@@ -16,11 +16,12 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
-from distreduce._utils.numba import KERNEL, Array
+from distreduce._utils.numba import KERNEL
 from distreduce._utils.threads import SERIAL, Workers
+from distreduce._utils.typing import Array, Index
 from distreduce.sharding.cells import Probes, centres, n_cells, nearest_centre, probes, sample_size
 from distreduce.sharding.merge import Merged
-from distreduce.sharding.shards import Index, cut
+from distreduce.sharding.shards import cut
 
 # Below shards.ROWS_PER_SHARD: a shard's border then moves by less than half a shard to the next border of cells.
 LARGEST_CELL = 2000

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
-
-Array = NDArray[Any]
 
 
 class RowFile:

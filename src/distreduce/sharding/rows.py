@@ -6,14 +6,12 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from distreduce._utils.threads import Workers
+from distreduce._utils.typing import Array
 from distreduce.mapping import KernelMap
 from distreduce.sharding.order import Arrangement, arrange
 from distreduce.solver.fit_sharded import LargeSample, in_shards
-
-Array = NDArray[Any]
 
 
 class Rows(ABC):

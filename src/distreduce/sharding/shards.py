@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from distreduce._utils.threads import SERIAL, Workers
+from distreduce._utils.typing import Index
 
-Array = NDArray[Any]
-Index = NDArray[np.intp]
 ROWS_PER_SHARD = 2048
 MOST_SHARDS = 64
 

@@ -6,15 +6,14 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from distreduce._utils.tensor_reader import Reader, require
 from distreduce._utils.tensor_writer import Node, Writer
+from distreduce._utils.typing import Array
 from distreduce.solver.loop import Progress
 from distreduce.solver.oracle import Coupled, Memory
 from distreduce.solver.steps import Record, State, same_plan
 
-Array = NDArray[np.float64]
 FLAGS = ("frozen", "converged", "finished")
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from distreduce._utils.threads import SERIAL, Workers
+from distreduce._utils.typing import Array
 from distreduce.coupling import CouplingProblem, solve_balanced, solve_semirelaxed, structure_constant
 from distreduce.coupling.products import affinity_times_plan
 from distreduce.embedding.dependence_target import TargetForm, dependence_target
@@ -17,8 +18,6 @@ from distreduce.kernels import Kernel, sq_distances
 from distreduce.losses import BregmanLoss, SquaredLoss
 from distreduce.mapping import Projection, barycentres
 from distreduce.solver.oracle import Coupled, Memory
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from distreduce._utils.threads import Workers
+from distreduce._utils.typing import Array
 from distreduce.affinity import squared_distances, symmetric_entropic_affinity
 from distreduce.coupling import initial_plan
 from distreduce.coupling.initial import plan_from_array
@@ -32,7 +33,6 @@ from distreduce.solver.medoids import (
     prototype_sums,
 )
 
-Array = NDArray[np.float64]
 # From here on the n×n affinity is kept in single precision: 10,000 samples then take 0.4 GB instead of 0.8.
 SINGLE_PRECISION_FROM = 4000
 # The median distance is that of at most this many samples, evenly spaced in the sorted sample.

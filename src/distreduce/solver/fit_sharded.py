@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from distreduce._utils.threads import Workers
+from distreduce._utils.typing import Array
 from distreduce.affinity.neighbours import keep_neighbours
 from distreduce.affinity.sparse import ON_A_GRAPH, keep_sparse_affinity
 from distreduce.coupling.initial import plan_from_array
@@ -29,7 +30,6 @@ from distreduce.solver.loop import Record, alternate
 from distreduce.solver.medoids import distances_to_means, nearest_members, prototype_means, prototype_sums
 from distreduce.solver.sharded import ShardedSide
 
-Array = NDArray[np.float64]
 # Rows that are brought here for starting points and landmarks, and the numbers that they may have together.
 DRAWN_ROWS, DRAWN_NUMBERS = 50_000, 50_000_000
 # Landmarks of the out-of-sample map: fit and model grow with their number, not with that of the samples. New samples

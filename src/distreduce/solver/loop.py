@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from distreduce._utils.threads import SERIAL, Workers
+from distreduce._utils.typing import Array
 from distreduce.exceptions import NumericalError
 from distreduce.solver.dense import DenseSide, ReductionProblem
 from distreduce.solver.oracle import Coupled, Memory, SampleSide
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Progress", "Record", "Reduction", "Settings", "alternate", "solve"]
 
-Array = NDArray[np.float64]
 # What may go wrong in a step while the state before it is good.
 FAILURES = (ArithmeticError, np.linalg.LinAlgError, MemoryError)
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-Array = NDArray[np.float64]
+from distreduce._utils.typing import Array
+
 BLOCK_NUMBERS = 4_000_000  # differences held at once
 
 

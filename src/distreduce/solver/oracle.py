@@ -9,14 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from distreduce._utils.typing import Array
 from distreduce.embedding.dependence_target import TargetForm
 from distreduce.embedding.problem import Dependence, InnerLoss
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from distreduce._utils.typing import Array
 from distreduce.affinity.sparse import structure_constant_sparse
 from distreduce.coupling.sharded import ShardedCoupling, solve_on_shards, supervision, transported
 from distreduce.embedding.dependence_target import TargetForm, dependence_target_of_sums
@@ -20,8 +20,6 @@ from distreduce.mapping.landmarks import LandmarkProjection
 from distreduce.sharding.shards import Shards
 from distreduce.solver.checkpoint import ADVICE
 from distreduce.solver.oracle import Coupled, Memory
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

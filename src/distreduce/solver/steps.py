@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from distreduce._utils.threads import Workers
+from distreduce._utils.typing import Array
 from distreduce.affinity import student_affinity
 from distreduce.coupling import structure_matrices
 from distreduce.coupling.problem import column_mass
@@ -30,8 +30,6 @@ from distreduce.exceptions import NumericalError
 from distreduce.kernels import DistanceKernel, Linear, RationalQuadratic
 from distreduce.mapping import barycentres
 from distreduce.solver.oracle import Coupled, SampleSide
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -5,19 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from distreduce._utils.typing import Array
 from distreduce.datasets.columns import LARGEST_EXACT
 from distreduce.exceptions import InvalidInputError
 from distreduce.tables.rules import Boolean, Category, Date, Dropped, Number, Rule
-from distreduce.tables.values import (
-    Array,
-    date_layout,
-    days,
-    is_number,
-    mostly_numbers,
-    numbers,
-    refuse_spoilt_numbers,
-    texts,
-)
+from distreduce.tables.values import date_layout, days, is_number, mostly_numbers, numbers, refuse_spoilt_numbers, texts
 
 MOST_LEVELS = 30
 LEAST_SHUFFLED = 20  # rows: of fewer, a feature may hold consecutive numbers by chance

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 from distreduce.tables.reading import read_table
 from distreduce.tables.recipe import Recipe, learn_recipe
 from distreduce.tables.target import Target, read_target
-from distreduce.tables.values import Array
 
 
 @dataclass(frozen=True)

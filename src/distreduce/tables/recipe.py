@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 from distreduce.tables.guess import counts_rows, guess_rule, pixel_rules
 from distreduce.tables.rules import Category, Date, Dropped, Rule, Used
 from distreduce.tables.target import Task
-from distreduce.tables.values import Array
 
 POLICIES = ("refuse", "impute", "drop")
 

@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from distreduce.tables.values import DATE_FORMATS, Array, numbers, read_days, texts, truths
+from distreduce._utils.typing import Array
+from distreduce.tables.values import DATE_FORMATS, numbers, read_days, texts, truths
 
 MISSING = "missing"
 OTHER = "other"

@@ -6,11 +6,10 @@ import re
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 
-Array = NDArray[np.float64]
 EPOCH = pd.Timestamp(0, tz="UTC")
 NEARLY_ALL = 0.9  # share of numbers above which the other cells are mistakes
 # A column is of the first of these that reads all its cells.

@@ -1,0 +1,14 @@
+"""Aliases for the arrays that every room passes around."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Array: TypeAlias = NDArray[Any]
+Index: TypeAlias = NDArray[np.intp]
+# A coupling T (n, m): row i holds the mass that sample i sends to each prototype.
+Plan: TypeAlias = sparse.csr_array
