@@ -5,14 +5,21 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from distreduce._utils.version import __version__
 from distreduce.estimators import SDR, DistR
 from distreduce.gp import SDRGPClassifier, SDRGPRegressor
 
-__version__ = "0.1.0"
-__all__ = ["SDR", "DistR", "SDRGPClassifier", "SDRGPRegressor", "__version__", "datasets"]
+# Imported on first use, so that `import distreduce` needs neither matplotlib nor torch nor pooch.
+_LAZY = ("baselines", "datasets", "interop", "metrics", "plotting", "report", "tables")
+
+__all__ = ["SDR", "DistR", "SDRGPClassifier", "SDRGPRegressor", "__version__", *_LAZY]
 
 
 def __getattr__(name: str) -> Any:
-    if name != "datasets":
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module("distreduce.datasets")
+    return import_module(f"distreduce.{name}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import distreduce
 from distreduce._utils.hashing import fingerprint, fingerprint_of_rows
+from distreduce._utils.version import __version__
 from distreduce.exceptions import InvalidInputError
 from distreduce.solver.checkpoint import Checkpoint, check_place
 from distreduce.solver.fit import Sample
@@ -31,9 +31,7 @@ class Place:
             rows = sample.shards.collect(fingerprint_of_rows, ["features", "targets", "kernel_targets"])
         else:
             rows = [fingerprint_of_rows(sample.features, sample.targets, sample.kernel_targets)]
-        return Checkpoint(
-            self.path, fingerprint(distreduce.__version__, self.parameters, sample.weights, rows), self.every
-        )
+        return Checkpoint(self.path, fingerprint(__version__, self.parameters, sample.weights, rows), self.every)
 
 
 def checked_place(estimator: Any, n: int, *, sharded: bool) -> Place | None:
