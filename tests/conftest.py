@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import settings
 
-# Shared machines stall for seconds: a deadline an example would measure the machine, not the code.
+# Shared machines stall for seconds: a deadline per example would measure the machine, not the code.
 settings.register_profile("distreduce", deadline=None, derandomize=True)
 settings.load_profile("distreduce")
 
@@ -27,3 +30,25 @@ def data_dir() -> Path:
     if not folder:
         pytest.skip("DISTREDUCE_DATA is not set: the paper's data sets are not here")
     return Path(folder)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Client of two worker processes of one thread each; not the current one."""
+    distributed = pytest.importorskip("distributed")
+    workers = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "memory_limit": 0}
+    with (
+        distributed.LocalCluster(
+            **workers, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL
+        ) as local,
+        distributed.Client(local, set_as_default=False, timeout=60) as client,
+    ):
+        client.wait_for_workers(2, timeout=60)
+        yield client
+
+
+@pytest.fixture
+def client(cluster: Any) -> Iterator[Any]:
+    """The same as the current client of a test."""
+    with cluster.as_current():
+        yield cluster
