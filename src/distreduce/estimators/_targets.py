@@ -45,8 +45,11 @@ class Targets:
         return [f"mean {name}" for name in names]
 
 
-def read_targets(y: Any, n_samples: int, task: str, weights: Array) -> Targets:
-    """Check y and turn it into :class:`Targets`."""
+def read_targets(y: Any, n_samples: int, task: str, weights: Array, *, to_learn: bool = True) -> Targets:
+    """Check y and turn it into :class:`Targets`.
+
+    Unless y is `to_learn` from (a plot only shows it), a single class and constant numbers are accepted as well.
+    """
     names = _column_names(y)
     labels = _as_table(y)
     if len(labels) != n_samples:
@@ -64,7 +67,7 @@ def read_targets(y: Any, n_samples: int, task: str, weights: Array) -> Targets:
     if task == "auto":
         task = "classification" if _is_categorical(y) else guess_task(labels[known])
     reader = _read_classes if task == "classification" else _read_numbers
-    return reader(labels, known, weights, names)
+    return reader(labels, known, weights, names, to_learn)
 
 
 def guess_task(known: NDArray[Any]) -> Task:
@@ -128,7 +131,9 @@ def _as_table(y: Any) -> NDArray[Any]:
     return labels
 
 
-def _read_classes(labels: NDArray[Any], known: NDArray[np.bool_], weights: Array, names: tuple[str, ...]) -> Targets:
+def _read_classes(
+    labels: NDArray[Any], known: NDArray[np.bool_], weights: Array, names: tuple[str, ...], to_learn: bool
+) -> Targets:
     if labels.shape[1] != 1:
         raise InvalidInputError(f"task='classification' takes one column of labels; y has {labels.shape[1]}.")
     column = labels[known, 0]
@@ -137,7 +142,7 @@ def _read_classes(labels: NDArray[Any], known: NDArray[np.bool_], weights: Array
     if column.dtype.kind == "f" and not np.isfinite(column).all():
         raise InvalidInputError("y contains infinity; a label must be finite, or NaN for an unknown one.")
     classes = np.unique(column[weights[known] > 0])
-    if len(classes) < 2:
+    if to_learn and len(classes) < 2:
         raise InvalidInputError(
             f"y has a single class ({classes.tolist()[0]!r}); there is nothing to tell apart. Use DistR."
         )
@@ -151,7 +156,9 @@ def _one_type(column: NDArray[Any]) -> bool:
     return len(kinds) == 1 or all(issubclass(kind, int | float | np.number) for kind in kinds)
 
 
-def _read_numbers(labels: NDArray[Any], known: NDArray[np.bool_], weights: Array, names: tuple[str, ...]) -> Targets:
+def _read_numbers(
+    labels: NDArray[Any], known: NDArray[np.bool_], weights: Array, names: tuple[str, ...], to_learn: bool
+) -> Targets:
     if labels.dtype.kind in "mM":
         raise InvalidInputError(f"y holds {DATES}")
     values = np.full(labels.shape, np.nan)
@@ -163,7 +170,7 @@ def _read_numbers(labels: NDArray[Any], known: NDArray[np.bool_], weights: Array
         raise InvalidInputError("Input y contains infinity; remove those rows, or put NaN where the target is unknown.")
     used = known & (weights > 0)
     scaled, constant = standardised(values, np.where(used, weights, 0.0))
-    if constant.all():
+    if to_learn and constant.all():
         raise InvalidInputError(f"y is constant ({values[used][0, 0]}); there is nothing to learn from it. Use DistR.")
     return Targets("regression", values, scaled, None, names)
 
