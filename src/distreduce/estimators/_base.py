@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
@@ -19,6 +18,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from distreduce._utils.threads import Workers, workers
 from distreduce._utils.typing import Array
+from distreduce._utils.warnings import warn_user
 from distreduce.estimators._callbacks import CallbackSupportMixin, told_callbacks
 from distreduce.estimators._checkpoints import checked_place
 from distreduce.estimators._fitted import expand, rows_of_medoids
@@ -331,10 +331,9 @@ class BaseReduction(
             )
         if m >= n_distinct:
             if n_distinct < m < n:
-                warnings.warn(
+                warn_user(
                     f"n_prototypes={m}, but only {n_distinct} samples are distinct: each became a prototype.",
                     DataWarning,
-                    stacklevel=7,
                 )
             return None
         return int(m)

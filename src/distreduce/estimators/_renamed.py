@@ -1,10 +1,11 @@
-"""Parameters that had another name: they keep working, with a FutureWarning that names the new one."""
+"""Renamed parameters: the old name keeps working, with a FutureWarning that names the new one."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from distreduce._utils.warnings import warn_user
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -47,7 +48,7 @@ class RenamedParametersMixin:
             new = self._renamed[old](value, vars(self))
             instead = ", ".join(f"{parameter}={setting!r}" for parameter, setting in new.items())
             advice = f"give {instead} instead" if new else "leave it out"
-            warnings.warn(f"The parameter {old} of {name} is deprecated; {advice}.", FutureWarning, stacklevel=3)
+            warn_user(f"The parameter {old} of {name} is deprecated; {advice}.", FutureWarning)
             vars(self).update(new)
 
     def set_params(self, **params: Any) -> Self:
@@ -56,3 +57,23 @@ class RenamedParametersMixin:
         super().set_params(**params)  # type: ignore[misc]
         self._take_renamed(old)
         return self
+
+
+def translate_renamed(cls: type, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters of a class with old names replaced by new ones, without a warning.
+
+    For files that an earlier version wrote. Names that are neither old nor new stay as they are.
+
+    Examples
+    --------
+    >>> class Model(RenamedParametersMixin):
+    ...     _renamed = {"iterations": lambda value, parameters: {"max_iter": value}}
+    >>> translate_renamed(Model, {"iterations": 3, "tol": 0.1})
+    {'tol': 0.1, 'max_iter': 3}
+    """
+    renamed: Mapping[str, Translation] = getattr(cls, "_renamed", {})
+    found = {name: value for name, value in parameters.items() if name not in renamed}
+    for old, translate in renamed.items():
+        if old in parameters:
+            found |= translate(parameters[old], found)
+    return found

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from distreduce._utils.warnings import warn_user
 from distreduce.exceptions import InterruptedFitWarning, RolledBackWarning, SolverConvergenceWarning
 from distreduce.solver.loop import Reduction
-
-AT_THE_CALL_OF_FIT = 5
 
 
 def tell(estimator: Any, reduction: Reduction) -> None:
     """Warn at the user's line; the estimator is fitted by now, so that a warning made an error costs nothing."""
     for category, message in _warnings(estimator, reduction):
-        _warn(category, message)
-
-
-def _warn(category: type[Warning], message: str) -> None:
-    warnings.warn(message, category, stacklevel=AT_THE_CALL_OF_FIT)
+        warn_user(message, category)
 
 
 def _warnings(estimator: Any, reduction: Reduction) -> list[tuple[type[Warning], str]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import warnings
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -19,6 +18,7 @@ from scipy import sparse
 from distreduce._utils.tensor_file import MAX_BYTES, UNREADABLE, open_file, read_tensors, write_file
 from distreduce._utils.tensor_reader import Reader, require
 from distreduce._utils.tensor_writer import Writer
+from distreduce._utils.warnings import warn_user
 from distreduce.exceptions import CheckpointError, CheckpointWarning, ModelSaveError
 from distreduce.solver.checkpoint_state import from_state, to_state
 from distreduce.solver.loop import Progress
@@ -55,7 +55,7 @@ class Checkpoint:
             return
         self._told = True
         try:
-            warnings.warn(message, CheckpointWarning, stacklevel=2)
+            warn_user(message, CheckpointWarning)
         except CheckpointWarning as raised:
             self.raised = raised
 
