@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.linalg import LinAlgError
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
@@ -94,20 +93,6 @@ def test_training_does_not_mind_an_offset(problem):
     start = np.ones(3)
     found, shifted = (train(inputs, y, Training(), start) for inputs in (X, X + 1e8))
     np.testing.assert_allclose(shifted.logarithms(), found.logarithms(), atol=0.05)
-
-
-def test_a_factorisation_that_fails_is_tried_with_jitter(monkeypatch):
-    real, calls = exact.cho_factor, []
-
-    def fails_twice(matrix, **options):
-        calls.append(matrix[0, 0])
-        if len(calls) < 3:
-            raise LinAlgError("not positive definite")
-        return real(matrix, **options)
-
-    monkeypatch.setattr(exact, "cho_factor", fails_twice)
-    factor = factorise(np.eye(3), 0.5)
-    assert factor[0, 0] ** 2 == pytest.approx(1.5 + 1e-10, abs=1e-14)
 
 
 def test_a_semi_definite_covariance_is_repaired():

@@ -11,8 +11,9 @@ import pytest
 from trust.faults import MODELS, NUMBERS, Faulty, X, fails, nan, numbers
 
 from distreduce import SDR
+from distreduce._utils import linalg
 from distreduce.exceptions import IllConditionedWarning, NumericalError, RolledBackWarning
-from distreduce.mapping import KernelMap, Projection, kernel_map
+from distreduce.mapping import KernelMap, Projection
 from distreduce.mapping.landmarks import LandmarkProjection
 from distreduce.solver import fit as pipeline
 from distreduce.solver import steps as half_steps
@@ -127,7 +128,7 @@ def test_a_structure_that_is_not_finite_is_an_error_that_carries_the_start(monke
 # Jitter.
 @pytest.mark.parametrize("kind", ["SDR, dense", "DistR, sparse"])
 def test_a_map_that_is_not_positive_definite_gets_jitter(monkeypatch, kind):
-    monkeypatch.setattr(kernel_map, "cho_factor", Faulty(kernel_map.cho_factor, fails(np.linalg.LinAlgError("x")), 1))
+    monkeypatch.setattr(linalg, "cho_factor", Faulty(linalg.cho_factor, fails(np.linalg.LinAlgError("x")), 1))
     with pytest.warns(IllConditionedWarning, match="1e-10"):
         model = MODELS[kind]().fit(X, NUMBERS)
     assert np.isfinite(numbers(model)).all()
@@ -135,8 +136,8 @@ def test_a_map_that_is_not_positive_definite_gets_jitter(monkeypatch, kind):
 
 @pytest.mark.parametrize("kind", ["SDR, dense", "DistR, sparse"])
 def test_a_map_that_no_jitter_repairs_is_an_error_with_a_name(monkeypatch, kind):
-    faulty = Faulty(kernel_map.cho_factor, fails(np.linalg.LinAlgError("x")), 1, ALWAYS)
-    monkeypatch.setattr(kernel_map, "cho_factor", faulty)
+    faulty = Faulty(linalg.cho_factor, fails(np.linalg.LinAlgError("x")), 1, ALWAYS)
+    monkeypatch.setattr(linalg, "cho_factor", faulty)
     with pytest.raises(NumericalError, match="far from positive definite"):
         MODELS[kind]().fit(X, NUMBERS)
     assert faulty.calls == 12

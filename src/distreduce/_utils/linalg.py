@@ -1,27 +1,74 @@
-"""Linear algebra that several rooms need and SciPy offers only in parts."""
+"""Linear algebra on top of SciPy that several rooms share."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import numpy as np
 from numba import njit
-from scipy.linalg import lapack
+from scipy.linalg import LinAlgError, cho_factor, lapack
 
 from distreduce._utils.numba import KERNEL
 from distreduce._utils.typing import Array
 
 
+def jittered_cholesky(A: Array, unit: Array | float, jitters: Iterable[float]) -> tuple[Array, float]:
+    """Lower Cholesky factor of a symmetric matrix, with as little added to the diagonal as makes it positive definite.
+
+    Parameters
+    ----------
+    A : (n, n) array in column order
+        The matrix. It is overwritten: the factor takes its memory.
+    unit : (n,) array or float
+        What a jitter of 1 adds to the diagonal.
+    jitters : iterable of float
+        Jitters to add if the factorisation fails without one, in the order in which they are tried.
+
+    Returns
+    -------
+    factor : (n, n) array
+        The factor in the lower triangle; the numbers above the diagonal are those of `A`.
+    jitter : float
+        The jitter that was needed, usually 0.
+
+    Raises
+    ------
+    FloatingPointError
+        The matrix holds NaN or infinity.
+    LinAlgError
+        The matrix is not positive definite even with the largest jitter.
+    """
+    diagonal = A.diagonal().copy()
+    for jitter in (0.0, *jitters):
+        if jitter:  # a failed attempt overwrites the lower triangle only
+            for i in range(len(A)):
+                A[i, :i] = A[:i, i]
+            A[np.diag_indices(len(A))] = diagonal + jitter * unit
+        try:
+            factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)[0]
+        except LinAlgError:
+            continue
+        if np.isfinite(factor.diagonal()).all():  # a NaN anywhere reaches a later pivot
+            return factor, jitter
+        break
+    if np.isfinite(diagonal).all() and np.isfinite(np.triu(A, 1)).all():
+        raise LinAlgError("the matrix is not positive definite, even with jitter on its diagonal")
+    raise FloatingPointError("the matrix holds NaN or infinity")
+
+
 def inverse_from_factor(factor: Array) -> Array:
     """(F Fᵀ)⁻¹ from the lower Cholesky factor F, a third of the work of solving for the identity.
 
-    What stands above the diagonal of `factor` is not read.
+    Only the lower triangle of `factor` is read.
     """
-    inverse: Array = lapack.dpotri(factor, lower=1)[0].T  # rows, as everybody else has them
+    inverse: Array = lapack.dpotri(factor, lower=1)[0].T  # in row order, as the callers expect
     _mirror(inverse)
     return inverse
 
 
 @njit(**KERNEL)
 def _mirror(A: Array) -> None:
-    """Copy what stands above the diagonal to below it, a square that fits into the cache after another."""
+    """Copy the upper triangle to the lower one, in blocks that fit into the cache."""
     n = len(A)
     for top in range(0, n, 64):
         for left in range(top, n, 64):

@@ -1,6 +1,9 @@
-"""Adam with its usual constants, the optimiser of the paper."""
+"""Minimisation: Adam, the optimiser of the paper, and the best point that any minimiser has seen."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -25,3 +28,59 @@ class Adam:
         self.second = 0.999 * self.second + 0.001 * gradient**2
         mean, square = self.first / (1 - 0.9**self.n_steps), self.second / (1 - 0.999**self.n_steps)
         return np.asarray(x - self.learning_rate * mean / (np.sqrt(square) + 1e-8))
+
+
+class BestSoFar:
+    """An objective that remembers its best finite point, so that no minimiser can end above its start.
+
+    Parameters
+    ----------
+    objective : callable
+        From a point to its value, the gradient there, and anything else that is worth keeping for the best point.
+    failed : float, default=inf
+        The objective reports a failure by a value of at least this.
+
+    Attributes
+    ----------
+    point : array or None
+        Best point; None before the first finite value.
+    value : float
+        Value at `point`.
+    kept : list
+        What the objective returned at `point` after value and gradient.
+    n_evaluations : int
+        Calls of the objective.
+    n_failures : int
+        Calls that failed: value or gradient was NaN or infinite, or the objective raised an arithmetic error.
+    """
+
+    def __init__(self, objective: Callable[[Array], tuple[Any, ...]], failed: float = np.inf) -> None:
+        self.objective, self.failed = objective, failed
+        self.point: Array | None = None
+        self.value, self.n_evaluations, self.n_failures = np.inf, 0, 0
+        self.kept: list[Any] = []
+
+    def __call__(self, point: Array) -> tuple[float, Array | None]:
+        """Value and gradient; infinity and None where the objective fails."""
+        self.n_evaluations += 1
+        try:
+            with np.errstate(all="ignore"):  # the caller handles failures
+                value, gradient, *kept = self.objective(point)
+        except (ArithmeticError, np.linalg.LinAlgError):
+            value = np.inf
+        if not (np.isfinite(value) and value < self.failed and np.isfinite(gradient).all()):
+            self.n_failures += 1
+            return np.inf, None
+        if value < self.value:
+            self.value, self.point, self.kept = value, point.copy(), kept
+        return value, gradient
+
+    def uphill(self, point: Array) -> tuple[float, Array]:
+        """Value and gradient for a line search: where the objective fails, a higher value, so that it steps back.
+
+        The value is not huge: interpolation would then lead to a step of length zero.
+        """
+        value, gradient = self(point)
+        if gradient is None:
+            return (0.0 if self.point is None else 1.0 + self.value + abs(self.value)), np.zeros_like(point)
+        return value, gradient

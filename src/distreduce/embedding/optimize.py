@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from distreduce._utils.optimize import Adam
+from distreduce._utils.optimize import Adam, BestSoFar
 from distreduce._utils.typing import Array
 from distreduce.embedding.problem import EmbeddingProblem, Terms
 from distreduce.exceptions import NumericalError
@@ -34,62 +34,41 @@ class EmbeddingResult:
     trace: tuple[float, ...] = ()
 
 
-class _Best:
-    """Calls the objective and remembers the best finite point, so that no optimiser can end above its start."""
+class _BestEmbedding(BestSoFar):
+    """F of an embedding whose rows are multiplied by `scale` (m, 1); remembers the best one and its terms."""
 
     def __init__(self, objective: Objective, problem: EmbeddingProblem, scale: Array) -> None:
-        self.objective, self.problem, self.scale = objective, problem, scale
-        self.value, self.n_evaluations, self.n_failures = np.inf, 0, 0
-        self.embedding: Array | None = None
-        self.terms: Terms | None = None
+        def evaluate(flat: Array) -> tuple[float, Array, Terms]:
+            self.last, gradient = objective(self._unscale(flat))
+            return self.last.total(problem), (gradient / scale).ravel(), self.last
+
+        super().__init__(evaluate)
+        self.scale = scale
         self.dependence: list[float] = []
 
     def __call__(self, flat: Array) -> tuple[float, Array | None]:
-        """Value and gradient; no gradient where they are no numbers."""
-        Z = flat.reshape(len(self.scale), -1) / self.scale
-        terms, gradient = self._evaluate(Z)
-        self.n_evaluations += 1
-        if terms is None:
-            self.n_failures += 1
-            return np.inf, None
-        value = terms.total(self.problem)
-        self.dependence.append(terms.dependence)
-        if value < self.value:
-            self.value, self.embedding, self.terms = value, Z, terms
-        return value, (gradient / self.scale).ravel()
-
-    def uphill(self, flat: Array) -> tuple[float, Array]:
-        """The same for a line search: where there is no number, a higher value, from which it steps back.
-
-        Not a huge one: its interpolation would lead to a step of no length.
-        """
-        value, gradient = self(flat)
-        if gradient is None:
-            return (1.0 + self.value + abs(self.value) if self.embedding is not None else 0.0), np.zeros_like(flat)
+        """Value and gradient, no gradient where they are not finite; the dependence is added to the trace."""
+        value, gradient = super().__call__(flat)
+        if gradient is not None:
+            self.dependence.append(self.last.dependence)
         return value, gradient
 
-    def _evaluate(self, Z: Array) -> tuple[Terms | None, Array]:
-        """Terms and gradient; no terms where anything of them is not finite, which the caller handles."""
-        try:
-            with np.errstate(all="ignore"):
-                terms, gradient = self.objective(Z)
-        except (ArithmeticError, np.linalg.LinAlgError):
-            return None, Z
-        finite = np.isfinite(terms.total(self.problem)) and np.isfinite(gradient).all()
-        return (terms if finite else None), gradient
-
     def result(self, converged: bool, *, stuck: bool) -> EmbeddingResult:
-        if self.embedding is None or self.terms is None:
+        """The best embedding, and how the minimiser ended."""
+        if self.point is None:
             raise NumericalError("The embedding's objective is not a number at its start; check the scale of X and y.")
         return EmbeddingResult(
-            self.embedding,
-            self.terms,
+            self._unscale(self.point),
+            self.kept[0],
             self.value,
             self.n_evaluations,
             converged and not stuck,
             stuck,
             tuple(self.dependence),
         )
+
+    def _unscale(self, flat: Array) -> Array:
+        return flat.reshape(len(self.scale), -1) / self.scale
 
 
 def minimise_lbfgs(
@@ -100,7 +79,7 @@ def minimise_lbfgs(
     Stops when the objective's decrease is below `tol` relative to it.
     """
     scale = np.sqrt(np.where(problem.reference > 0, problem.reference, 1.0))[:, None]
-    best = _Best(objective, problem, scale)
+    best = _BestEmbedding(objective, problem, scale)
     options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "maxcor": 20, "ftol": tol, "gtol": 1e-12}
     found = minimize(best.uphill, (start * scale).ravel(), jac=True, method="L-BFGS-B", options=options)
     # 1: out of iterations or of evaluations; 2: no line search went on, even from a memory made empty
@@ -120,14 +99,14 @@ def minimise_adam(
 
     Where the objective is no number it starts again from the best point so far, with half the step.
     """
-    best = _Best(objective, problem, np.ones((len(start), 1)))
+    best = _BestEmbedding(objective, problem, np.ones((len(start), 1)))
     flat, adam, previous = start.ravel().copy(), Adam(learning_rate), np.inf
     for _ in range(max_iter):
         value, gradient = best(flat)
         if gradient is None:
-            if best.embedding is None or best.n_failures > MOST_HALVINGS:
+            if best.point is None or best.n_failures > MOST_HALVINGS:
                 return best.result(converged=False, stuck=True)
-            flat, adam = best.embedding.ravel().copy(), Adam(0.5 * adam.learning_rate)
+            flat, adam = best.point.copy(), Adam(0.5 * adam.learning_rate)
             previous = np.inf
             continue
         if abs(previous - value) <= tol * max(1.0, abs(value)):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
+from scipy.linalg import LinAlgError, cho_solve, solve_triangular
 
+from distreduce._utils.linalg import jittered_cholesky
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array
 from distreduce.exceptions import NumericalError
@@ -15,6 +16,7 @@ from distreduce.kernels import DistanceKernel
 from distreduce.mapping.relevance import GAUSSIAN, negative_log_likelihood
 
 BATCH_NUMBERS = 8_000_000  # covariances held at once in a prediction: 64 MB
+JITTERS = (1e-12, 1e-10, 1e-8, 1e-6)  # relative to the mean variance of the inputs
 
 
 def train(
@@ -92,14 +94,12 @@ class ExactGP:
 
 def factorise(covariance: Array, noise: float) -> Array:
     """Lower Cholesky factor of K + σ²I, with a growing jitter if rounding left K indefinite."""
-    scale = float(np.mean(covariance.diagonal()))
-    for jitter in (0.0, 1e-12, 1e-10, 1e-8, 1e-6):
-        matrix = covariance.copy()
-        matrix[np.diag_indices(len(matrix))] += noise + jitter * scale
-        try:
-            return np.tril(cho_factor(matrix, lower=True, overwrite_a=True)[0])
-        except LinAlgError:
-            continue
-        except ValueError as error:
-            raise NumericalError("The covariance of the training inputs is not finite; scale X.") from error
-    raise NumericalError("The covariance of the training inputs cannot be factorised even with jitter; scale X.")
+    matrix = covariance.copy(order="F")
+    matrix[np.diag_indices(len(matrix))] += noise
+    try:
+        return np.tril(jittered_cholesky(matrix, float(np.mean(covariance.diagonal())), JITTERS)[0])
+    except FloatingPointError as error:
+        raise NumericalError("The covariance of the training inputs is not finite; scale X.") from error
+    except LinAlgError as error:
+        message = "The covariance of the training inputs cannot be factorised even with jitter; scale X."
+        raise NumericalError(message) from error

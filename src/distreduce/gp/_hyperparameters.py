@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from distreduce._utils.optimize import Adam
+from distreduce._utils.optimize import Adam, BestSoFar
 from distreduce._utils.typing import Array
 from distreduce.exceptions import NumericalError
 
@@ -74,36 +74,6 @@ class Training:
         return by_lbfgs(objective, scales, self.steps, self.tolerance, known)
 
 
-class _Best:
-    """Remembers the best point, so that training can fall back to it whatever comes after."""
-
-    def __init__(self, objective: Objective) -> None:
-        self.objective, self.value = objective, np.inf
-        self.point: Array | None = None
-
-    def __call__(self, point: Array) -> tuple[float, Array]:
-        """Value and gradient; where they are no numbers a higher value, from which a line search steps back.
-
-        Not a huge one: its interpolation would lead to a step of no length.
-        """
-        value, gradient = _evaluate(self.objective, point)
-        if gradient is None:
-            return (1.0 + self.value + abs(self.value) if self.point is not None else WORST), np.zeros_like(point)
-        if value < self.value:
-            self.value, self.point = value, point.copy()
-        return value, gradient
-
-
-def _evaluate(objective: Objective, point: Array) -> tuple[float, Array | None]:
-    """Value and gradient; no gradient where the likelihood failed, which the caller handles: no need to warn."""
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            value, gradient = objective(point)
-    except (ArithmeticError, np.linalg.LinAlgError):
-        return WORST, None
-    return value, gradient if value < WORST and np.isfinite(gradient).all() else None
-
-
 def _found(logarithms: Array | None) -> Hyperparameters:
     if logarithms is None:
         raise NumericalError(
@@ -122,11 +92,11 @@ def by_lbfgs(
 ) -> Hyperparameters:
     """L-BFGS in the logarithms, from length scales `scales`, signal 1 and noise 0.1, and from what is `known`."""
     starts = [Hyperparameters(scales, 1.0, 0.1)] + ([] if known is None else [known])
-    best = _Best(objective)
+    best = BestSoFar(objective, failed=WORST)
     options = {"maxiter": max_iter, "ftol": tolerance}
     for start in [one.logarithms() for one in starts]:
         bounds = [(at - SCALE_RANGE, at + SCALE_RANGE) for at in start[:-2]] + [(-12, 8), (np.log(NOISE_FLOOR), 3)]
-        minimize(best, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        minimize(best.uphill, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return _found(best.point)
 
 
@@ -138,10 +108,10 @@ def by_adam(objective: Objective, n_scales: int, steps: int, learning_rate: floa
     raw, adam = np.zeros(n_scales + 2), Adam(learning_rate)
     # Beside the noise's floor, what keeps logarithms finite after steps that are far too long.
     floor = np.r_[np.full(n_scales + 1, 1e-100), 1e-4]
-    safe = None
+    evaluate, safe = BestSoFar(objective, failed=WORST), None
     for _ in range(steps):
         logarithms = np.log(np.logaddexp(0.0, raw) + floor)
-        _, gradient = _evaluate(objective, logarithms)
+        _, gradient = evaluate(logarithms)
         if gradient is None:
             return _found(safe)
         safe = logarithms

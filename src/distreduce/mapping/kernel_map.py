@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_solve
 
+from distreduce._utils.linalg import jittered_cholesky
 from distreduce._utils.threads import SERIAL, Workers, single_threaded_blas
 from distreduce._utils.typing import Array
 from distreduce.exceptions import IllConditionedWarning, NumericalError
@@ -17,6 +18,7 @@ from distreduce.kernels import Kernel, rounds_alike
 
 BATCH_NUMBERS = 2_000_000  # kernel values that a thread holds at once when mapping new samples
 EVEN_ROWS = 128
+JITTERS = tuple(10.0**power for power in range(-10, 1))  # relative to the diagonal of the kernel matrix
 
 
 @dataclass(frozen=True)
@@ -109,26 +111,18 @@ def barycentres(plan: sparse.csr_array, weights: Array) -> sparse.csr_array:
 
 
 def _cholesky_with_jitter(K: Array) -> tuple[Array, bool]:
-    """Cholesky factor of K in K's own memory, with a diagonal added in growing steps if K is not positive definite."""
-    A, diagonal, jitter = K.T, K.diagonal().copy(), 0.0  # transposed: LAPACK wants columns, and K is symmetric
-    if not np.isfinite(diagonal).all():
-        raise NumericalError("The input kernel is not finite; scale X or give a length_scale that fits it.")
-    while jitter <= 1.0:
-        try:
-            factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
-        except LinAlgError:
-            jitter = max(1e-10, 10 * jitter)
-            for i in range(len(A)):  # the strict upper triangle was not touched
-                A[i, :i] = A[:i, i]
-            A[np.diag_indices(len(A))] = diagonal * (1.0 + jitter)
-        else:
-            if not np.isfinite(factor[0].diagonal()).all():  # a NaN anywhere in K reaches a later pivot
-                raise NumericalError("The input kernel is not finite; scale X or give a length_scale that fits it.")
-            if jitter > 0:
-                message = (
-                    f"The input kernel is not positive definite: its diagonal was raised by a factor 1 + {jitter:.0e}. "
-                    "Distances that are not Euclidean often give a better kernel after a square root."
-                )
-                warnings.warn(message, IllConditionedWarning, stacklevel=2)
-            return factor
-    raise NumericalError("The input kernel is far from positive definite; raise map_reg or change the metric.")
+    """Cholesky factor of K in K's own memory, with a growing jitter if K is not positive definite."""
+    try:  # transposed: LAPACK wants columns, and K is symmetric
+        factor, jitter = jittered_cholesky(K.T, K.diagonal().copy(), JITTERS)
+    except FloatingPointError as error:
+        raise NumericalError("The input kernel is not finite; scale X or give a length_scale that fits it.") from error
+    except LinAlgError as error:
+        message = "The input kernel is far from positive definite; raise map_reg or change the metric."
+        raise NumericalError(message) from error
+    if jitter > 0:
+        message = (
+            f"The input kernel is not positive definite: its diagonal was raised by a factor 1 + {jitter:.0e}. "
+            "Distances that are not Euclidean often give a better kernel after a square root."
+        )
+        warnings.warn(message, IllConditionedWarning, stacklevel=2)
+    return factor, True
