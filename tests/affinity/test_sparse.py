@@ -12,9 +12,10 @@ from sklearn.neighbors import kneighbors_graph
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce.affinity import entropic_affinity, reference, squared_distances, symmetric_entropic_affinity
 from distreduce.affinity.dual import Dual
-from distreduce.affinity.sparse import keep_sparse_affinity, structure_constant_sparse
+from distreduce.affinity.sparse import keep_sparse_affinity
 from distreduce.affinity.sparse_dual import SparseDual, sparse_row_bandwidths
 from distreduce.coupling import structure_constant
+from distreduce.coupling.sharded import structure_constant_on_shards
 from distreduce.exceptions import AffinityConvergenceWarning, InvalidInputError
 from distreduce.sharding.graph import GraphRows
 from distreduce.sharding.shards import LocalShards
@@ -225,7 +226,7 @@ def test_structure_constant_is_the_dense_one(points: np.ndarray, weights: np.nda
     shards = Graph(points, 36).shards(cuts=(40, 90))
     keep_sparse_affinity(shards, None, 12.0)
     expected = structure_constant(matrix(shards), weights, loss)
-    assert structure_constant_sparse(shards, weights, loss) == pytest.approx(expected, rel=1e-12)
+    assert structure_constant_on_shards(shards, weights, loss) == pytest.approx(expected, rel=1e-12)
 
 
 def test_too_few_neighbours_are_refused(points: np.ndarray) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,17 +13,12 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score, homogeneity_score
 
 from distreduce._utils.threads import Workers, single_threaded_blas
+from distreduce.affinity.sparse import neighbour_affinity
 from distreduce.coupling import nearest_centres
 from distreduce.coupling.initial_sharded import initial_plan_on_shards
 from distreduce.kernels import RBF, Delta, Linear
+from distreduce.sharding.sample import Sample
 from distreduce.sharding.shards import local_shards
-
-
-@dataclass(frozen=True)
-class Drawn:
-    features: Any
-    weights: np.ndarray
-    kernel_targets: np.ndarray | None
 
 
 def blobs(n=600, centers=3):
@@ -45,9 +39,9 @@ def plan_of(X, Y, m, *, init="auto", kernel=None, weights=None, drawn=None, thre
             m,
             shards=shards,
             weights=weights,
-            sample=Drawn(X[drawn], weights[drawn], None if Y is None else Y[drawn]),
+            sample=Sample(X[drawn], weights[drawn], kernel_targets=None if Y is None else Y[drawn]),
             target_kernel=kernel,
-            perplexity=5.0,
+            affinity_of=partial(neighbour_affinity, perplexity=5.0),
             random_state=np.random.RandomState(0),
         )
     pool.close()

@@ -14,8 +14,8 @@ from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor
 from distreduce.estimators import _base
 from distreduce.exceptions import InvalidInputError, InvalidTypeError, SolverConvergenceWarning
 from distreduce.sharding import dask_collections
+from distreduce.sharding import rows as rows_module
 from distreduce.sharding.dask_input import DaskRows, read_rows
-from distreduce.solver import fit_sharded as fit
 from distreduce.solver.steps import HalfSteps
 
 da = pytest.importorskip("dask.array")
@@ -114,8 +114,8 @@ def test_a_frame_gives_its_names_and_the_same_fit(client, data, in_memory):
 
 def test_without_a_client_the_rows_go_through_a_file(data, in_memory, monkeypatch):
     X, y, weights = data
-    stored, store = [], fit._arranged_file
-    monkeypatch.setattr(fit, "_arranged_file", lambda *given: stored.append(store(*given)) or stored[0])
+    stored, store = [], rows_module._write_in_order
+    monkeypatch.setattr(rows_module, "_write_in_order", lambda *given: stored.append(store(*given)) or stored[0])
     fitted = model().fit(frame_of(X, 4), y, weights)
     assert stored and same(fitted, in_memory)
 
@@ -162,7 +162,7 @@ def test_rows_stay_on_the_cluster_and_can_be_taken_in_any_order(client, data, rn
     X = data[0]
     rows = read_rows(da.from_array(X, chunks=(1234, D)), lambda n: n == N)
     wanted = rng.permutation(N)[:500]
-    assert isinstance(rows, DaskRows) and np.array_equal(rows.taken(wanted), X[wanted])
+    assert isinstance(rows, DaskRows) and np.array_equal(rows.take(wanted), X[wanted])
 
 
 def test_too_many_rows_are_not_gathered(monkeypatch):

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from distreduce._utils.typing import Array
 from distreduce.affinity._inputs import as_weights, check_perplexity
+from distreduce.affinity.neighbours import graph_of, keep_neighbours
 from distreduce.affinity.newton import balance, solve
 from distreduce.affinity.sparse_dual import SparseDual, sparse_row_bandwidths
 from distreduce.affinity.symmetric import START_TOLERANCE, convergence_message
-from distreduce.coupling.problem import structure_terms
 from distreduce.exceptions import AffinityConvergenceWarning, InvalidInputError
+from distreduce.sharding.cells import Probes
 from distreduce.sharding.graph import GraphRows
-from distreduce.sharding.shards import Shards
+from distreduce.sharding.shards import Shards, local_shards
 
 # Enough weight in every row is necessary, not sufficient: many samples may all need the mass of the same few.
 _MORE_NEIGHBOURS = " Where many samples share few neighbours there may be no solution: raise n_neighbors."
@@ -109,6 +112,20 @@ def keep_sparse_affinity(
     return SparseAffinity(unit * point.gamma, unit * point.mu, residual, dual.n_evaluations, converged)
 
 
+def neighbour_affinity(features: Any, weights: Array, perplexity: float) -> sparse.csr_array:
+    """Sparse affinity (n, n) of samples in memory, as a fit on shards computes it.
+
+    The perplexity is lowered to a third of the total weight where the samples are few.
+    """
+    n = len(weights)
+    one_cell = Probes(np.zeros((1, features.shape[1])), np.array([n]), np.zeros((1, 1), dtype=np.int32))
+    shards = local_shards(bounds=np.array([0, n]), features=features, cells=np.zeros(n, dtype=np.int32))
+    perplexity = min(perplexity, max(weights.sum() / 3, 1.0))
+    keep_neighbours(shards, min(n - 1, math.ceil(3 * perplexity)), [[0]], one_cell)
+    keep_sparse_affinity(shards, weights, perplexity, **ON_A_GRAPH)
+    return graph_of(shards, "affinity")
+
+
 def _check_reach(shards: Shards, weights: Array, perplexity: float) -> None:
     """A row over entries of total weight W has a perplexity of at most W."""
     least = min(shards.collect(_least_row_weight, ["graph"], weights))
@@ -121,13 +138,3 @@ def _check_reach(shards: Shards, weights: Array, perplexity: float) -> None:
 
 def _least_row_weight(graph: GraphRows, weights: Array) -> float:
     return float(np.add.reduceat(weights[graph.indices], graph.indptr[:-1]).min())
-
-
-def structure_constant_sparse(shards: Shards, weights: Array, loss: Literal["kl", "square"]) -> float:
-    r""":math:`\sum_{ij} f_1(C_{ij}) h_i h_j` over the entries of the part "affinity"; outside them f_1(0) = 0."""
-    return sum(shards.collect(_structure_of_rows, ["affinity"], weights, loss, rows=[weights]), start=0.0)
-
-
-def _structure_of_rows(affinity: GraphRows, own: Array, weights: Array, loss: Literal["kl", "square"]) -> float:
-    terms = structure_terms(affinity.values.astype(np.float64), loss) * weights[affinity.indices]
-    return float(np.add.reduceat(terms, affinity.indptr[:-1]) @ own)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from scipy import sparse
 
 from distreduce._utils.typing import Array
 from distreduce.coupling._row_loops import best_moves, carry, descend_rows
+from distreduce.coupling.problem import structure_terms
 from distreduce.kernels import sq_distances
 from distreduce.losses import BregmanLoss, supervised_rows
 from distreduce.sharding.graph import GraphRows
@@ -116,6 +117,14 @@ def carried_by_shard(
     carried = np.zeros((m, m))
     carry(*affinity, *plan, *plan_entries(own), carried)
     return sparse.csr_array(carried)
+
+
+def structure_constant_of_shard(
+    affinity: GraphRows, own: Array, weights: Array, loss: Literal["kl", "square"]
+) -> float:
+    """The shard's share of Σ_ij f_1(C_ij) h_i h_j."""
+    terms = structure_terms(affinity.values.astype(np.float64), loss) * weights[affinity.indices]
+    return float(np.add.reduceat(terms, affinity.indptr[:-1]) @ own)
 
 
 def target_sums_of_shard(Y: Array | None, own: sparse.csr_array, loss: BregmanLoss) -> Array:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import warnings
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,29 +14,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsRegressor
 
 from distreduce._utils.typing import Array, Index
-from distreduce.affinity.neighbours import graph_of, keep_neighbours
-from distreduce.affinity.sparse import ON_A_GRAPH, keep_sparse_affinity
 from distreduce.coupling.initial import _all_used, _apportion, _one_hot, _spectral_clusters
 from distreduce.coupling.nearest_centres import Centres, nearest
 from distreduce.coupling.products import hard_plan
 from distreduce.kernels import Delta, Kernel, Linear
 from distreduce.losses import supervised_rows
-from distreduce.sharding.cells import Probes
-from distreduce.sharding.shards import Shards, local_shards
+from distreduce.sharding.sample import Sample
+from distreduce.sharding.shards import Shards
 
 # Samples that are clustered: more cost time, at worst as the square, and move few borders.
 SPECTRAL_ROWS = 10_000
 
 
-class Drawn(Protocol):
-    """Samples drawn at random from all shards, such as a :class:`distreduce.solver.fit.Sample`."""
-
-    @property
-    def features(self) -> Any: ...
-    @property
-    def weights(self) -> Array: ...
-    @property
-    def kernel_targets(self) -> Array | None: ...
+# Computes the affinity (k, k) of some samples in memory from their features and weights.
+AffinityOf: TypeAlias = Callable[[Any, Array], sparse.csr_array]
 
 
 class _Pool(NamedTuple):
@@ -53,9 +44,9 @@ def initial_plan_on_shards(
     *,
     shards: Shards,
     weights: Array,
-    sample: Drawn,
+    sample: Sample,
     target_kernel: Kernel | None,
-    perplexity: float,
+    affinity_of: AffinityOf,
     random_state: np.random.RandomState,
 ) -> sparse.csr_array:
     """A hard plan with row masses `weights` from which the alternation starts.
@@ -72,7 +63,7 @@ def initial_plan_on_shards(
     else:
         centres = None
         if init not in ("kmeans", "spectral") and sample.kernel_targets is not None:
-            start = (n_prototypes, perplexity, random_state)
+            start = (n_prototypes, affinity_of, random_state)
             centres = _supervised_centres(shards, weights, sample, target_kernel, *start)
         if centres is None:
             means = _kmeans(sample.features, sample.weights, n_prototypes, random_state)
@@ -84,10 +75,10 @@ def initial_plan_on_shards(
 def _supervised_centres(
     shards: Shards,
     weights: Array,
-    sample: Drawn,
+    sample: Sample,
     kernel: Kernel | None,
     m: int,
-    perplexity: float,
+    affinity_of: AffinityOf,
     random_state: np.random.RandomState,
 ) -> Centres | None:
     """Centres that part the targets too; None if none of the samples drawn has a known target."""
@@ -98,7 +89,8 @@ def _supervised_centres(
     if one_hot and m >= np.count_nonzero(counts):
         pool = _Pool(*(part[:SPECTRAL_ROWS] for part in pool))
         pool = _with_rare_classes(pool, shards, weights, counts, _apportion(mass, counts, min(m, counts.sum())))
-        affinity = _affinity_of(pool, perplexity)
+        # Of the pool as a whole: samples of other classes take their share of a row, as they do in the whole sample.
+        affinity = affinity_of(pool.features, pool.weights)
         return _class_centres(pool, affinity, mass, weights.sum() - mass.sum(), m, random_state)
     if not supervised_rows(pool.targets).any():
         return None
@@ -160,17 +152,6 @@ def _class_centres(
         block = affinity[own][:, own].toarray()
         prototype[own] = first[k] + _spectral_clusters(block, pool.weights[own], int(seats[k]), random_state)
     return Centres(pool.features, prototype, np.eye(len(mass))[label], np.inf)
-
-
-def _affinity_of(pool: _Pool, perplexity: float) -> sparse.csr_array:
-    """The entropic affinity of the pool by itself: rows of other classes take their share, as in the whole sample."""
-    n = len(pool.weights)
-    one_cell = Probes(np.zeros((1, pool.features.shape[1])), np.array([n]), np.zeros((1, 1), dtype=np.int32))
-    shards = local_shards(bounds=np.array([0, n]), features=pool.features, cells=np.zeros(n, dtype=np.int32))
-    few = min(perplexity, max(pool.weights.sum() / 3, 1.0))
-    keep_neighbours(shards, min(n - 1, math.ceil(3 * few)), [[0]], one_cell)
-    keep_sparse_affinity(shards, pool.weights, few, **ON_A_GRAPH)
-    return graph_of(shards, "affinity")
 
 
 def _joint_centres(pool: _Pool, m: int, random_state: np.random.RandomState) -> Centres:

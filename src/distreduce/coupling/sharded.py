@@ -8,6 +8,7 @@ then exact, from these three and the masses alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from distreduce.coupling._shard_passes import (
     gradient_of_shard,
     moves_of_shard,
     plan_entries,
+    structure_constant_of_shard,
     supervision_of_shard,
     target_sums_of_shard,
 )
@@ -80,6 +82,11 @@ def transported(shards: Shards, plan: sparse.csr_array) -> Array:
     """TᵀCT (m, m), exactly symmetric."""
     total = added(shards.collect(carried_by_shard, ["affinity"], plan_entries(plan), plan.shape[1], rows=[plan]))
     return 0.5 * (total + total.T)
+
+
+def structure_constant_on_shards(shards: Shards, weights: Array, loss: Literal["kl", "square"]) -> float:
+    r""":math:`\sum_{ij} f_1(C_{ij}) h_i h_j` over the entries of the part "affinity"; outside them f_1(0) = 0."""
+    return sum(shards.collect(structure_constant_of_shard, ["affinity"], weights, loss, rows=[weights]), start=0.0)
 
 
 def supervision(shards: Shards, plan: sparse.csr_array, loss: BregmanLoss) -> float:

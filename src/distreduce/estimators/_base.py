@@ -43,10 +43,11 @@ from distreduce.mapping import KernelMap
 from distreduce.sharding.dask_collections import brought, empty_rows, is_dask
 from distreduce.sharding.dask_predict import by_blocks
 from distreduce.sharding.merge import Merged, merge_duplicates
-from distreduce.sharding.rows import Rows, RowsHere
+from distreduce.sharding.rows import LocalRows, Rows
+from distreduce.sharding.sample import Sample, ShardedSample
 from distreduce.solver.checkpoint import Checkpoint
-from distreduce.solver.fit import Fitted, Recipe, Sample, fit_sample, input_kernel, untold
-from distreduce.solver.fit_sharded import LargeSample, fit_shards, neighbours_for
+from distreduce.solver.fit import Fitted, Recipe, fit_sample, input_kernel, untold
+from distreduce.solver.fit_sharded import fit_shards, neighbours_for
 from distreduce.solver.loop import Settings
 
 # Above this many samples affinity="auto" is sparse: a dense fit then takes gigabytes, and minutes.
@@ -56,7 +57,7 @@ MOST_DENSE = 10_000
 class Prepared(NamedTuple):
     """A sample as the solver sees it, how its rows were merged, all choices, and the fit that is left to do."""
 
-    sample: Sample | LargeSample
+    sample: Sample | ShardedSample
     merged: Merged
     recipe: Recipe
     solve: Callable[..., Fitted]
@@ -205,7 +206,7 @@ class BaseReduction(
                 fitted = solve(callback=both(advance, tell), checkpoint=checkpoint, stage=stage)
                 fitting.best = fitted.reduction
                 self.map_ = self._map_from_all(fitted.map, merged)
-                self.embedding_ = X.mapped(self.map_) if isinstance(X, Rows) else self.map_(X, pool)
+                self.embedding_ = X.map(self.map_) if isinstance(X, Rows) else self.map_(X, pool)
                 self._set_attributes(weights, merged, targets, recipe, fitted)
         return checkpoint
 
@@ -235,16 +236,16 @@ class BaseReduction(
         )
 
     def _prepared_on_shards(self, X: Any, weights: Array, targets: Targets | None, pool: Workers) -> Prepared:
-        rows = X if isinstance(X, Rows) else RowsHere(X, pool)
+        rows = X if isinstance(X, Rows) else LocalRows(X, pool)
         check_spread(rows.extremes, rows.shape[0], precomputed=False)
         random_state = own_generator(self.random_state)
-        arranged = rows.arranged(None if targets is None else targets.values, weights, random_state)
-        merged, unit = arranged.merged, self._unit(rows.extremes)
+        arrangement = rows.arrange(None if targets is None else targets.values, weights, random_state)
+        merged, unit = arrangement.merged, self._unit(rows.extremes)
         values, scaled = (None, None) if targets is None else self._solver_targets(targets, merged)
-        large = rows.in_shards(unit, values, scaled, arranged)
-        recipe = self._recipe(large.drawn, targets, unit, rows.shape[0], merged)
+        large = rows.to_shards(unit, values, scaled, arrangement)
+        recipe = self._recipe(large.subsample, targets, unit, rows.shape[0], merged)
         if recipe.n_prototypes is None:  # no more distinct samples than prototypes: few enough for dense arrays
-            return self._prepared_dense(rows.gathered().astype(np.float64), weights, targets, pool)
+            return self._prepared_dense(rows.gather().astype(np.float64), weights, targets, pool)
         k = neighbours_for(self.n_neighbors, recipe.perplexity, len(merged.rows))
         return Prepared(
             large, merged, recipe, partial(fit_shards, large, recipe, k, workers=pool, random_state=random_state)

@@ -9,9 +9,9 @@ from typing import Any
 from distreduce._utils.hashing import fingerprint, fingerprint_of_rows
 from distreduce._utils.version import __version__
 from distreduce.exceptions import InvalidInputError
+from distreduce.sharding.sample import Sample, ShardedSample
 from distreduce.solver.checkpoint import Checkpoint, check_place
-from distreduce.solver.fit import Sample
-from distreduce.solver.fit_sharded import LANDMARKS, LargeSample
+from distreduce.solver.fit_sharded import LANDMARKS
 
 # Parameters that change no bit of the result.
 FREE = ("checkpoint", "checkpoint_every", "n_jobs", "verbose")
@@ -25,9 +25,9 @@ class Place:
     every: int
     parameters: str
 
-    def of(self, sample: Sample | LargeSample) -> Checkpoint:
+    def of(self, sample: Sample | ShardedSample) -> Checkpoint:
         """The checkpoint of a fit to this sample: its rows as the solver sees them, and in that order."""
-        if isinstance(sample, LargeSample):
+        if isinstance(sample, ShardedSample):
             rows = sample.shards.collect(fingerprint_of_rows, ["features", "targets", "kernel_targets"])
         else:
             rows = [fingerprint_of_rows(sample.features, sample.targets, sample.kernel_targets)]

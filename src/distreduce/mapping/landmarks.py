@@ -17,12 +17,32 @@ from distreduce.mapping._axes import orthonormal_axes
 from distreduce.mapping._information import information
 from distreduce.mapping.kernel_map import _cholesky_with_jitter, barycentres
 from distreduce.sharding.shards import Shards
-from distreduce.solver.oracle import Memory
 
 BLOCK_ROWS = 512
 # A plan that differs in more rows is transported afresh, and so is every tenth, lest roundings add up.
 MOST_CHANGED = 1 / 3
 MOST_UPDATES = 9
+
+
+@dataclass(frozen=True)
+class Memory:
+    """State of a map on landmarks between two steps.
+
+    The matrix is updated by adding changes, so that its last bits depend on the plans before.
+
+    Attributes
+    ----------
+    plan : (n, m) sparse array
+        The latest plan T.
+    transported : (r, m) array
+        The kernel between landmarks and samples times that plan.
+    updates : int
+        How many changes were added since it was computed in full.
+    """
+
+    plan: sparse.csr_array
+    transported: Array
+    updates: int
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ import numpy as np
 
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
-from distreduce.mapping import KernelMap
 from distreduce.sharding.cells import centres, n_cells, nearest_centre, sample_size
 from distreduce.sharding.dask_collections import (
     brought,
@@ -27,9 +26,8 @@ from distreduce.sharding.dask_collections import (
 )
 from distreduce.sharding.dask_shards import RETRIES, DaskShards, Given, submit_all
 from distreduce.sharding.order import Arrangement, by_cells, merge_by_key, row_keys
-from distreduce.sharding.rows import Rows
-from distreduce.solver.fit import Sample
-from distreduce.solver.fit_sharded import LargeSample, drawn_rows
+from distreduce.sharding.rows import RowMap, Rows, subsample_size, take_subsample
+from distreduce.sharding.sample import ShardedSample
 
 
 def read_rows(X: Any, on_shards: Callable[[int], bool]) -> Any:
@@ -41,7 +39,7 @@ def read_rows(X: Any, on_shards: Callable[[int], bool]) -> Any:
     if client is None:
         return _in_file(X)
     rows = DaskRows(X, client)
-    return rows if rows.shape[0] > 1 and on_shards(rows.shape[0]) else rows.gathered()
+    return rows if rows.shape[0] > 1 and on_shards(rows.shape[0]) else rows.gather()
 
 
 class DaskRows(Rows):
@@ -67,54 +65,49 @@ class DaskRows(Rows):
         self._client, self._blocks = client, blocks
         self._partitions = DaskShards([{"rows": block} for block in blocks], bounds, client)
 
-    def gathered(self) -> Array:
+    def gather(self) -> Array:
         """All rows, in this process."""
         refuse_gathering(*self.shape)
         return np.concatenate(self._client.gather(self._blocks))
 
-    def taken(self, rows: Index) -> Array:
+    def take(self, rows: Index) -> Array:
         """Some rows, in the given order, in this process."""
         chosen = np.zeros(self.shape[0], dtype=bool)
         chosen[rows] = True
         found = np.concatenate(self._partitions.collect(_rows_of, ["rows"], rows=[chosen]))
         return np.asarray(found[np.searchsorted(np.sort(rows), rows)])
 
-    def mapped(self, place: KernelMap) -> Array:
-        """Where the map puts every row: (n, p)."""
-        return np.concatenate(self._partitions.collect(_mapped, ["rows"], place))
+    def map(self, row_map: RowMap) -> Array:
+        """Places (n, p) of all rows."""
+        return np.concatenate(self._partitions.collect(_map_rows, ["rows"], row_map))
 
-    def arranged(self, Y: Array | None, weights: Array, random_state: np.random.RandomState) -> Arrangement:
+    def arrange(self, Y: Array | None, weights: Array, random_state: np.random.RandomState) -> Arrangement:
         """As :func:`distreduce.sharding.order.arrange`."""
         collect = self._partitions.collect
         keys = collect(row_keys, ["rows"], None) if Y is None else collect(row_keys, ["rows"], rows=[Y])
         merged = merge_by_key(np.concatenate(keys), weights)
         k = n_cells(len(merged.rows))
-        means = centres(self.taken(merged.rows[: sample_size(k, self.shape[1])]), k, random_state)
+        means = centres(self.take(merged.rows[: sample_size(k, self.shape[1])]), k, random_state)
         nearest = np.concatenate(collect(nearest_centre, ["rows"], means))
         return by_cells(merged, nearest[merged.rows], means)
 
-    def in_shards(
-        self, unit: float, targets: Array | None, kernel_targets: Array | None, arranged: Arrangement
-    ) -> LargeSample:
-        """As :func:`distreduce.solver.fit_sharded.in_shards`; what a shard needs travels between the workers."""
-        merged = arranged.merged
-        features = self._regrouped(merged.rows, arranged.bounds, unit)
+    def to_shards(
+        self, unit: float, targets: Array | None, kernel_targets: Array | None, arrangement: Arrangement
+    ) -> ShardedSample:
+        """As in the base class; the rows of a shard travel between the workers only."""
+        order, bounds = arrangement.merged.rows, arrangement.bounds
+        features = self._regroup(order, bounds, unit)
         parts = [{"features": future, "targets": None, "kernel_targets": None} for future in features]
-        shards = DaskShards(parts, arranged.bounds, self._client)
-        small = {"cells": arranged.cells, "targets": targets, "kernel_targets": kernel_targets}
+        shards = DaskShards(parts, bounds, self._client)
+        small = {"cells": arrangement.cells, "targets": targets, "kernel_targets": kernel_targets}
         for name, array in small.items():
             if array is not None:
                 shards.keep(name, np.asarray, [], rows=[array])
-        drawn = arranged.drawn[: drawn_rows(self.shape[1])]
-        sample = Sample(
-            self.taken(merged.rows[drawn]) / unit,
-            merged.weights[drawn],
-            targets=None if targets is None else targets[drawn],
-            kernel_targets=None if kernel_targets is None else kernel_targets[drawn],
-        )
-        return LargeSample(shards, merged.weights, sample, arranged.probes, arranged.others)
+        chosen = arrangement.drawn[: subsample_size(self.shape[1])]
+        subsample = take_subsample(self.take(order[chosen]) / unit, targets, kernel_targets, arrangement, chosen)
+        return ShardedSample(shards, arrangement.merged.weights, subsample, arrangement.probes, arrangement.others)
 
-    def _regrouped(self, rows: Index, bounds: Index, unit: float) -> list[Any]:
+    def _regroup(self, rows: Index, bounds: Index, unit: float) -> list[Any]:
         """A future for every shard: its features, put together from the partitions that hold rows of it."""
         of_partition = np.searchsorted(self._partitions.bounds, rows, side="right") - 1
         local = rows - self._partitions.bounds[of_partition]
@@ -166,5 +159,5 @@ def _put_together(order: Index, unit: float, *pieces: Array) -> Array:
     return np.asarray(np.concatenate(pieces)[order] / unit)
 
 
-def _mapped(rows: Array, place: KernelMap) -> Array:
-    return place(rows)
+def _map_rows(rows: Array, row_map: RowMap) -> Array:
+    return row_map(rows)

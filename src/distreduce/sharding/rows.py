@@ -1,69 +1,138 @@
-"""The rows of X, in this process or on a cluster, as a large fit asks for them."""
+"""The rows of X, in this process or on a cluster, as a fit on shards asks for them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from scipy import sparse
 
-from distreduce._utils.threads import Workers
-from distreduce._utils.typing import Array
-from distreduce.mapping import KernelMap
+from distreduce._utils.threads import SERIAL, Workers
+from distreduce._utils.typing import Array, Index
 from distreduce.sharding.order import Arrangement, arrange
-from distreduce.solver.fit_sharded import LargeSample, in_shards
+from distreduce.sharding.row_file import RowFile, StoredRows
+from distreduce.sharding.sample import Sample, ShardedSample
+from distreduce.sharding.shards import LocalShards
+
+# The subsample for starting points and landmarks has at most this many rows, and at most this many numbers ...
+SUBSAMPLE_ROWS, SUBSAMPLE_NUMBERS = 50_000, 50_000_000
+# ... but always this many rows: the out-of-sample map has as many landmarks.
+LEAST_SUBSAMPLE = 2000
+FILE_ROWS = 4096
+
+
+class RowMap(Protocol):
+    """Maps rows of X to places (rows, p), such as :class:`distreduce.mapping.KernelMap`."""
+
+    def __call__(self, X: Any, workers: Workers = SERIAL) -> Array:
+        """Places (rows, p) of the rows of X."""
+        ...
 
 
 class Rows(ABC):
-    """Rows that need not lie in this process.
+    """Rows of X that need not lie in this process.
 
     Attributes
     ----------
     shape : (n, d)
     extremes : array or sparse matrix
-        Rows with the smallest and the largest number of every column; any more rows do no harm.
+        Rows that contain the smallest and the largest number of every column, and possibly other rows.
     """
 
     shape: tuple[int, int]
     extremes: Any
 
     @abstractmethod
-    def arranged(self, Y: Array | None, weights: Array, random_state: np.random.RandomState) -> Arrangement:
-        """See :func:`distreduce.sharding.order.arrange`."""
+    def arrange(self, Y: Array | None, weights: Array, random_state: np.random.RandomState) -> Arrangement:
+        """Merge equal rows and put them in order; see :func:`distreduce.sharding.order.arrange`."""
 
     @abstractmethod
-    def in_shards(
-        self, unit: float, targets: Array | None, kernel_targets: Array | None, arranged: Arrangement
-    ) -> LargeSample:
-        """See :func:`distreduce.solver.fit_sharded.in_shards`."""
+    def to_shards(
+        self, unit: float, targets: Array | None, kernel_targets: Array | None, arrangement: Arrangement
+    ) -> ShardedSample:
+        """Cut the arranged rows, divided by `unit`, into shards; targets have one row per distinct sample."""
 
     @abstractmethod
-    def mapped(self, place: KernelMap) -> Array:
-        """Where the map puts every row: (n, p)."""
+    def map(self, row_map: RowMap) -> Array:
+        """Places (n, p) of all rows."""
 
     @abstractmethod
-    def gathered(self) -> Any:
+    def gather(self) -> Any:
         """All rows, in this process."""
 
 
-class RowsHere(Rows):
+class LocalRows(Rows):
     """Rows of an array, a sparse matrix or a memory-mapped array of this process."""
 
     def __init__(self, X: Any, workers: Workers) -> None:
         self.shape, self.extremes = X.shape, X
         self.X, self.workers = X, workers
 
-    def arranged(self, Y: Array | None, weights: Array, random_state: np.random.RandomState) -> Arrangement:
+    def arrange(self, Y: Array | None, weights: Array, random_state: np.random.RandomState) -> Arrangement:
         return arrange(self.X, Y, weights, random_state, self.workers)
 
-    def in_shards(
-        self, unit: float, targets: Array | None, kernel_targets: Array | None, arranged: Arrangement
-    ) -> LargeSample:
-        in_file = isinstance(getattr(self.X, "base", None), np.memmap)
-        return in_shards(self.X, unit, targets, kernel_targets, arranged, self.workers, stored=in_file)
+    def to_shards(
+        self, unit: float, targets: Array | None, kernel_targets: Array | None, arrangement: Arrangement
+    ) -> ShardedSample:
+        """As in the base class; the shards of a memory-mapped array lie in a temporary file."""
+        X, order, bounds = self.X, arrangement.merged.rows, arrangement.bounds
+        mapped = isinstance(getattr(X, "base", None), np.memmap)
+        file = _write_in_order(X, unit, order) if mapped else None
+        parts = []
+        for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+            rows = slice(start, stop)
+            features = X[order[rows]] / unit if file is None else StoredRows(file, int(start), int(stop))
+            parts.append(
+                {
+                    "features": features,
+                    "cells": arrangement.cells[rows],
+                    "targets": None if targets is None else targets[rows],
+                    "kernel_targets": None if kernel_targets is None else kernel_targets[rows],
+                }
+            )
+        chosen = arrangement.drawn[: SUBSAMPLE_ROWS if sparse.issparse(X) else subsample_size(X.shape[1])]
+        subsample = take_subsample(X[order[chosen]] / unit, targets, kernel_targets, arrangement, chosen)
+        shards = LocalShards(parts, bounds, self.workers)
+        return ShardedSample(shards, arrangement.merged.weights, subsample, arrangement.probes, arrangement.others)
 
-    def mapped(self, place: KernelMap) -> Array:
-        return place(self.X, self.workers)
+    def map(self, row_map: RowMap) -> Array:
+        return row_map(self.X, self.workers)
 
-    def gathered(self) -> Any:
+    def gather(self) -> Any:
         return self.X
+
+
+def subsample_size(n_features: int) -> int:
+    """Number of rows in the subsample: X may be wider as well as longer than memory allows.
+
+    Examples
+    --------
+    >>> subsample_size(50), subsample_size(5000), subsample_size(10**6)
+    (50000, 10000, 2000)
+    """
+    return max(LEAST_SUBSAMPLE, min(SUBSAMPLE_ROWS, SUBSAMPLE_NUMBERS // n_features))
+
+
+def take_subsample(
+    features: Any, targets: Array | None, kernel_targets: Array | None, arrangement: Arrangement, chosen: Index
+) -> Sample:
+    """The chosen samples, whose features are given."""
+    return Sample(
+        features,
+        arrangement.merged.weights[chosen],
+        targets=None if targets is None else targets[chosen],
+        kernel_targets=None if kernel_targets is None else kernel_targets[chosen],
+    )
+
+
+def _write_in_order(X: Any, unit: float, rows: Index) -> RowFile:
+    """Write the distinct rows of X, in their new order, to a file; X is read once, from its first row to its last."""
+    file = RowFile(X.shape[1], X.dtype)
+    place = np.full(X.shape[0], -1, dtype=np.intp)
+    place[rows] = np.arange(len(rows))
+    for start in range(0, X.shape[0], FILE_ROWS):
+        numbers = place[start : start + FILE_ROWS]
+        block = X[start : start + FILE_ROWS][numbers >= 0]
+        file.write(numbers[numbers >= 0], block / unit)
+    return file

@@ -10,8 +10,9 @@ import numpy as np
 from distreduce._utils.tensor_reader import Reader, require
 from distreduce._utils.tensor_writer import Node, Writer
 from distreduce._utils.typing import Array
+from distreduce.mapping.landmarks import Memory
 from distreduce.solver.loop import Progress
-from distreduce.solver.oracle import Coupled, Memory
+from distreduce.solver.oracle import Coupled
 from distreduce.solver.steps import Record, State, same_plan
 
 FLAGS = ("frozen", "converged", "finished")

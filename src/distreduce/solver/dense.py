@@ -17,7 +17,8 @@ from distreduce.embedding.problem import Dependence, InnerLoss
 from distreduce.kernels import Kernel, sq_distances
 from distreduce.losses import BregmanLoss, SquaredLoss
 from distreduce.mapping import Projection, barycentres
-from distreduce.solver.oracle import Coupled, Memory
+from distreduce.mapping.landmarks import Memory
+from distreduce.solver.oracle import Coupled
 
 
 @dataclass(frozen=True)

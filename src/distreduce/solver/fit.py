@@ -22,6 +22,7 @@ from distreduce.exceptions import InvalidInputError, NumericalError
 from distreduce.kernels import RBF, Kernel, Linear, RationalQuadratic
 from distreduce.losses import BregmanLoss, supervised_rows
 from distreduce.mapping import KernelMap, Projection, barycentres, relevance_length_scales
+from distreduce.sharding.sample import Sample
 from distreduce.solver.checkpoint import Checkpoint
 from distreduce.solver.dense import ReductionProblem
 from distreduce.solver.loop import FAILURES, Record, Reduction, Settings, solve
@@ -38,21 +39,6 @@ SINGLE_PRECISION_FROM = 4000
 # The median distance is that of at most this many samples, evenly spaced in the sorted sample.
 MEDIAN_SAMPLES = 1000
 BLOCK_ROWS = 256
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Distinct samples with their weights and targets.
-
-    `features` are rows of X or, if `precomputed`, their mutual distances. `targets` enter the supervision loss,
-    `kernel_targets` the dependence; rows of NaN are unsupervised.
-    """
-
-    features: Any
-    weights: Array
-    precomputed: bool = False
-    targets: Array | None = None
-    kernel_targets: Array | None = None
 
 
 @dataclass(frozen=True)

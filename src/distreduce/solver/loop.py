@@ -14,8 +14,9 @@ from scipy import sparse
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array
 from distreduce.exceptions import NumericalError
+from distreduce.mapping.landmarks import Memory
 from distreduce.solver.dense import DenseSide, ReductionProblem
-from distreduce.solver.oracle import Coupled, Memory, SampleSide
+from distreduce.solver.oracle import Coupled, SampleSide
 from distreduce.solver.steps import HalfSteps, Record, Settings, State
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from scipy import sparse
 from distreduce._utils.typing import Array
 from distreduce.embedding.dependence_target import TargetForm
 from distreduce.embedding.problem import Dependence, InnerLoss
+from distreduce.mapping.landmarks import Memory
 
 
 @dataclass(frozen=True)
@@ -22,18 +23,6 @@ class Coupled:
 
     plan: sparse.csr_array
     transported: Array
-
-
-@dataclass(frozen=True)
-class Memory:
-    """What a map on landmarks keeps between steps: a plan, what it transported of it, and how often that was updated.
-
-    It is brought up to date by adding changes, so that its last bits depend on the plans before.
-    """
-
-    plan: sparse.csr_array
-    transported: Array
-    updates: int
 
 
 class SampleSide(Protocol):

@@ -8,18 +8,23 @@ import numpy as np
 from scipy import sparse
 
 from distreduce._utils.typing import Array
-from distreduce.affinity.sparse import structure_constant_sparse
-from distreduce.coupling.sharded import ShardedCoupling, solve_on_shards, supervision, transported
+from distreduce.coupling.sharded import (
+    ShardedCoupling,
+    solve_on_shards,
+    structure_constant_on_shards,
+    supervision,
+    transported,
+)
 from distreduce.embedding.dependence_target import TargetForm, dependence_target_of_sums
 from distreduce.embedding.problem import Dependence, InnerLoss
 from distreduce.embedding.target_features import TargetFeatures
 from distreduce.exceptions import CheckpointError
 from distreduce.kernels import Kernel
 from distreduce.losses import BregmanLoss, supervised_rows
-from distreduce.mapping.landmarks import LandmarkProjection
+from distreduce.mapping.landmarks import LandmarkProjection, Memory
 from distreduce.sharding.shards import Shards
 from distreduce.solver.checkpoint import ADVICE
-from distreduce.solver.oracle import Coupled, Memory
+from distreduce.solver.oracle import Coupled
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ class ShardedSide:
 
     def structure_constant(self, loss: InnerLoss) -> float:
         """The part of GW that no coupling changes."""
-        return structure_constant_sparse(self.shards, self.weights, loss)
+        return structure_constant_on_shards(self.shards, self.weights, loss)
 
     def transported(self, plan: sparse.csr_array) -> Array:
         """TᵀCT."""

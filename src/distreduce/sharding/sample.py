@@ -1,0 +1,61 @@
+"""The weighted sample that a fit works on: in memory, or in shards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from distreduce._utils.typing import Array
+from distreduce.sharding.cells import Probes
+from distreduce.sharding.shards import Shards
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Distinct samples with their weights and targets.
+
+    Attributes
+    ----------
+    features : (n, d) array or sparse matrix
+        Rows of X or, if `precomputed`, their mutual distances (n, n).
+    weights : (n,) array
+        Weights h of the samples.
+    precomputed : bool
+        Whether `features` are distances.
+    targets : (n, c) array or None
+        Targets Y of the supervision loss; rows of NaN are unsupervised.
+    kernel_targets : (n, c) array or None
+        Targets Y of the dependence term; rows of NaN are unsupervised.
+    """
+
+    features: Any
+    weights: Array
+    precomputed: bool = False
+    targets: Array | None = None
+    kernel_targets: Array | None = None
+
+
+@dataclass(frozen=True)
+class ShardedSample:
+    """Distinct samples in shards.
+
+    Attributes
+    ----------
+    shards : Shards
+        With the parts "features", "cells", "targets" and "kernel_targets" (see :class:`Sample`).
+    weights : (n,) array
+        Weights h of all samples.
+    subsample : Sample
+        Some of the samples, drawn at random, in this process.
+    probes : Probes
+        Which cells the neighbours of the samples of a cell are sought in.
+    others : list of lists
+        Which shards the neighbours of the samples of a shard are sought in.
+    """
+
+    shards: Shards
+    weights: Array
+    subsample: Sample
+    probes: Probes
+    others: Sequence[Sequence[int]]
