@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from distreduce._utils.atomic import replacing
+from distreduce._utils.atomic import replacing, temporary_path
 
 
 def files_in(folder):
@@ -15,16 +15,16 @@ def files_in(folder):
 def test_a_finished_file_takes_the_place_of_the_old_one(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("old")
-    with replacing(path) as hidden:
-        hidden.write_text("new")
+    with replacing(path) as temporary:
+        temporary.write_text("new")
     assert files_in(tmp_path) == [("table.csv", "new")]
 
 
 def test_a_file_that_cannot_be_finished_leaves_the_old_one(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("old")
-    with pytest.raises(RuntimeError), replacing(path) as hidden:
-        hidden.write_text("half")
+    with pytest.raises(RuntimeError), replacing(path) as temporary:
+        temporary.write_text("half")
         raise RuntimeError
     assert files_in(tmp_path) == [("table.csv", "old")]
 
@@ -32,8 +32,28 @@ def test_a_file_that_cannot_be_finished_leaves_the_old_one(tmp_path):
 def test_a_new_file_may_be_read_by_those_whom_the_mask_allows(tmp_path):
     mask = os.umask(0o027)
     try:
-        with replacing(tmp_path / "table.csv") as hidden:
-            hidden.write_text("new")
+        with replacing(tmp_path / "table.csv") as temporary:
+            temporary.write_text("new")
     finally:
         os.umask(mask)
     assert stat.S_IMODE((tmp_path / "table.csv").stat().st_mode) == 0o640
+
+
+def test_the_rights_of_a_replaced_file_and_the_link_to_it_stay(tmp_path):
+    path, link = tmp_path / "table.csv", tmp_path / "link"
+    path.write_text("old")
+    path.chmod(0o604)
+    link.symlink_to(path)
+    with replacing(link) as temporary:
+        temporary.write_text("new")
+    assert link.is_symlink()
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("new", 0o604)
+
+
+def test_a_folder_is_not_replaced(tmp_path):
+    with pytest.raises(FileExistsError, match="is not a file"), replacing(tmp_path):
+        pass
+
+
+def test_left_overs_of_a_killed_process_can_be_found_by_their_mark(tmp_path):
+    assert temporary_path(tmp_path / "model", "mark").match(".mark-*.tmp")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import stat
 import struct
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from distreduce._utils.atomic import replacing
 from distreduce._utils.tensor_reader import require
 from distreduce._utils.tensor_writer import DTYPES
 from distreduce.exceptions import ModelSaveError, UnsavableModelError
@@ -34,9 +34,14 @@ UNREADABLE = (OSError, ValueError, OverflowError, RecursionError, MemoryError, S
 
 
 def write_file(path: Path, document: Mapping[str, Any], tensors: Tensors, *, mark: str = "distreduce") -> None:
-    """Write a new file beside `path`, make sure it is on the disk, and only then put it in the place of `path`.
+    """Write a file atomically; until it is complete, its name is hidden and begins with `mark`.
 
-    Until then its name is hidden and begins with `mark`.
+    Raises
+    ------
+    UnsavableModelError
+        The JSON of the document is too long.
+    ModelSaveError
+        The file could not be written.
     """
     text = _canonical({**document, "sha256": checksum(document, tensors)})
     if len(text) > MAX_JSON:
@@ -44,52 +49,17 @@ def write_file(path: Path, document: Mapping[str, Any], tensors: Tensors, *, mar
             f"The names and numbers of the model take {len(text)} characters; a file may have {MAX_JSON}. "
             "Fit to an array without feature names."
         )
-    temporary = None
     try:
-        target = _checked_target(path)
-        folder = os.path.dirname(target)
-        temporary = os.path.join(folder, f".{mark}-{secrets.token_hex(8)}.tmp")
-        mode = _create(temporary, target)
-        save_file(tensors, temporary, metadata={KEY: text})
-        os.chmod(temporary, mode)  # safetensors makes its files private
-        _sync(temporary)
-        os.replace(temporary, target)
+        with replacing(path, mark=mark) as temporary:
+            temporary.touch(exist_ok=False)
+            mode = temporary.stat().st_mode
+            save_file(tensors, temporary, metadata={KEY: text})
+            os.chmod(temporary, stat.S_IMODE(mode))  # safetensors makes its files private
     except (OSError, ValueError, SafetensorError) as error:
         raise ModelSaveError(
             f"The model was not saved to {os.fspath(path)!r}: {error}. Nothing was written there; choose a folder that "
             "exists, may be written to and has room."
         ) from error
-    finally:
-        if temporary is not None:
-            with suppress(OSError, ValueError):  # gone if all went well
-                os.unlink(temporary)
-    with suppress(OSError):  # Windows opens no folders
-        _sync(folder)
-
-
-def _checked_target(path: Path) -> str:
-    """Where to write: behind symbolic links, and never in the place of a device, a folder or a protected file."""
-    target = os.path.realpath(path)
-    if os.path.lexists(target):
-        if not os.path.isfile(target):
-            raise FileExistsError("there is something there that is not a file")
-        if not os.access(target, os.W_OK):
-            raise PermissionError("the file there is write-protected")
-    return target
-
-
-def _create(temporary: str, target: str) -> int:
-    """Make the empty file, and return the access rights to give it: those of the file it replaces, or the usual."""
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    return stat.S_IMODE(os.stat(target if os.path.exists(target) else temporary).st_mode)
-
-
-def _sync(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY if os.path.isdir(path) else os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from distreduce._utils.atomic import beside, replacing
+from distreduce._utils.atomic import replacing, temporary_path
 from distreduce.exceptions import InvalidInputError
 
 
@@ -39,7 +39,7 @@ def whole_file(path: Path, *, overwrite: bool) -> Iterator[Path | TextIO]:
         return
     if path.exists() and not overwrite:
         raise InvalidInputError(f"{path} exists already; give --overwrite to replace it, or another --out.")
-    with replacing(Path(os.path.realpath(path))) as hidden:
+    with replacing(path) as hidden:
         with _writing(path):
             hidden.touch(exist_ok=False)
         yield hidden
@@ -52,7 +52,7 @@ def whole_folder(path: Path, known: Collection[str], *, overwrite: bool) -> Iter
     A folder that is replaced must hold nothing but files with `known` names: nobody should lose what we did not write.
     """
     check_folder(path, known, overwrite=overwrite)
-    hidden, old = beside(path), beside(path)
+    hidden, old = temporary_path(path), temporary_path(path)
     try:
         with _writing(path):
             hidden.mkdir()
