@@ -11,8 +11,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
+from distreduce._utils.lock import exclusive
 from distreduce.exceptions import StoreError
 from distreduce_paper.cell import Cell
 from distreduce_paper.record import Record, parsed
@@ -62,8 +62,10 @@ class Store:
     def writing(self) -> Iterator[None]:
         """Hold the folder for one run: makes it if needed, drops torn lines, and refuses a second writer."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / ".lock").open("w") as lock:
-            _take(lock, self.folder)
+        busy = StoreError(
+            f"Another run is writing to {self.folder}; wait for it to end, or give another folder with --results."
+        )
+        with exclusive(self.folder / ".lock", busy):
             for path in self.folder.glob("*.jsonl"):
                 _drop_torn_line(path)
             yield
@@ -99,19 +101,6 @@ def _append(descriptor: int, line: bytes) -> None:
         os.ftruncate(descriptor, before)
         raise OSError("the disk is full")
     os.fsync(descriptor)
-
-
-def _take(lock: Any, folder: Path) -> None:
-    try:
-        import fcntl
-    except ImportError:  # Windows has no flock: two runs at once are then the user's to avoid
-        return
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise StoreError(
-            f"Another run is writing to {folder}; wait for it to end, or give another folder with --results."
-        ) from error
 
 
 def _drop_torn_line(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""One process at a time, for as long as it lives."""
+"""A lock between processes, which the operating system releases when its holder dies."""
 
 from __future__ import annotations
 
@@ -9,22 +9,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from distreduce.exceptions import DownloadError
-
-LONGEST_WAIT = 600.0  # seconds
-PAUSE = 0.1
+PAUSE = 0.1  # seconds between two attempts
 
 
 @contextmanager
-def only_one(path: Path) -> Iterator[None]:
-    """Hold the lock file `path`, waiting for another process to let go of it.
+def exclusive(path: Path, error: Exception, *, wait: float = 0.0) -> Iterator[None]:
+    """Hold the lock file `path` while the block runs, and remove it afterwards.
 
-    The system frees the lock of a process that dies. The file is removed by its last holder; one that waited for a
-    file that is gone by now takes the new one.
+    Parameters
+    ----------
+    path : Path
+        The lock file, in a folder that exists.
+    error : Exception
+        Raised if another process still holds the lock after `wait` seconds.
+    wait : float, default=0.0
+        Seconds to wait for another process.
     """
-    end = time.monotonic() + LONGEST_WAIT
+    end = time.monotonic() + wait
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT)
+        # The previous holder may have removed the file between the two calls: then try the new one.
         if _locked(handle) and _same_file(handle, path):
             try:
                 yield
@@ -32,10 +36,8 @@ def only_one(path: Path) -> Iterator[None]:
                 _release(handle, path)
             return
         os.close(handle)
-        if time.monotonic() > end:
-            raise DownloadError(
-                f"another process has been fetching it for {LONGEST_WAIT:g} s (lock {path}); end it and try again"
-            )
+        if time.monotonic() >= end:
+            raise error
         time.sleep(PAUSE)
 
 
@@ -57,7 +59,7 @@ if sys.platform == "win32":
         return True
 
     def _release(handle: int, path: Path) -> None:
-        os.close(handle)  # an open file cannot be removed; one that somebody waits for is left to them
+        os.close(handle)  # Windows cannot remove an open file; one that another process waits for is left to it
         with suppress(PermissionError):
             path.unlink(missing_ok=True)
 
@@ -69,10 +71,12 @@ else:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        except OSError:  # a network file system without locks: files are replaced whole, so two may work at once
+        except (
+            OSError
+        ):  # a network file system without locks: atomic files let two work at once
             return True
         return True
 
     def _release(handle: int, path: Path) -> None:
-        path.unlink(missing_ok=True)  # while it is still ours: later it might be another's
+        path.unlink(missing_ok=True)  # before closing: afterwards it may belong to another process
         os.close(handle)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from distreduce._utils.lock import only_one
+from distreduce._utils.lock import exclusive
 from distreduce._utils.safe_npz import Arrays
 from distreduce.datasets.places import FOLDER_VARIABLE, Copy, cache_folder
 from distreduce.datasets.progress import Report, transfer_bar
@@ -17,6 +17,8 @@ from distreduce.datasets.spec import FileSet, RemoteFile
 from distreduce.datasets.storage import write_file
 from distreduce.datasets.transfer import ResumingDownload
 from distreduce.exceptions import DatasetFileError, DownloadError
+
+LONGEST_WAIT = 600.0  # seconds for another process that fetches the same set
 
 
 def fetch_set(spec: FileSet, *, progress: bool = True) -> Arrays:
@@ -28,7 +30,11 @@ def fetch_set(spec: FileSet, *, progress: bool = True) -> Arrays:
     cache = cache_folder()
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        with only_one(cache / f".{spec.name}.lock"):
+        lock = cache / f".{spec.name}.lock"
+        busy = DownloadError(
+            f"another process has been fetching it for {LONGEST_WAIT:g} s (lock {lock}); end it and try again"
+        )
+        with exclusive(lock, busy, wait=LONGEST_WAIT):
             copy = Copy("cache", cache / spec.file)
             if copy.path.is_file():
                 return copy.read(spec)
