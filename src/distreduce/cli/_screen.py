@@ -10,13 +10,14 @@ from typing import Any
 
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from distreduce._utils.progress import shown
+from distreduce._utils.progress import progress_bar
+from distreduce._utils.text import list_words
 from distreduce.cli._folder import PREDICTOR, REPORT
-from distreduce.tables.prepare import Prepared, listed
+from distreduce.tables.prepare import Prepared
 from distreduce.tables.rules import Dropped
 
 MOST_LINES = 20
@@ -25,10 +26,8 @@ MOST_LINES = 20
 @contextmanager
 def progress(total: int, *, silent: bool) -> Iterator[Callable[[str], object]]:
     """A bar on standard error, if that is a terminal; call what it gives with the name of each step."""
-    screen = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(24), TimeElapsedColumn())
-    silent = silent or not screen.is_terminal
-    with shown(Progress(*columns, console=screen, disable=silent, transient=True)) as bar:
+    with progress_bar(*columns, visible=not silent) as bar:
         task = bar.add_task("rows", total=total)
         yield lambda words: bar.update(task, description=words, advance=1)
 
@@ -37,7 +36,7 @@ def show_guesses(data: Prepared, name: str) -> None:
     """The task, and what each column is taken as: a line a column, or a line a kind if there are many."""
     n, target = len(data.table), data.target
     classes = f", {target.y.nunique()} classes" if target.task == "classification" else ""
-    words = f"; {listed(target.unknown_words)} taken as missing" if target.unknown_words else ""
+    words = f"; {list_words(target.unknown_words)} taken as missing" if target.unknown_words else ""
     console = Console()
     console.print(
         Text.assemble(

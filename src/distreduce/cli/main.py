@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from distreduce._utils.progress import shown
+from distreduce._utils.progress import progress_bar
 from distreduce.cli import apply
 from distreduce.cli.data import app as data_app
 from distreduce.cli.fit import fit
@@ -115,9 +115,7 @@ def demo(
     from distreduce.cli.demo import STEPS, run_demo
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    screen = Console(stderr=True)
-    silent = quiet or as_json or not screen.is_terminal
-    with shown(Progress(*columns, console=screen, disable=silent, transient=True)) as bar:
+    with progress_bar(*columns, visible=not (quiet or as_json)) as bar:
         task = bar.add_task("reading data", total=STEPS + 1)
         outcomes = run_demo(out, seed, lambda words: bar.update(task, description=words, advance=1))
     if as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from distreduce._utils.progress import shown
+from distreduce._utils.progress import progress_bar
 from distreduce.datasets.spec import FileSet
 
 Report = Callable[[str, int], None]
@@ -14,13 +14,10 @@ Report = Callable[[str, int], None]
 @contextmanager
 def transfer_bar(spec: FileSet, wanted: bool) -> Iterator[Report]:
     """A function that takes the name of a file and its bytes that are here, and moves the bar of the whole set."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 
-    screen = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    silent = not (wanted and screen.is_terminal)
-    with shown(Progress(*columns, console=screen, disable=silent, transient=True)) as bar:
+    with progress_bar(*columns, visible=wanted) as bar:
         task = bar.add_task(f"fetching {spec.name}", total=spec.download_size)
         here: dict[str, int] = {}
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from distreduce._utils.progress import shown
+from distreduce._utils.progress import progress_bar
 from distreduce.exceptions import FailedCellsError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -232,7 +232,6 @@ def _progress(total: int) -> Iterator[Any]:
 
     from distreduce_paper import Cell
 
-    screen = Console(stderr=True)
     columns = (
         progress.BarColumn(20),
         progress.MofNCompleteColumn(),
@@ -242,10 +241,7 @@ def _progress(total: int) -> Iterator[Any]:
         progress.TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, ratio=1)),
     )
     # Cells take from a second to an hour: only their mean over the whole run says anything about the time left.
-    bar = progress.Progress(
-        *columns, console=screen, disable=not screen.is_terminal, expand=True, speed_estimate_period=math.inf
-    )
-    with shown(bar):
+    with progress_bar(*columns, expand=True, speed_estimate_period=math.inf) as bar:
         task = bar.add_task("", total=total)
 
         def show(record: dict[str, Any] | None) -> None:
@@ -256,7 +252,7 @@ def _progress(total: int) -> Iterator[Any]:
             if "error" in record:
                 error = f"{record['error']['type']}: {record['error']['message']}"
                 words = f"failed: {Cell.from_dict(record)}: {error}"
-                screen.print(Text(words, style="red"), soft_wrap=True)
+                bar.console.print(Text(words, style="red"), soft_wrap=True)
 
         yield show
         bar.update(task, description="")
