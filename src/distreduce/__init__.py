@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from distreduce._utils.version import __version__
+from distreduce._utils.versions import __version__
 from distreduce.estimators import SDR, DistR
 from distreduce.gp import SDRGPClassifier, SDRGPRegressor
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import Any
 
 from distreduce import DistR
+from distreduce._utils.hashing import fingerprint
 from distreduce._utils.typing import Array
 from distreduce.baselines import ReduceThenCluster
 from distreduce_paper.measure import Cost, charge, measured
@@ -23,7 +23,7 @@ class EmbeddedOnce(ReduceThenCluster):
 
     def _embedding(self, X: Array, perplexity: float, random_state: Any, **steps: Any) -> DistR:
         settings = (X.shape, self.n_components, perplexity, steps)
-        key = f"{settings} {sha256(X.tobytes()).hexdigest()}"
+        key = fingerprint(settings, X)
         if key in _LATEST:
             model, cost = _LATEST[key]
             charge(cost)

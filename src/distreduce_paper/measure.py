@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from distreduce import __version__
+from distreduce._utils.versions import library_versions
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "POT", "torch", "gpytorch", "umap-learn")
 
@@ -89,37 +86,5 @@ def _life_peak_mb() -> float:
 
 @cache
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that decide the numbers, of those that are installed."""
-    found = {"distreduce": __version__, "python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-@cache
-def machine() -> str:
-    """The machine in a line: processor, cores, memory, system."""
-    return f"{_processor()}, {cores()} cores, {_memory_gib():.0f} GiB, {platform.system()}"
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
-
-
-def _memory_gib() -> float:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1024**3
-    except (AttributeError, ValueError, OSError):
-        return float("nan")
+    """Versions of Python and of the installed packages that affect the results."""
+    return library_versions(PACKAGES)

@@ -13,9 +13,10 @@ from typing import Any
 from joblib import Parallel, cpu_count, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
+from distreduce._utils.versions import machine
 from distreduce.exceptions import InvalidInputError, MissingDependencyError
 from distreduce_paper.cell import Cell
-from distreduce_paper.measure import machine, measured, versions
+from distreduce_paper.measure import measured, versions
 from distreduce_paper.plugins import Plugins, load_plugins
 from distreduce_paper.record import Record
 from distreduce_paper.store import Store

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 
-from distreduce._utils.hashing import fingerprint, fingerprint_of_rows
+from distreduce._utils.hashing import file_sha256, fingerprint, fingerprint_of_rows
 from distreduce.kernels import RBF, RationalQuadratic
 from distreduce.losses import LOSSES
 
@@ -71,3 +73,8 @@ def test_every_row_counts():
     other = rows.copy()
     other[8999, 1] += 1
     assert fingerprint_of_rows(rows, None) != fingerprint_of_rows(other, None)
+
+
+def test_hash_of_a_file_is_that_of_its_bytes(tmp_path):
+    (tmp_path / "file").write_bytes(b"abc" * 2**20)
+    assert file_sha256(tmp_path / "file") == hashlib.sha256(b"abc" * 2**20).hexdigest()

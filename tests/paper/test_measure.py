@@ -8,7 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from distreduce_paper.measure import Cost, charge, machine, measured, versions
+from distreduce._utils.versions import machine
+from distreduce_paper.measure import Cost, charge, measured, versions
 from distreduce_paper.runner import run_cells
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the peak is that of the process's life")

@@ -1,10 +1,11 @@
-"""One hash of data and parameters: equal for equal ones, and different for all others."""
+"""Hashes of data, parameters and files."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ BLOCK_ROWS = 4096
 
 
 def fingerprint(*values: Any) -> str:
-    """SHA-256 of values by what they hold; functions count by their name, other objects by their attributes.
+    """Return the SHA-256 of the contents of values. Functions are hashed by name, other objects by their attributes.
 
     Examples
     --------
@@ -32,8 +33,20 @@ def fingerprint(*values: Any) -> str:
 
 
 def fingerprint_of_rows(*tables: Any) -> str:
-    """The same of a shard's rows, which need not fit into memory; a module-level function, for it travels to them."""
+    """Return the fingerprint of tables, read in blocks of rows: they need not fit into memory.
+
+    A module-level function, because it is sent to the processes that hold the shards.
+    """
     return fingerprint(*(None if table is None else list(_blocks(table)) for table in tables))
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of the bytes of a file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(2**20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _blocks(table: Any) -> Iterator[Any]:
@@ -43,7 +56,7 @@ def _blocks(table: Any) -> Iterator[Any]:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """Bytes, one after another, each with what it is."""
+    """Yield the bytes of a value, each part after the name of its type."""
     yield type(value).__name__.encode()
     if value is None or isinstance(value, bool | int | float | str | np.generic):
         yield repr(value).encode()

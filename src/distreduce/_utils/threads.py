@@ -19,6 +19,8 @@ from typing import Any, TypeVar
 
 from threadpoolctl import OpenBLASController, threadpool_limits
 
+from distreduce._utils.versions import available_cores
+
 Part = TypeVar("Part")
 
 
@@ -125,7 +127,7 @@ def effective_threads(n_jobs: int | None) -> int:
 
     As in scikit-learn, OMP_NUM_THREADS lowers what None stands for; joblib sets it in processes that share the cores.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    cores = available_cores()
     if n_jobs is None:
         limit = os.environ.get("OMP_NUM_THREADS", "")
         return min(cores, int(limit)) if limit.isdigit() and int(limit) > 0 else cores

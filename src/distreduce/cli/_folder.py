@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from distreduce import __version__
+from distreduce._utils.hashing import file_sha256
+from distreduce._utils.versions import library_versions
 from distreduce.cli._models import Choices
 from distreduce.cli._study import Study
 from distreduce.cli._tables import CLASS, TRUTH, embedding_table, prototype_table
@@ -48,16 +46,7 @@ class Source:
     @classmethod
     def of(cls, path: Path, targets: list[str], command: str, task: str) -> Source:
         """Describe a file that is here."""
-        return cls(str(path.resolve()), fingerprint(path), tuple(targets), command, task)
-
-
-def fingerprint(path: Path) -> str:
-    """sha256 of the bytes of a file."""
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(2**20):
-            digest.update(block)
-    return digest.hexdigest()
+        return cls(str(path.resolve()), file_sha256(path), tuple(targets), command, task)
 
 
 def write_results(folder: Path, data: Prepared, study: Study, metrics: dict[str, Any]) -> None:
@@ -111,8 +100,7 @@ def collect_metrics(data: Prepared, study: Study, choices: Choices, source: Sour
             },
         },
         "seconds": {name: round(spent, 3) for name, spent in study.seconds.items()},
-        "versions": {"distreduce": __version__, "python": platform.python_version()}
-        | {name: version(name) for name in LIBRARIES},
+        "versions": library_versions(LIBRARIES),
         "notes": [*data.notes, *study.notes],
     }
 

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from distreduce._utils.hashing import file_sha256
 from distreduce._utils.typing import Array
-from distreduce.cli._folder import Folder, fingerprint
+from distreduce.cli._folder import Folder
 from distreduce.cli._tables import LEVEL, PROBABILITY, SCALE, TRUTH, named, truth_columns
 from distreduce.estimators import SDR
 from distreduce.exceptions import InvalidInputError, ModelFileError
@@ -52,7 +53,7 @@ def rebuild_page(folder: Folder, path: Path, moved_to: Path | None) -> None:
     rows = folder.fit_rows(model)
     file = moved_to or Path(source.file)
     check_file(file)
-    if fingerprint(file) != source.sha256:
+    if file_sha256(file) != source.sha256:
         raise InvalidInputError(f"{file} is not the file that was fitted: its content is another. Fit again.")
     table = read_table(file, source.targets, recipe.as_text)
     if len(rows) and not 0 <= rows.min() <= rows.max() < len(table.features):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from distreduce._utils.hashing import fingerprint, fingerprint_of_rows
-from distreduce._utils.version import __version__
+from distreduce._utils.versions import __version__
 from distreduce.exceptions import InvalidInputError
 from distreduce.sharding.sample import Sample, ShardedSample
 from distreduce.solver.checkpoint import Checkpoint, check_place

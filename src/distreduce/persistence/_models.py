@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import platform
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol, cast
 
 from sklearn.utils.validation import check_is_fitted
@@ -14,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from distreduce._utils.tensor_file import MAX_BYTES, UNREADABLE, Path, open_file, read_tensors, write_file
 from distreduce._utils.tensor_reader import Reader, require
 from distreduce._utils.tensor_writer import Node, Writer
+from distreduce._utils.versions import library_versions
 from distreduce.exceptions import InvalidInputError, ModelFileError, UnsavableModelError
 from distreduce.persistence._values import ModelReader, ModelWriter
 
@@ -86,7 +85,13 @@ def save(model: Any, path: Path, *, dtype: str = "float64") -> None:
         _codec(name).from_state(type(model), state, ModelReader(write.tensors))
     except ValueError as error:
         raise UnsavableModelError(f"This {name} cannot be saved with dtype={dtype!r}: {_reason(error)}.") from error
-    document = {"format": FORMAT, "version": FORMAT_VERSION, "class": name, "written_by": _versions(), "state": state}
+    document = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "class": name,
+        "written_by": library_versions(LIBRARIES),
+        "state": state,
+    }
     write_file(path, document, write.tensors)
 
 
@@ -152,14 +157,3 @@ def _class(name: str) -> type:
 
 def _codec(name: str) -> Codec:
     return cast(Codec, import_module(REGISTRY[name].codec))
-
-
-def _versions() -> dict[str, str]:
-    """For people who wonder where a file comes from; nothing depends on them."""
-    found = {"distreduce": str(import_module("distreduce").__version__), "python": platform.python_version()}
-    for library in LIBRARIES:
-        try:
-            found[library] = version(library)
-        except PackageNotFoundError:
-            found[library] = "unknown"
-    return found

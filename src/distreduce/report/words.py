@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from distreduce._utils.text import count_of
 from distreduce.plotting._plots import TERMS
 from distreduce.plotting.palette import OKABE_ITO
 from distreduce.report.content import MAX_TARGETS, Choice, Subject
@@ -41,7 +42,7 @@ def facts(subject: Subject) -> list[Fact]:
     last = float(model.history_["cka"].iloc[-1])
     if not np.isnan(last):
         found.append(Fact(f"{last:.3f}", "CKA", "how far places follow the target: 0 not at all, 1 fully"))
-    rounds = f"{model.n_iter_} iteration" + ("s" if model.n_iter_ != 1 else "")
+    rounds = count_of(model.n_iter_, "iteration")
     if model.converged_:
         found.append(Fact("converged", "fit", f"after {rounds}: more would change nothing"))
     else:

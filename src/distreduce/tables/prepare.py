@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from distreduce._utils.text import list_words
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 from distreduce.tables.reading import read_table
@@ -72,17 +73,14 @@ def _notes(target: Target, labelled: NDArray[np.bool_], usable: NDArray[np.bool_
         notes.append(f"{incomplete} rows with missing values are left out.")
     if unknown:
         fate = "help to draw the picture" if labelled.all() else "are left out"
-        words = f" ({listed(target.unknown_words)} among the numbers say so)" if target.unknown_words else ""
+        words = f" ({list_words(target.unknown_words)} among the numbers say so)" if target.unknown_words else ""
         notes.append(f"{unknown} rows have no target{words}; they {fate}.")
     rare = [] if target.labels is None else _rare(target.y)
     if rare:
-        notes.append(f"A single row has the class {listed(rare)}: it is in the fit, so no held-out score speaks of it.")
+        notes.append(
+            f"A single row has the class {list_words(rare)}: it is in the fit, so no held-out score speaks of it."
+        )
     return notes
-
-
-def listed(values: Sequence[object]) -> str:
-    """The first five, quoted."""
-    return ", ".join(map(repr, values[:5])) + (", …" if len(values) > 5 else "")
 
 
 def _rare(labels: pd.Series) -> list[object]:

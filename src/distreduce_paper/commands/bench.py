@@ -31,9 +31,10 @@ def bench(
     scikit-learn's. Data come with scikit-learn or are drawn; nothing is
     downloaded and nothing is written. Takes about a minute on two cores.
     """
+    from distreduce._utils.versions import available_cores, machine
     from distreduce.cli._screen import progress
     from distreduce_paper.bench import cases, compile_loops, load_average, run_cases
-    from distreduce_paper.measure import cores, machine, versions
+    from distreduce_paper.measure import versions
 
     chosen, load = cases(quick=quick), load_average()
     with progress(1 + sum(len(case.fits) for case in chosen), silent=quiet or as_json) as advance:
@@ -48,7 +49,7 @@ def bench(
     Console().print(_table(outcomes))
     if not quiet:
         _describe(machine(), versions(), compilation)
-        if load is not None and load > BUSY * cores():
+        if load is not None and load > BUSY * available_cores():
             warning = f"Other programs kept the machine busy (load {load:.1f} at the start): seconds are too many."
             Console().print(Text(warning, style="yellow"))
 
