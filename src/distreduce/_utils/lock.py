@@ -71,9 +71,7 @@ else:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        except (
-            OSError
-        ):  # a network file system without locks: atomic files let two work at once
+        except OSError:  # a network file system without locks: atomic files let two work at once
             return True
         return True
 
