@@ -89,7 +89,7 @@ def registry(kind: Kind) -> dict[str, Any]:
 PAPER_ALGORITHM: dict[str, Any] = {"solver": "alternating", "optimizer": "adam", "max_inner_iter": 1000}
 # Reductions to prototypes have no out-of-sample map in the paper (beta 0), its own form of the targets, and start from
 # spectral clustering.
-PAPER_REDUCTION: dict[str, Any] = {**PAPER_ALGORITHM, "beta": 0.0, "target_form": "transport", "init": "spectral"}
+PAPER_REDUCTION: dict[str, Any] = {**PAPER_ALGORITHM, "beta": 0.0, "dependence": "cka:transport", "init": "spectral"}
 
 
 def _paper_embedding(n_components: int, seed: int, **options: Any) -> SDR:

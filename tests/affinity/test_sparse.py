@@ -230,7 +230,7 @@ def test_structure_constant_is_the_dense_one(points: np.ndarray, weights: np.nda
 
 
 def test_too_few_neighbours_are_refused(points: np.ndarray) -> None:
-    with pytest.raises(InvalidInputError, match="weigh only 11; raise n_neighbors"):
+    with pytest.raises(InvalidInputError, match="weigh only 11; raise the number of neighbours"):
         keep_sparse_affinity(Graph(points, 10).shards(cuts=(60,)), None, 12.0)
 
 
@@ -244,7 +244,7 @@ def test_warns_when_a_graph_has_no_affinity_of_that_perplexity() -> None:
     star = Graph(np.eye(21))
     star.pattern = np.eye(21, dtype=bool)
     star.pattern[0], star.pattern[:, 0] = True, True
-    with pytest.warns(AffinityConvergenceWarning, match="raise n_neighbors"):
+    with pytest.warns(AffinityConvergenceWarning, match="raise the number of neighbours"):
         assert not keep_sparse_affinity(star.shards(), None, 2.0).converged
 
 

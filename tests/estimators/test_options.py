@@ -18,8 +18,8 @@ OPTIONS: list[dict[str, Any]] = [
     {"loss": "square"},
     {"solver": "alternating"},
     {"solver": "alternating", "beta": 0.0},
-    {"target_form": "mass"},
-    {"target_form": "transport"},
+    {"dependence": "cka:mass"},
+    {"dependence": "cka:transport"},
     {"dependence": "cka_uncentered"},
     {"dependence": "hsic"},
     {"embedding_kernel": "rbf"},
@@ -96,7 +96,7 @@ def test_joint_solver_ends_no_higher_than_the_papers(estimator: type, regression
 
 @pytest.mark.parametrize("backend", ["numpy", "torch"])
 @pytest.mark.parametrize("n_prototypes", [None, 9])
-@pytest.mark.parametrize("options", [{}, {"loss": "square"}, {"embedding_kernel": "rbf"}, {"target_form": "mass"}])
+@pytest.mark.parametrize("options", [{}, {"loss": "square"}, {"embedding_kernel": "rbf"}, {"dependence": "cka:mass"}])
 def test_backends_agree(backend: str, n_prototypes: Any, options: dict[str, Any], classification: Any) -> None:
     settings: dict[str, Any] = {"n_prototypes": n_prototypes, "random_state": 0, "max_inner_iter": 8, "max_iter": 1}
     results = []

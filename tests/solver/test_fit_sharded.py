@@ -117,7 +117,7 @@ def test_a_memory_mapped_array_gives_the_same_bits(digits, fitted, tmp_path):
 
 def test_torch_backend_agrees(digits, fitted):
     pytest.importorskip("torch")
-    model = sparse_sdr(backend="torch", device="cpu").fit(*digits)
+    model = sparse_sdr(backend="torch:cpu").fit(*digits)
     assert_allclose(model.objective_, fitted.objective_, rtol=1e-4)
 
 
@@ -131,7 +131,7 @@ def test_unknown_targets_take_no_part(digits):
 def test_transport_form_goes_through_target_features(digits):
     X, y = make_friedman1(1500, random_state=0)
     dense, on_graph = (
-        SDR(n_prototypes=30, affinity=name, target_form="transport", max_iter=3, random_state=0).fit(X, y)
+        SDR(n_prototypes=30, affinity=name, dependence="cka:transport", max_iter=3, random_state=0).fit(X, y)
         for name in ("dense", "sparse")
     )
     assert on_graph.history_["cka"].iloc[-1] == pytest.approx(dense.history_["cka"].iloc[-1], abs=0.1)
@@ -162,8 +162,8 @@ def test_sparse_without_what_it_needs_is_refused(digits, options):
 
 
 def test_too_few_neighbours_are_refused(digits):
-    with pytest.raises(InvalidInputError, match="n_neighbors"):
-        sparse_sdr(n_neighbors=5).fit(*digits)
+    with pytest.raises(InvalidInputError, match="number of neighbours"):
+        sparse_sdr(affinity=5).fit(*digits)
 
 
 def test_no_more_distinct_samples_than_prototypes():

@@ -85,14 +85,6 @@ def test_only_the_iteration_that_was_killed_is_done_again(kind, tmp_path, monkey
 
 
 @pytest.mark.parametrize("kind", ["SDR, dense", "SDR, sparse"])
-def test_every_other_iteration_is_enough(kind, tmp_path, monkeypatch):
-    with monkeypatch.context() as patched, pytest.raises(Killed):
-        killed_at(patched, 4)
-        fit(kind, tmp_path / "file", checkpoint_every=2)
-    assert bits(fit(kind, tmp_path / "file", checkpoint_every=3)) == undisturbed(kind)
-
-
-@pytest.mark.parametrize("kind", ["SDR, dense", "SDR, sparse"])
 def test_a_finished_fit_is_not_done_again(kind, tmp_path, monkeypatch):
     expected = bits(fit(kind, tmp_path / "file"))
     monkeypatch.setattr(solve, "_advance", lambda *_: pytest.fail("an iteration was done"))
@@ -132,7 +124,7 @@ def test_a_checkpoint_of_another_fit_is_refused(other, tmp_path):
     assert (tmp_path / "file").read_bytes() == before
 
 
-@pytest.mark.parametrize("free", [{"n_jobs": 2}, {"verbose": 0}, {"checkpoint_every": 7}])
+@pytest.mark.parametrize("free", [{"n_jobs": 2}, {"verbose": 0}])
 def test_parameters_that_change_no_bit_do_not_matter(free, tmp_path):
     fit("SDR, dense", tmp_path / "file")
     assert bits(fit("SDR, dense", tmp_path / "file", **free)) == undisturbed("SDR, dense")

@@ -23,7 +23,9 @@ from distreduce.sharding.graph import GraphRows
 from distreduce.sharding.shards import Shards, local_shards
 
 # Enough weight in every row is necessary, not sufficient: many samples may all need the mass of the same few.
-_MORE_NEIGHBOURS = " Where many samples share few neighbours there may be no solution: raise n_neighbors."
+_MORE_NEIGHBOURS = (
+    " Where many samples share few neighbours there may be no solution: raise the number of neighbours (affinity)."
+)
 
 
 # How a fit solves for the affinity of a graph of neighbours, which is an approximation by itself: to row masses within
@@ -132,7 +134,7 @@ def _check_reach(shards: Shards, weights: Array, perplexity: float) -> None:
     if least < perplexity * (1.0 - 1e-12):
         raise InvalidInputError(
             f"perplexity is {perplexity:g}, but a sample and its neighbours weigh only {least:g}; "
-            "raise n_neighbors, to three times the perplexity or more, or lower the perplexity."
+            "raise the number of neighbours (affinity), to three times the perplexity or more, or lower the perplexity."
         )
 
 

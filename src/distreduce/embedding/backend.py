@@ -12,14 +12,13 @@ from distreduce.embedding.problem import EmbeddingProblem
 from distreduce.exceptions import InvalidInputError
 
 
-def make_objective(
-    problem: EmbeddingProblem, backend: str = "auto", device: str | None = None, workers: Workers = SERIAL
-) -> Objective:
+def make_objective(problem: EmbeddingProblem, backend: str = "auto", workers: Workers = SERIAL) -> Objective:
     """``objective(Z) -> (Terms, gradient)``; "auto" is the fused loops where they know the kernel, else plain NumPy."""
-    if backend == "torch":
+    name, _, device = backend.partition(":")
+    if name == "torch":
         from distreduce.embedding.torch import TorchObjective
 
-        return TorchObjective(problem, device)
+        return TorchObjective(problem, device or None)
     if backend == "numpy" or (backend == "auto" and not supports(problem)):
         return partial(plain.value_and_gradient, problem)
     if not supports(problem):

@@ -28,8 +28,8 @@ class TorchObjective:
             torch.empty(0, device=self.device)
         except (RuntimeError, AssertionError) as error:
             raise InvalidInputError(
-                f"device={self.device!r} cannot be used ({str(error).splitlines()[0]}); give one that this torch has, "
-                "such as 'cpu', or None for the GPU if there is one."
+                f"backend='torch:{self.device}' cannot be used ({str(error).splitlines()[0]}); name a device that this "
+                "torch has, such as 'torch:cpu', or give 'torch' for the GPU if there is one."
             ) from error
         self._q, self._r = self._tensor(problem.mass), self._tensor(problem.reference)
         self._A = self._tensor(problem.transported)

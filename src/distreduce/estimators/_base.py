@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from numbers import Integral, Real
@@ -23,10 +23,18 @@ from distreduce.estimators._callbacks import CallbackSupportMixin, told_callback
 from distreduce.estimators._checkpoints import checked_place
 from distreduce.estimators._fitted import expand, rows_of_medoids
 from distreduce.estimators._progress import both, progress
+from distreduce.estimators._renamed import (
+    RenamedParametersMixin,
+    Translation,
+    leave_out,
+    translate_device,
+    translate_n_neighbors,
+)
 from distreduce.estimators._saving import SavingMixin
 from distreduce.estimators._targets import Targets, standardised
 from distreduce.estimators._transaction import Fitting, whole_fit
 from distreduce.estimators._validate import (
+    Backends,
     check_distances,
     check_memory,
     check_spread,
@@ -64,7 +72,12 @@ class Prepared(NamedTuple):
 
 
 class BaseReduction(
-    SavingMixin, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    RenamedParametersMixin,
+    SavingMixin,
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
 ):
     """Parameters, validation and attributes common to the supervised and the unsupervised reduction."""
 
@@ -78,8 +91,7 @@ class BaseReduction(
         "input_kernel": [StrOptions({"rbf", "rq", "linear"}), callable],
         "length_scale": [StrOptions({"median", "ard"}), Interval(Real, 0, None, closed="neither"), "array-like"],
         "metric": [StrOptions({"euclidean", "precomputed"})],
-        "affinity": [StrOptions({"auto", "dense", "sparse"})],
-        "n_neighbors": [Interval(Integral, 2, None, closed="left"), None],
+        "affinity": [StrOptions({"auto", "dense", "sparse"}), Interval(Integral, 2, None, closed="left")],
         "init": [
             StrOptions({"auto", "identity", "random", "kmeans", "spectral", "supervised_spectral"}),
             "array-like",
@@ -92,13 +104,16 @@ class BaseReduction(
         "max_iter": [Interval(Integral, 0, None, closed="left")],
         "max_inner_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "backend": [StrOptions({"auto", "numba", "numpy", "torch"})],
-        "device": [str, None],
+        "backend": [Backends({"auto", "numba", "numpy", "torch"})],
         "n_jobs": [Interval(Integral, 1, None, closed="left"), Interval(Integral, None, -1, closed="right"), None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
         "checkpoint": [str, os.PathLike, None],
-        "checkpoint_every": [Interval(Integral, 1, None, closed="left")],
+    }
+    _renamed: ClassVar[Mapping[str, Translation]] = {
+        "device": translate_device,
+        "checkpoint_every": leave_out,
+        "n_neighbors": translate_n_neighbors,
     }
 
     def __sklearn_tags__(self) -> Any:
@@ -213,12 +228,13 @@ class BaseReduction(
     def _on_shards(self, n: int) -> bool:
         """Whether to work on a sparse graph of neighbours in shards of rows instead of n×n arrays."""
         possible = self.metric == "euclidean" and self.n_prototypes is not None
-        if self.affinity == "sparse" and not possible:
+        asked = self.affinity not in ("auto", "dense")
+        if asked and not possible:
             raise InvalidInputError(
-                "affinity='sparse' needs metric='euclidean' and n_prototypes, a number of prototypes below that of the "
-                f"samples; got metric={self.metric!r}, n_prototypes={self.n_prototypes!r}."
+                f"affinity={self.affinity!r} needs metric='euclidean' and n_prototypes, a number of prototypes below "
+                f"that of the samples; got metric={self.metric!r}, n_prototypes={self.n_prototypes!r}."
             )
-        return possible and (self.affinity == "sparse" or (self.affinity == "auto" and n > MOST_DENSE))
+        return possible and (asked or (self.affinity == "auto" and n > MOST_DENSE))
 
     def _prepared_dense(self, X: Any, weights: Array, targets: Targets | None, pool: Workers) -> Prepared:
         precomputed = self.metric == "precomputed"
@@ -246,7 +262,9 @@ class BaseReduction(
         recipe = self._recipe(large.subsample, targets, unit, rows.shape[0], merged)
         if recipe.n_prototypes is None:  # no more distinct samples than prototypes: few enough for dense arrays
             return self._prepared_dense(rows.gather().astype(np.float64), weights, targets, pool)
-        k = neighbours_for(self.n_neighbors, recipe.perplexity, len(merged.rows))
+        k = neighbours_for(
+            None if isinstance(self.affinity, str) else int(self.affinity), recipe.perplexity, len(merged.rows)
+        )
         return Prepared(
             large, merged, recipe, partial(fit_shards, large, recipe, k, workers=pool, random_state=random_state)
         )
@@ -303,7 +321,6 @@ class BaseReduction(
             max_inner_iter=self.max_inner_iter,
             tol=self.tol,
             backend=self.backend,
-            device=self.device,
             **({"alpha": 1.0, "eta": 0.0} if targets is None else self._supervised_settings(total_weight)),
         )
 

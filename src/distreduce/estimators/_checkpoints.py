@@ -14,7 +14,7 @@ from distreduce.solver.checkpoint import Checkpoint, check_place
 from distreduce.solver.fit_sharded import LANDMARKS
 
 # Parameters that change no bit of the result.
-FREE = ("checkpoint", "checkpoint_every", "n_jobs", "verbose")
+FREE = ("checkpoint", "n_jobs", "verbose")
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,6 @@ class Place:
     """A file that can be written, and the fingerprint of the parameters."""
 
     path: Path
-    every: int
     parameters: str
 
     def of(self, sample: Sample | ShardedSample) -> Checkpoint:
@@ -31,7 +30,7 @@ class Place:
             rows = sample.shards.collect(fingerprint_of_rows, ["features", "targets", "kernel_targets"])
         else:
             rows = [fingerprint_of_rows(sample.features, sample.targets, sample.kernel_targets)]
-        return Checkpoint(self.path, fingerprint(__version__, self.parameters, sample.weights, rows), self.every)
+        return Checkpoint(self.path, fingerprint(__version__, self.parameters, sample.weights, rows))
 
 
 def checked_place(estimator: Any, n: int, *, sharded: bool) -> Place | None:
@@ -42,7 +41,7 @@ def checked_place(estimator: Any, n: int, *, sharded: bool) -> Place | None:
     path = Path(estimator.checkpoint)
     check_place(path, _room(estimator, n, sharded=sharded))
     given = {name: value for name, value in estimator.get_params(deep=False).items() if name not in FREE}
-    return Place(path, int(estimator.checkpoint_every), fingerprint(type(estimator).__name__, given))
+    return Place(path, fingerprint(type(estimator).__name__, given))
 
 
 def require_seed(estimator: Any) -> None:

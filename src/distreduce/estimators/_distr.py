@@ -11,10 +11,107 @@ from distreduce.kernels import Kernel
 
 
 class DistR(BaseReduction):
-    """Distributional reduction: SDR's unsupervised ancestor, by the same solver.
+    """Distributional reduction (DistR), the unsupervised counterpart of :class:`SDR`, with the same solver.
 
-    Takes the parameters of :class:`SDR` that do not concern targets, and ignores y. The objective is the
-    Gromov-Wasserstein term and the out-of-sample map alone; attributes are those of :class:`SDR` less the targets'.
+    Reduces X to a small weighted set of low-dimensional prototypes that preserve its geometry [1]_, and learns a map
+    that embeds every sample among them.
+    The objective is the Gromov-Wasserstein term and the out-of-sample map alone.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimension p of the embedding.
+    n_prototypes : int or None, default=None
+        Number m of prototypes. None gives every sample its own prototype (pure dimensionality reduction). With fewer
+        prototypes than samples, some may end up unused, with weight zero.
+    mu : float, default=1.0
+        Weight of the squared distance between the prototypes and the out-of-sample map.
+    map_reg : float, default=1e-2
+        Ridge penalty (lambda) of the out-of-sample map.
+    perplexity : float, default=30.0
+        Effective number of neighbours in the input affinity, smaller than the number of samples. The default is lowered
+        to a third of the samples if there are fewer than 90.
+    loss : {"kl", "square"}, default="kl"
+        Inner loss of the Gromov-Wasserstein term.
+    input_kernel : {"rbf", "rq", "linear"} or callable, default="rbf"
+        Kernel of the out-of-sample map.
+    length_scale : {"median"}, float or array-like, default="median"
+        Length scale of `input_kernel`. "median" gives ``exp(−|x − x'|² / median squared distance)``. Ignored if
+        `input_kernel` is "linear" or a callable.
+    metric : {"euclidean", "precomputed"}, default="euclidean"
+        If "precomputed", X is a symmetric matrix of distances.
+    affinity : {"auto", "dense", "sparse"} or int, default="auto"
+        How the affinity of the samples is stored. "dense": all pairs, in n×n arrays. "sparse": a graph of nearest
+        neighbours, and landmarks for the map, so that time and memory grow linearly with the samples; it needs
+        `n_prototypes`. An integer is a sparse graph with that many neighbours per sample; "sparse" takes three times
+        the perplexity. "auto" is sparse above 10,000 samples if `n_prototypes` is given.
+    init : {"auto", "identity", "random", "kmeans", "spectral"} or array-like, default="auto"
+        Initial coupling: a name, prototype indices of shape (n_samples,), or shares of shape (n_samples,
+        n_prototypes). "auto" is "identity" for ``n_prototypes=None``, else "spectral".
+    solver : {"joint", "alternating"}, default="joint"
+        "joint" eliminates the map in closed form; "alternating" with ``optimizer="adam"`` is the paper's algorithm.
+    optimizer : {"lbfgs", "adam"}, default="lbfgs"
+        Optimizer of the prototypes in the Z-step.
+    beta : float in [0, 1], default=0.5
+        Relaxation of the prototypes towards the map. Only used by ``solver="alternating"``.
+    learning_rate : float, default=1e-3
+        Step size of Adam. Only used by ``optimizer="adam"``.
+    max_iter : int, default=50
+        Maximum number of outer iterations. 0 keeps the initial coupling (with ``n_prototypes=None`` the identity) and
+        optimizes the prototypes alone.
+    max_inner_iter : int, default=100
+        Maximum number of optimizer steps in one Z-step.
+    tol : float, default=1e-6
+        The fit ends when an outer iteration lowers the objective by less than this, relative to the objective.
+    backend : {"auto", "numba", "numpy", "torch"} or "torch:DEVICE", default="auto"
+        Implementation of the Z-step. "auto" is Numba where it supports the kernel, else NumPy. "torch" uses a GPU if
+        there is one; "torch:cuda:0" or "torch:cpu" names the device.
+    n_jobs : int or None, default=None
+        Number of threads; None uses every core. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the initial coupling and of the initial prototypes.
+    verbose : int, default=0
+        If positive, show a progress bar.
+    checkpoint : str, path-like or None, default=None
+        File that keeps the state of the fit after every outer iteration. If the process ends early, the same call
+        resumes from the file and finds the same result to the last bit. Needs a `random_state`.
+
+    Attributes
+    ----------
+    prototypes_ : array of shape (n_prototypes, n_components)
+        Prototypes Z.
+    prototype_weights_ : array of shape (n_prototypes,)
+        Weights of the prototypes; they sum to one.
+    prototype_medoids_ : array of shape (n_prototypes,)
+        Row index of the sample that represents each prototype: among its own samples, the nearest to their mean in X.
+    coupling_ : scipy sparse array of shape (n_samples, n_prototypes)
+        Coupling T; its rows sum to one.
+    labels_ : array of shape (n_samples,)
+        Index of the prototype with the largest share of each sample.
+    embedding_ : array of shape (n_samples, n_components)
+        Embedding of the training samples, equal to ``transform(X)``.
+    map_ : KernelMap
+        Out-of-sample map L, with the inputs that it needs to embed new samples.
+    history_ : pandas.DataFrame
+        One row for the initial prototypes and one per outer iteration: objective, its four terms, CKA, evaluations,
+        seconds.
+    objective_ : float
+        Final value of the objective J.
+    n_iter_ : int
+        Number of rows of `history_`.
+    converged_ : bool
+        Whether the tolerance was met.
+    perplexity_ : float
+        Perplexity that was used.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Names of the features; only if X has names that are all strings.
+
+    References
+    ----------
+    .. [1] H. Van Assel, C. Vincent-Cuaz, N. Courty, R. Flamary, P. Frossard, T. Vayer (2025). Distributional
+       Reduction: Unifying Dimensionality Reduction and Clustering with Gromov-Wasserstein. TMLR. arXiv:2402.02239.
 
     Examples
     --------
@@ -37,8 +134,7 @@ class DistR(BaseReduction):
         input_kernel: str | Kernel = "rbf",
         length_scale: Any = "median",
         metric: str = "euclidean",
-        affinity: str = "auto",
-        n_neighbors: int | None = None,
+        affinity: str | int = "auto",
         init: Any = "auto",
         solver: str = "joint",
         optimizer: str = "lbfgs",
@@ -48,12 +144,10 @@ class DistR(BaseReduction):
         max_inner_iter: int = 100,
         tol: float = 1e-6,
         backend: str = "auto",
-        device: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
         checkpoint: str | PathLike[str] | None = None,
-        checkpoint_every: int = 1,
     ) -> None:
         self.n_components = n_components
         self.n_prototypes = n_prototypes
@@ -65,7 +159,6 @@ class DistR(BaseReduction):
         self.length_scale = length_scale
         self.metric = metric
         self.affinity = affinity
-        self.n_neighbors = n_neighbors
         self.init = init
         self.solver = solver
         self.optimizer = optimizer
@@ -75,12 +168,10 @@ class DistR(BaseReduction):
         self.max_inner_iter = max_inner_iter
         self.tol = tol
         self.backend = backend
-        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
         self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DistR:
         """Fit to samples; y is ignored and there for scikit-learn's pipelines. See :meth:`SDR.fit`."""

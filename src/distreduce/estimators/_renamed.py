@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from distreduce._utils.warnings import warn_user
@@ -17,9 +18,8 @@ Translation = Callable[[Any, Mapping[str, Any]], dict[str, Any]]
 class RenamedParametersMixin:
     """Translate old parameter names in the constructor and in `set_params`.
 
-    A class lists its old names in `_renamed` and ends its constructor with ``self._take_renamed(renamed)``, where
-    ``**renamed`` collects unknown keywords. scikit-learn does not count ``**renamed`` as a parameter, so `get_params`
-    and `clone` know only the new names.
+    A class lists its old names in `_renamed`. Its constructor need not know them: they are taken out of the keywords
+    before it is called, and its signature stays that of the new names, for scikit-learn and for people.
 
     Examples
     --------
@@ -27,9 +27,8 @@ class RenamedParametersMixin:
     >>> from sklearn.base import BaseEstimator
     >>> class Model(RenamedParametersMixin, BaseEstimator):
     ...     _renamed = {"iterations": lambda value, parameters: {"max_iter": value}}
-    ...     def __init__(self, max_iter=10, **renamed):
+    ...     def __init__(self, max_iter=10):
     ...         self.max_iter = max_iter
-    ...         self._take_renamed(renamed)
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     model = Model(iterations=3)
@@ -39,12 +38,15 @@ class RenamedParametersMixin:
 
     _renamed: ClassVar[Mapping[str, Translation]] = {}
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = _take_renamed_first(cls.__init__)  # type: ignore[method-assign]
+
     def _take_renamed(self, given: Mapping[str, Any]) -> None:
-        """Set the parameters that the old names `given` stand for; raise TypeError for any other name."""
+        """Set the parameters that the old names `given` stand for."""
         name = type(self).__name__
         for old, value in given.items():
-            if old not in self._renamed:
-                raise TypeError(f"{name}.__init__() got an unexpected keyword argument {old!r}")
             new = self._renamed[old](value, vars(self))
             instead = ", ".join(f"{parameter}={setting!r}" for parameter, setting in new.items())
             advice = f"give {instead} instead" if new else "leave it out"
@@ -57,6 +59,18 @@ class RenamedParametersMixin:
         super().set_params(**params)  # type: ignore[misc]
         self._take_renamed(old)
         return self
+
+
+def _take_renamed_first(init: Callable[..., None]) -> Callable[..., None]:
+    """Wrap a constructor: old names among the keywords are set after it, with a warning."""
+
+    @wraps(init)
+    def constructor(self: Any, *args: Any, **given: Any) -> None:
+        old = {name: given.pop(name) for name in self._renamed if name in given}
+        init(self, *args, **given)
+        self._take_renamed(old)
+
+    return constructor
 
 
 def translate_renamed(cls: type, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,3 +91,27 @@ def translate_renamed(cls: type, parameters: Mapping[str, Any]) -> dict[str, Any
         if old in parameters:
             found |= translate(parameters[old], found)
     return found
+
+
+def leave_out(value: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """`checkpoint_every`: a checkpoint is written after every outer iteration now."""
+    return {}
+
+
+def translate_device(device: str | None, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """`device` is part of `backend` now; other backends than torch never used it."""
+    torch = str(parameters.get("backend")).partition(":")[0] == "torch"
+    return {"backend": f"torch:{device}"} if torch and device is not None else {}
+
+
+def translate_n_neighbors(n_neighbors: int | None, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """`n_neighbors` is part of `affinity` now; it never had an effect where the affinity cannot be sparse."""
+    sparse = parameters.get("affinity") != "dense" and parameters.get("n_prototypes") is not None
+    possible = sparse and parameters.get("metric") != "precomputed"
+    return {"affinity": n_neighbors} if possible and n_neighbors is not None else {}
+
+
+def translate_target_form(target_form: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """`target_form` is part of `dependence` now."""
+    name = str(parameters.get("dependence", "cka")).partition(":")[0]
+    return {"dependence": name if target_form == "barycentric" else f"{name}:{target_form}"}

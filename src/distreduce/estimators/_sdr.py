@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -10,116 +11,144 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
+from distreduce.estimators._renamed import Translation, translate_target_form
 from distreduce.estimators._targets import Targets, read_targets
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import RBF, Kernel, Linear, RationalQuadratic, get_kernel
 from distreduce.losses import LOSSES, BregmanLoss, get_loss
 
+DEPENDENCES = ("cka", "cka_uncentered", "hsic")
+
 
 class SDR(BaseReduction):
-    """Supervised distributional reduction.
+    """Supervised distributional reduction (SDR).
 
-    Turns (X, y) into a small weighted set of low-dimensional prototypes that keep both the geometry of X and what it
-    says about y, and a map that gives every sample, seen or unseen, a place among them.
+    Reduces (X, y) to a small weighted set of low-dimensional prototypes that preserve the geometry of X and what it
+    says about y [1]_. An out-of-sample map embeds every sample, seen or unseen, among the prototypes.
 
     Parameters
     ----------
     n_components : int, default=2
         Dimension p of the embedding.
     n_prototypes : int or None, default=None
-        Number m of prototypes; None gives each sample its own (pure dimensionality reduction). With fewer prototypes
-        than samples some may end unused, with weight zero: the data wanted fewer.
+        Number m of prototypes. None gives every sample its own prototype (pure dimensionality reduction). With fewer
+        prototypes than samples, some may end up unused, with weight zero.
     alpha : float in [0, 1], default=0.2
-        Share of geometry (Gromov-Wasserstein) against supervision in the coupling.
+        Weight of the geometry (Gromov-Wasserstein term) against the supervision loss in the coupling.
     eta : float or "auto", default=1000.0
-        Weight of the dependence between embedding and targets; 0 is the paper's FGW-only variant. Geometry weighs as
-        much as there are samples, so a fixed eta fades as they grow: "auto" is the larger of 1000 and their number.
+        Weight of the dependence between prototypes and targets; 0 is the FGW-only variant of the paper. The geometry
+        term grows with the number of samples, so a fixed eta loses influence: "auto" is the larger of 1000 and that
+        number.
     mu : float, default=1.0
-        Weight of the distance between the embedding and its out-of-sample map.
+        Weight of the squared distance between the prototypes and the out-of-sample map.
     map_reg : float, default=1e-2
         Ridge penalty (lambda) of the out-of-sample map. Raise it when targets are noisy.
     perplexity : float, default=30.0
         Effective number of neighbours in the input affinity, smaller than the number of samples. The default is lowered
         to a third of the samples if there are fewer than 90.
     task : {"auto", "regression", "classification"}, default="auto"
-        How to read y. "auto": strings, booleans and whole numbers that repeat are classes.
+        How to read y. With "auto", strings, booleans and integers that repeat are classes.
     loss : {"kl", "square"}, default="kl"
         Inner loss of the Gromov-Wasserstein term.
-    target_loss : {"auto", "squared", "cross_entropy", "poisson", "geometric", "itakura_saito"} or BregmanLoss
+    target_loss : {"auto", "squared", "cross_entropy", "poisson", "geometric", "itakura_saito"} or BregmanLoss, \
+            default="auto"
         Supervision loss in the coupling; "auto" is squared for regression, cross-entropy for classification.
     target_kernel : {"auto", "rbf", "rq", "delta", "linear"} or callable, default="auto"
-        Kernel on the targets (regression targets standardised); "auto" is rbf for regression, delta for classes.
-    target_form : {"barycentric", "mass", "transport"}, default="barycentric"
-        How targets reach the prototypes when there are fewer than samples: by their mean targets, by these weighted
-        with the mass, or by the paper's T'K_Y T.
+        Kernel on the targets (regression targets are standardized); "auto" is rbf for regression, delta for classes.
     dependence : {"cka", "cka_uncentered", "hsic"}, default="cka"
-        Measure of dependence; "cka_uncentered" is the formula as the paper prints it.
+        Measure of dependence; "cka_uncentered" is the formula as the paper prints it. With fewer prototypes than
+        samples the targets of a prototype are the mean over its samples, and all prototypes count alike. Append ":mass"
+        to weight the prototypes by their mass, or ":transport" for the paper's T'K_Y T, as in "cka:transport".
     embedding_kernel : {"rq", "rbf", "linear"} or kernel, default="rq"
-        Kernel on the embedding in the dependence.
+        Kernel on the prototypes in the dependence.
     input_kernel : {"rbf", "rq", "linear"} or callable, default="rbf"
         Kernel of the out-of-sample map.
     length_scale : {"median", "ard"}, float or array-like, default="median"
-        Length scale of `input_kernel`: "median" sets ``exp(−|x − x'|²/median squared distance)``, "ard" learns one
-        a feature. Of no account for "linear" and for a callable, which has its own.
+        Length scale of `input_kernel`. "median" gives ``exp(−|x − x'|² / median squared distance)``; "ard" learns one
+        length scale per feature. Ignored if `input_kernel` is "linear" or a callable.
     metric : {"euclidean", "precomputed"}, default="euclidean"
-        "precomputed": X is a symmetric matrix of distances.
-    affinity : {"auto", "dense", "sparse"}, default="auto"
-        "dense": all pairs of samples, in n×n arrays. "sparse": a graph of nearest neighbours, and landmarks for the
-        map; time and memory then grow as the samples. "auto" is sparse above 10,000 samples if `n_prototypes` is given.
-    n_neighbors : int or None, default=None
-        Neighbours a sample in the sparse affinity; None is three times the perplexity.
-    init : str or array-like, default="auto"
-        Initial plan: "identity", "random", "kmeans", "spectral", "supervised_spectral", prototype numbers (n,) or
-        shares (n, m). "auto" is identity for m = n, else supervised_spectral, or spectral if `eta` is 0.
+        If "precomputed", X is a symmetric matrix of distances.
+    affinity : {"auto", "dense", "sparse"} or int, default="auto"
+        How the affinity of the samples is stored. "dense": all pairs, in n×n arrays. "sparse": a graph of nearest
+        neighbours, and landmarks for the map, so that time and memory grow linearly with the samples; it needs
+        `n_prototypes`. An integer is a sparse graph with that many neighbours per sample; "sparse" takes three times
+        the perplexity. "auto" is sparse above 10,000 samples if `n_prototypes` is given.
+    init : {"auto", "identity", "random", "kmeans", "spectral", "supervised_spectral"} or array-like, default="auto"
+        Initial coupling: a name, prototype indices of shape (n_samples,), or shares of shape (n_samples,
+        n_prototypes). "auto" is "identity" for ``n_prototypes=None``, else "supervised_spectral", or "spectral" if
+        `eta` is 0.
     solver : {"joint", "alternating"}, default="joint"
         "joint" eliminates the map in closed form; "alternating" with ``optimizer="adam"`` is the paper's algorithm.
     optimizer : {"lbfgs", "adam"}, default="lbfgs"
-        Optimiser of the embedding step.
-    beta, learning_rate : float, default=0.5 and 1e-3
-        The alternating solver's relaxation towards the map, and Adam's step.
-    max_iter, max_inner_iter : int, default=50 and 100
-        Largest number of outer iterations, and of optimiser steps in each. ``max_iter=0`` keeps the initial plan (with
-        ``n_prototypes=None`` the identity) and solves for the embedding alone.
+        Optimizer of the prototypes in the Z-step.
+    beta : float in [0, 1], default=0.5
+        Relaxation of the prototypes towards the map. Only used by ``solver="alternating"``.
+    learning_rate : float, default=1e-3
+        Step size of Adam. Only used by ``optimizer="adam"``.
+    max_iter : int, default=50
+        Maximum number of outer iterations. 0 keeps the initial coupling (with ``n_prototypes=None`` the identity) and
+        optimizes the prototypes alone.
+    max_inner_iter : int, default=100
+        Maximum number of optimizer steps in one Z-step.
     tol : float, default=1e-6
-        Relative decrease of the objective that ends the fit.
-    backend : {"auto", "numba", "numpy", "torch"}, default="auto"
-        Implementation of the embedding step; device : str, the torch device.
+        The fit ends when an outer iteration lowers the objective by less than this, relative to the objective.
+    backend : {"auto", "numba", "numpy", "torch"} or "torch:DEVICE", default="auto"
+        Implementation of the Z-step. "auto" is Numba where it supports the kernel, else NumPy. "torch" uses a GPU if
+        there is one; "torch:cuda:0" or "torch:cpu" names the device.
     n_jobs : int or None, default=None
-        Threads; None uses every core. Does not change the result.
-    random_state : int, RandomState or None
-        Seed of the initial plan.
+        Number of threads; None uses every core. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the initial coupling and of the initial prototypes.
     verbose : int, default=0
-        1 shows a progress bar.
+        If positive, show a progress bar.
     checkpoint : str, path-like or None, default=None
-        File that keeps the state of the fit; the same fit goes on from it, and ends with the same bits. Needs a
-        `random_state`.
-    checkpoint_every : int, default=1
-        Outer iterations between two writes of it.
+        File that keeps the state of the fit after every outer iteration. If the process ends early, the same call
+        resumes from the file and finds the same result to the last bit. Needs a `random_state`.
 
     Attributes
     ----------
-    prototypes_ : (m, p) array
-        Z.
-    prototype_weights_ : (m,) array
-        h_Z, sums to one.
-    prototype_targets_ : (m, c) array
+    prototypes_ : array of shape (n_prototypes, n_components)
+        Prototypes Z.
+    prototype_weights_ : array of shape (n_prototypes,)
+        Weights of the prototypes; they sum to one.
+    prototype_targets_ : array of shape (n_prototypes, n_targets)
         Mean target of each prototype in the units of y, or its class shares.
-    prototype_medoids_ : (m,) array
-        Row of the sample that stands for each prototype: of its own samples the nearest, in X, to their mean.
-    coupling_ : (n, m) scipy sparse array
-        T, rows sum to one.
-    labels_ : (n,) array
-        Prototype of each sample.
-    embedding_ : (n, p) array
-        Place of each sample, equal to ``transform(X)``.
+    prototype_medoids_ : array of shape (n_prototypes,)
+        Row index of the sample that represents each prototype: among its own samples, the nearest to their mean in X.
+    coupling_ : scipy sparse array of shape (n_samples, n_prototypes)
+        Coupling T; its rows sum to one.
+    labels_ : array of shape (n_samples,)
+        Index of the prototype with the largest share of each sample.
+    embedding_ : array of shape (n_samples, n_components)
+        Embedding of the training samples, equal to ``transform(X)``.
     map_ : KernelMap
-        L with what it needs to map new samples.
-    history_ : DataFrame
-        A row for the first embedding and for each outer iteration: objective, its terms, CKA, evaluations, seconds.
-    objective_, n_iter_, converged_ : float, int, bool
-        Final objective, rows of ``history_``, whether the tolerance was met.
-    task_, classes_, target_names_, perplexity_ : str, array (classification only), list, float
-        What was decided from the data.
+        Out-of-sample map L, with the inputs that it needs to embed new samples.
+    history_ : pandas.DataFrame
+        One row for the initial prototypes and one per outer iteration: objective, its four terms, CKA, evaluations,
+        seconds.
+    objective_ : float
+        Final value of the objective J.
+    n_iter_ : int
+        Number of rows of `history_`.
+    converged_ : bool
+        Whether the tolerance was met.
+    perplexity_ : float
+        Perplexity that was used.
+    task_ : {"regression", "classification"}
+        How y was read.
+    classes_ : array of shape (n_classes,)
+        Class labels in the order of the columns of `prototype_targets_`; for classification only.
+    target_names_ : list of str
+        Names of the columns of `prototype_targets_`.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Names of the features; only if X has names that are all strings.
+
+    References
+    ----------
+    .. [1] S.-A. Ramesh, A. Sood, A. Corbett, T. Dodwell (2026). Supervised Distributional Reduction via Optimal
+       Transport and Dependence Maximization. arXiv:2605.27619.
 
     Examples
     --------
@@ -131,6 +160,10 @@ class SDR(BaseReduction):
     ((10, 2), (3, 2))
     """
 
+    _renamed: ClassVar[Mapping[str, Translation]] = {
+        **BaseReduction._renamed,
+        "target_form": translate_target_form,
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseReduction._parameter_constraints,
         "alpha": [Interval(Real, 0, 1, closed="both")],
@@ -138,8 +171,7 @@ class SDR(BaseReduction):
         "task": [StrOptions({"auto", "regression", "classification"})],
         "target_loss": [StrOptions({"auto", *LOSSES}), BregmanLoss],
         "target_kernel": [StrOptions({"auto", "rbf", "rq", "delta", "linear"}), callable],
-        "target_form": [StrOptions({"barycentric", "mass", "transport"})],
-        "dependence": [StrOptions({"cka", "cka_uncentered", "hsic"})],
+        "dependence": [StrOptions({name + form for name in DEPENDENCES for form in ("", ":mass", ":transport")})],
         "embedding_kernel": [StrOptions({"rq", "rbf", "linear"}), RationalQuadratic, RBF, Linear],
     }
 
@@ -157,14 +189,12 @@ class SDR(BaseReduction):
         loss: str = "kl",
         target_loss: str | BregmanLoss = "auto",
         target_kernel: str | Kernel = "auto",
-        target_form: str = "barycentric",
         dependence: str = "cka",
         embedding_kernel: str | Kernel = "rq",
         input_kernel: str | Kernel = "rbf",
         length_scale: Any = "median",
         metric: str = "euclidean",
-        affinity: str = "auto",
-        n_neighbors: int | None = None,
+        affinity: str | int = "auto",
         init: Any = "auto",
         solver: str = "joint",
         optimizer: str = "lbfgs",
@@ -174,12 +204,10 @@ class SDR(BaseReduction):
         max_inner_iter: int = 100,
         tol: float = 1e-6,
         backend: str = "auto",
-        device: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
         checkpoint: str | PathLike[str] | None = None,
-        checkpoint_every: int = 1,
     ) -> None:
         self.n_components = n_components
         self.n_prototypes = n_prototypes
@@ -192,14 +220,12 @@ class SDR(BaseReduction):
         self.loss = loss
         self.target_loss = target_loss
         self.target_kernel = target_kernel
-        self.target_form = target_form
         self.dependence = dependence
         self.embedding_kernel = embedding_kernel
         self.input_kernel = input_kernel
         self.length_scale = length_scale
         self.metric = metric
         self.affinity = affinity
-        self.n_neighbors = n_neighbors
         self.init = init
         self.solver = solver
         self.optimizer = optimizer
@@ -209,12 +235,10 @@ class SDR(BaseReduction):
         self.max_inner_iter = max_inner_iter
         self.tol = tol
         self.backend = backend
-        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
         self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -276,10 +300,11 @@ class SDR(BaseReduction):
         return "spectral" if self.init == "auto" and self.eta == 0 and self.n_prototypes else str(self.init)
 
     def _supervised_settings(self, total_weight: float) -> dict[str, Any]:
+        name, _, form = self.dependence.partition(":")
         return {
             "alpha": self.alpha,
             "eta": max(1000.0, total_weight) if self.eta == "auto" else self.eta,
-            "dependence": self.dependence,
-            "target_form": self.target_form,
+            "dependence": name,
+            "target_form": form or "barycentric",
             "embedding_kernel": get_kernel(self.embedding_kernel),
         }

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight
 
 from distreduce._utils.typing import Array
@@ -17,6 +18,17 @@ from distreduce.exceptions import InvalidInputError
 DEFAULT_PERPLEXITY = 30.0
 BLOCK_ROWS = 4096
 MOST_WEIGHT = 1e50  # squares and products of larger sums leave the range of numbers
+
+
+class Backends(StrOptions):
+    """Constraint on `backend`: one of the names, or "torch:" with the name of a torch device."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        device = isinstance(val, str) and val.startswith("torch:") and len(val) > len("torch:")
+        return bool(device or super().is_satisfied_by(val))
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} or 'torch:' and a device, such as 'torch:cuda'"
 
 
 def read_weights(sample_weight: Any, X: Any) -> Array:

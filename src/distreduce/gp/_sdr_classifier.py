@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -16,6 +17,7 @@ from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array
 from distreduce.estimators import SDR
 from distreduce.estimators._checkpoints import require_seed
+from distreduce.estimators._renamed import RenamedParametersMixin, Translation, leave_out
 from distreduce.estimators._transaction import whole_fit
 from distreduce.estimators._validate import check_spread, own_generator, power_of_two_unit
 from distreduce.exceptions import InvalidInputError
@@ -29,7 +31,7 @@ from distreduce.sharding.merge import merge_duplicates
 from distreduce.solver.fit import median_length_scale
 
 
-class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPClassifier):
+class SDRGPClassifier(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPClassifier):
     """Gaussian-process classification on a supervised distributional reduction.
 
     SDR reduces the samples; an exact GP with the Dirichlet likelihood (Milios et al., 2018) predicts the classes from
@@ -72,8 +74,8 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
         Seed of the reduction's start, of the samples drawn and of the posterior draws.
     verbose : int, default=0
         1 shows the progress of the reduction.
-    checkpoint, checkpoint_every
-        Of the reduction, as in :class:`SDR`; the GPs are trained again.
+    checkpoint : str, path-like or None, default=None
+        File of the reduction, as in :class:`SDR`; the GPs are trained again.
 
     Attributes
     ----------
@@ -106,8 +108,8 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
         "max_reduction_samples": [Interval(Integral, 2, None, closed="left")],
         "verbose": ["verbose"],
         "checkpoint": SDR._parameter_constraints["checkpoint"],
-        "checkpoint_every": SDR._parameter_constraints["checkpoint_every"],
     }
+    _renamed: ClassVar[Mapping[str, Translation]] = {"checkpoint_every": leave_out}
 
     def __init__(
         self,
@@ -129,7 +131,6 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
         random_state: Any = None,
         verbose: int = 0,
         checkpoint: str | PathLike[str] | None = None,
-        checkpoint_every: int = 1,
     ) -> None:
         self.n_components = n_components
         self.n_prototypes = n_prototypes
@@ -148,7 +149,6 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
         self.random_state = random_state
         self.verbose = verbose
         self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
 
     @classmethod
     def paper(cls, n_components: int = 10, **parameters: Any) -> SDRGPClassifier:
@@ -221,7 +221,6 @@ class SDRGPClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPC
             random_state=random_state,
             verbose=self.verbose,
             checkpoint=self.checkpoint,
-            checkpoint_every=self.checkpoint_every,
         )
         self.reduction_ = fit_reduction(reduction, X, self.classes_[labels])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral, Real
 from os import PathLike
@@ -17,6 +18,7 @@ from distreduce._utils.threads import Workers, workers
 from distreduce._utils.typing import Array
 from distreduce.estimators import SDR
 from distreduce.estimators._checkpoints import require_seed
+from distreduce.estimators._renamed import RenamedParametersMixin, Translation, leave_out
 from distreduce.estimators._transaction import whole_fit
 from distreduce.estimators._validate import own_generator
 from distreduce.exceptions import InvalidInputError
@@ -36,7 +38,7 @@ Plain = dict[str, Hyperparameters]  # of one target's GPs on X, by view
 METRIC_SAMPLES = 1000  # with prototypes, the plain GP that teaches the metric sees at most this many samples
 
 
-class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRegressor):
+class SDRGPRegressor(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRegressor):
     """Gaussian-process regression on a supervised distributional reduction.
 
     A plain GP learns which features matter (ARD). SDR reduces the samples in that metric. A second GP predicts the
@@ -79,8 +81,8 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
         Seed of the reduction's start and of the samples drawn.
     verbose : int, default=0
         1 shows the progress of the reduction.
-    checkpoint, checkpoint_every
-        Of the reduction, as in :class:`SDR`; the GPs are trained again.
+    checkpoint : str, path-like or None, default=None
+        File of the reduction, as in :class:`SDR`; the GPs are trained again.
 
     Attributes
     ----------
@@ -115,8 +117,8 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
         "max_reduction_samples": [Interval(Integral, 2, None, closed="left")],
         "verbose": ["verbose"],
         "checkpoint": SDR._parameter_constraints["checkpoint"],
-        "checkpoint_every": SDR._parameter_constraints["checkpoint_every"],
     }
+    _renamed: ClassVar[Mapping[str, Translation]] = {"checkpoint_every": leave_out}
 
     def __init__(
         self,
@@ -137,7 +139,6 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
         random_state: Any = None,
         verbose: int = 0,
         checkpoint: str | PathLike[str] | None = None,
-        checkpoint_every: int = 1,
     ) -> None:
         self.n_components = n_components
         self.n_prototypes = n_prototypes
@@ -155,7 +156,6 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
         self.random_state = random_state
         self.verbose = verbose
         self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
 
     @classmethod
     def paper(cls, n_components: int = 2, **parameters: Any) -> SDRGPRegressor:
@@ -266,7 +266,6 @@ class SDRGPRegressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPRe
             random_state=random_state,
             verbose=self.verbose,
             checkpoint=self.checkpoint,
-            checkpoint_every=self.checkpoint_every,
         )
         self.reduction_ = fit_reduction(reduction, X / self.input_scale_, Y)
 

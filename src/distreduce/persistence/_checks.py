@@ -12,6 +12,7 @@ from scipy import sparse
 from distreduce._utils.tensor_file import MAX_BYTES
 from distreduce._utils.tensor_reader import Reader, RefusedError, require
 from distreduce._utils.tensor_writer import Node, Writer
+from distreduce.estimators._renamed import translate_renamed
 from distreduce.exceptions import NumericalError
 from distreduce.gp._regression import MAX_EXACT
 
@@ -23,7 +24,7 @@ def write_params(model: Any, write: Writer) -> Node:
 
 def read_params(cls: Any, params: Node, read: Reader) -> Any:
     """An unfitted model with these parameters, all of which its own table of constraints allows."""
-    model = cls(**{name: read.value(name, node) for name, node in params.items()})
+    model = cls(**translate_renamed(cls, {name: read.value(name, node) for name, node in params.items()}))
     model._validate_params()
     return model
 
@@ -32,7 +33,8 @@ def checked_parts(cls: Any, state: Node, read: Reader, *, known: set[str], neede
     """Parameters and fitted attributes of a state that has all that is needed and nothing that is not known."""
     params, fitted = read.part(state, "params"), read.part(state, "fitted")
     require(isinstance(params, dict) and isinstance(fitted, dict), "its state is not in order")
-    unknown = sorted({*params} - {*cls().get_params(deep=False)} | {*fitted} - known)
+    names = {*cls().get_params(deep=False), *getattr(cls, "_renamed", {})}
+    unknown = sorted({*params} - names | {*fitted} - known)
     require(not unknown, f"it holds what this version of distreduce does not know: {unknown[:3]}")
     missing = sorted(needed - {*fitted})
     require(not missing, f"it lacks {missing[:3]}")

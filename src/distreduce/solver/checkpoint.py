@@ -1,4 +1,4 @@
-"""A fit in a file, after every so many outer iterations: killed, it goes on from there and ends with the same bits.
+"""A fit in a file, after every outer iteration: killed, it goes on from there and ends with the same bits.
 
 The file has the plan, what it transports, the embedding, the history and what else the next iteration depends on, but
 not the affinity and the factorised map: they are larger than all the rest, and computed again.
@@ -30,15 +30,14 @@ ADVICE = "Delete it to start afresh, or give another path as checkpoint."
 class Checkpoint:
     """Reads and writes the file of one fit, which is known by its fingerprint."""
 
-    def __init__(self, path: Path, fingerprint: str, every: int = 1) -> None:
-        self.path, self.fingerprint, self.every = path, fingerprint, every
+    def __init__(self, path: Path, fingerprint: str) -> None:
+        self.path, self.fingerprint = path, fingerprint
         self.raised: CheckpointWarning | None = None
         self._told, self._written = False, -1
 
-    def keep(self, at: Progress, *, now: bool = False) -> None:
-        """Write the file if it is due; a disk that fails costs the file, never the fit."""
-        due = now or at.finished or at.iteration % self.every == 0
-        if not due or (at.iteration == self._written and not at.finished):
+    def keep(self, at: Progress) -> None:
+        """Write the file unless it holds this iteration already; a disk that fails costs the file, never the fit."""
+        if at.iteration == self._written and not at.finished:
             return
         write = Writer()
         document = {"format": FORMAT, "version": VERSION, "fingerprint": self.fingerprint}

@@ -113,16 +113,16 @@ def alternate(
             if not stopped:
                 with np.errstate(all="ignore"):
                     at = replace(_advance(steps, at), memory=side.memory())
-            _keep(checkpoint, at, now=stopped)
+            _keep(checkpoint, at)
     except KeyboardInterrupt:
         interrupted = True
-        _keep(checkpoint, at, now=True)
+        _keep(checkpoint, at)
     return at.reduction(stopped=stopped, interrupted=interrupted)
 
 
-def _keep(checkpoint: Checkpoint | None, at: Progress, *, now: bool = False) -> None:
+def _keep(checkpoint: Checkpoint | None, at: Progress) -> None:
     if checkpoint is not None:
-        checkpoint.keep(at, now=now)
+        checkpoint.keep(at)
 
 
 def _begin(

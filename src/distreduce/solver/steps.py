@@ -50,7 +50,6 @@ class Settings:
     max_inner_iter: int = 100
     tol: float = 1e-6
     backend: str = "auto"
-    device: str | None = None
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,7 @@ class HalfSteps:
 
     def _minimise(self, problem: EmbeddingProblem, start: Array) -> EmbeddingResult:
         """With the backend that was asked for; if that finds no number at the start, with the equations in NumPy."""
-        objective = make_objective(problem, self.settings.backend, self.settings.device, self.workers)
+        objective = make_objective(problem, self.settings.backend, self.workers)
         try:
             return self._minimise_by(objective, problem, start)
         except NumericalError:
