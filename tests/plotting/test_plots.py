@@ -333,7 +333,11 @@ def test_a_hundred_prototypes_have_at_most_twenty_numbers():
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"sample_weight": [1.0]}, "must hold 150 numbers"), ({"n_bins": 0}, "at least 1"), ({"target": 1}, "no column")],
+    [
+        ({"sample_weight": [1.0]}, "must hold 150 numbers"),
+        ({"n_bins": 0}, "at least 1"),
+        ({"target": 1}, "not a column"),
+    ],
 )
 def test_coupling_refuses_what_does_not_fit(numbers, options, message):
     with pytest.raises(InvalidInputError, match=message):
@@ -421,12 +425,12 @@ def test_wrong_targets_are_refused(classes, y, message):
 
 
 def test_text_for_a_continuous_target_is_refused(numbers):
-    with pytest.raises(InvalidInputError, match="must hold numbers"):
+    with pytest.raises(InvalidInputError, match="cannot be read as numbers"):
         plot_embedding(numbers, LABELS, axes())
 
 
 def test_a_missing_column_of_the_target_is_refused(numbers):
-    with pytest.raises(InvalidInputError, match="target=1 is no column"):
+    with pytest.raises(InvalidInputError, match="target=1 is not a column"):
         plot_embedding(numbers, LENGTHS, axes(), target=1)
 
 
@@ -443,3 +447,14 @@ def test_another_model_is_refused():
 def test_a_model_that_was_not_fitted_is_refused():
     with pytest.raises(NotFittedError):
         plot_prototypes(SDR())
+
+
+@pytest.mark.parametrize("y", [["same"] * 150, [7.5] * 150, ["setosa", None, None] * 50])
+def test_a_target_that_teaches_nothing_can_be_shown(unsupervised, y):
+    assert len(plot_embedding(unsupervised, y, axes()).collections) == 2
+
+
+def test_names_are_not_read_as_mathematics(unsupervised):
+    ax = plot_embedding(unsupervised, [["$5-$10", r"$\frac{$"][k % 2] for k in range(150)], axes())
+    ax.figure.canvas.draw()
+    assert not any(text.get_parse_math() for text in ax.get_legend().get_texts())

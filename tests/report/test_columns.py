@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 
-from distreduce.plotting.palette import target_colours
+from distreduce.plotting.palette import colour_by_target
 from distreduce.report.columns import MAX_CATEGORIES, MAX_COLUMNS, Colouring
 from distreduce.report.encode import MISSING
 
@@ -20,7 +20,7 @@ def colouring(classes):
 
 
 def the_column(colouring, values):
-    found = colouring.columns(pd.DataFrame({"column": values}), set())
+    found = colouring.encode_columns(pd.DataFrame({"column": values}), set())
     return found[0] if found else None
 
 
@@ -98,20 +98,20 @@ def test_a_text_of_many_kinds_is_no_category(colouring):
 
 def test_at_most_a_few_dozen_columns(colouring):
     table = pd.DataFrame({f"c{k}": np.arange(N) for k in range(MAX_COLUMNS + 5)})
-    assert len(colouring.columns(table, {"c0"})) == MAX_COLUMNS
+    assert len(colouring.encode_columns(table, {"c0"})) == MAX_COLUMNS
 
 
 def test_columns_of_one_name_are_told_apart_by_place(colouring):
     table = pd.DataFrame(np.c_[np.arange(N), -np.arange(N)], columns=["same", "same"])
-    assert [node["low"] for node in colouring.columns(table, set())] == [0, -N + 1]
+    assert [node["low"] for node in colouring.encode_columns(table, set())] == [0, -N + 1]
 
 
 def test_the_blend_of_a_prototype_is_that_of_the_plots(classes, labels, colouring, unpack):
-    node = colouring.target(labels, 0, "species")
+    node = colouring.encode_target(labels, 0, "species")
     shares = unpack(node["prototypes"]).reshape(12, -1)
     blend = shares @ np.array([to_rgb(colour) for colour in node["palette"]])
-    np.testing.assert_allclose(blend, target_colours(classes, labels, 0).prototypes[:, :3], atol=0.003)
+    np.testing.assert_allclose(blend, colour_by_target(classes, labels, 0).prototypes[:, :3], atol=0.003)
 
 
 def test_without_a_target_there_is_one_colour(unsupervised):
-    assert Colouring(unsupervised, np.arange(N), np.arange(12)).target(None, 0, "")["kind"] == "none"
+    assert Colouring(unsupervised, np.arange(N), np.arange(12)).encode_target(None, 0, "")["kind"] == "none"

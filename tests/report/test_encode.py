@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distreduce.report.encode import MISSING, as_json, cell_text, in_steps, number_text, packed
+from distreduce.report.encode import MISSING, as_json, cell_text, number_text, pack, quantise
 
 TEXTS = st.text() | st.sampled_from(["</script>", "<!--<script>", "]]>", "\u2028", "&lt;", "\ud800", '"\\'])
 
@@ -50,19 +50,19 @@ def test_json_refuses_what_a_browser_could_not_read():
 @pytest.mark.parametrize("kind", ["u1", "u2", "u4", "f4"])
 def test_packed_arrays_read_back_as_little_endian(kind, unpack):
     values = np.array([[0, 1, 2], [3, 200, 7]])
-    np.testing.assert_array_equal(unpack(packed(values, kind)), values.ravel())
+    np.testing.assert_array_equal(unpack(pack(values, kind)), values.ravel())
 
 
 @given(st.lists(st.floats(-1e300, 1e300), min_size=2, max_size=20))
 def test_steps_read_back_to_half_a_step(values):
     values = np.array(values)
     low, high = values.min(), values.max()
-    back = low + (high / (MISSING - 1) - low / (MISSING - 1)) * in_steps(values, low, high)
+    back = low + (high / (MISSING - 1) - low / (MISSING - 1)) * quantise(values, low, high)
     assert np.abs(back - values).max() <= (high / 2 - low / 2) / (MISSING - 1) * 1.001 + 1e-12 * np.abs(values).max()
 
 
 def test_numbers_that_are_not_finite_are_missing():
-    assert in_steps(np.array([0.0, np.nan, 1.0, np.inf]), 0.0, 1.0).tolist() == [0, MISSING, MISSING - 1, MISSING]
+    assert quantise(np.array([0.0, np.nan, 1.0, np.inf]), 0.0, 1.0).tolist() == [0, MISSING, MISSING - 1, MISSING]
 
 
 @pytest.mark.parametrize(

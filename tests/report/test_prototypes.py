@@ -9,9 +9,9 @@ from sklearn.metrics import pairwise_distances
 
 from distreduce import SDR, DistR
 from distreduce.report import content
-from distreduce.report.content import choose
-from distreduce.report.distribution import Distribution, distribution
-from distreduce.report.rows import N_NEAREST, details, nearest_rows
+from distreduce.report.content import select
+from distreduce.report.distribution import Distribution, find_distribution
+from distreduce.report.rows import N_NEAREST, collect_rows, find_nearest
 
 ALL = np.arange(12)
 
@@ -19,7 +19,7 @@ ALL = np.arange(12)
 def test_shares_are_those_of_the_coupling(classes, labels):
     T = classes.coupling_.toarray()
     expected = np.array([[column[labels == name].sum() / column.sum() for name in classes.classes_] for column in T.T])
-    np.testing.assert_allclose(distribution(classes, labels, ALL, 0, "species").shares, expected)
+    np.testing.assert_allclose(find_distribution(classes, labels, ALL, 0, "species").shares, expected)
 
 
 @pytest.mark.parametrize("what", ["mean", "spread"])
@@ -30,12 +30,12 @@ def test_means_and_spreads_are_those_of_the_samples(numbers, lengths, what):
     spreads = np.array(
         [np.sqrt(np.average((lengths - m) ** 2, weights=column)) for m, column in zip(means, T.T, strict=True)]
     )
-    found = distribution(numbers, lengths, used, 0, "length")
+    found = find_distribution(numbers, lengths, used, 0, "length")
     np.testing.assert_allclose(getattr(found, what), {"mean": means, "spread": spreads}[what], atol=1e-9)
 
 
 def test_without_y_a_model_knows_its_own_shares(classes):
-    np.testing.assert_array_equal(distribution(classes, None, ALL, 0, "").shares, classes.prototype_targets_)
+    np.testing.assert_array_equal(find_distribution(classes, None, ALL, 0, "").shares, classes.prototype_targets_)
 
 
 @pytest.mark.parametrize(
@@ -48,22 +48,22 @@ def test_without_y_a_model_knows_its_own_shares(classes):
     ids=["class", "number", "number without spread"],
 )
 def test_a_prototype_in_words(found, words):
-    assert found.in_words(0) == words
+    assert found.describe(0) == words
 
 
 def test_the_heat_map_goes_from_the_first_class_to_the_last(classes, labels):
-    found = distribution(classes, labels, ALL, 0, "species")
-    main = found.shares.argmax(axis=1)[found.node()["order"]]
+    found = find_distribution(classes, labels, ALL, 0, "species")
+    main = found.shares.argmax(axis=1)[found.encode()["order"]]
     assert (np.diff(main) >= 0).all()
 
 
 def test_the_medoid_comes_first(classes):
-    assert [rows[0] for rows in nearest_rows(classes, ALL)] == classes.prototype_medoids_.tolist()
+    assert [rows[0] for rows in find_nearest(classes, ALL)] == classes.prototype_medoids_.tolist()
 
 
 def test_nearest_samples_are_the_nearest_members(classes):
     distances = pairwise_distances(classes.prototypes_, classes.embedding_)
-    for k, rows in enumerate(nearest_rows(classes, ALL)):
+    for k, rows in enumerate(find_nearest(classes, ALL)):
         members = np.flatnonzero(classes.labels_ == k)
         others = [i for i in sorted(members, key=lambda i: distances[k, i]) if i != rows[0]]  # noqa: B023
         assert rows[1:] == others[:N_NEAREST]
@@ -71,38 +71,38 @@ def test_nearest_samples_are_the_nearest_members(classes):
 
 def test_where_every_sample_is_a_prototype_the_nearest_are_of_all(X):
     model = DistR(random_state=0, max_iter=1).fit(X[:40])
-    assert {len(rows) for rows in nearest_rows(model, np.arange(40))} == {N_NEAREST + 1}
+    assert {len(rows) for rows in find_nearest(model, np.arange(40))} == {N_NEAREST + 1}
 
 
 def test_rows_are_carried_once_and_in_the_columns_of_the_table(classes, labels):
     table = pd.DataFrame({"number": np.arange(150), "text": [f"r{k}" for k in range(150)]})
-    node = details([[5, 3], [3]], None, [labels.to_numpy()], table, np.arange(150), None)
+    node = collect_rows([[5, 3], [3]], None, [labels.to_numpy()], table, np.arange(150), None)
     assert node["rows"] == [3, 5] and node["nearest"] == [[1, 0], [0]] and node["cells"] == [["3", "5"], ["r3", "r5"]]
 
 
 def test_images_fill_the_range_of_grey(unpack):
     images = np.array([[0.0, 0.5], [1.0, 0.25]])
-    node = details([[0], [1]], images, [], None, np.arange(2), (1, 2))["images"]
+    node = collect_rows([[0], [1]], images, [], None, np.arange(2), (1, 2))["images"]
     assert unpack(node["pixels"]).tolist() == [0, 128, 255, 64]
 
 
 def test_unused_prototypes_are_not_on_the_page(numbers):
-    numbers_on_page = choose(numbers).prototypes
+    numbers_on_page = select(numbers).prototypes
     assert set(numbers_on_page) == set(np.flatnonzero(numbers.prototype_weights_))
 
 
 def test_the_heaviest_come_first(classes):
-    assert (np.diff(classes.prototype_weights_[choose(classes).prototypes]) <= 0).all()
+    assert (np.diff(classes.prototype_weights_[select(classes).prototypes]) <= 0).all()
 
 
 def test_limits_hold(classes, monkeypatch):
     monkeypatch.setattr(content, "MAX_SAMPLES", 40)
     monkeypatch.setattr(content, "MAX_PROTOTYPES", 5)
-    chosen = choose(classes)
+    chosen = select(classes)
     assert (len(set(chosen.samples)), len(chosen.prototypes)) == (40, 5)
 
 
 def test_of_equal_prototypes_those_left_out_are_not_the_last_rows(X, monkeypatch):
     monkeypatch.setattr(content, "MAX_PROTOTYPES", 30)
     model = SDR(random_state=0, max_iter=1, tol=1.0).fit(X[::2], np.repeat([0, 1, 2], 25))
-    assert choose(model).prototypes.max() > 45
+    assert select(model).prototypes.max() > 45

@@ -1,4 +1,4 @@
-"""Shapes of marks, for more classes than colours that every eye tells apart: pictures and the page draw the same."""
+"""Shapes of marks for more classes than there are safe colours, the same in plots and on the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Shapes = NDArray[np.intp]
 
 
 def _regular(corners: int, turn: float, inner: float = 1.0) -> Array:
-    """Corners on a circle, the first at `turn` quarters; every second one drawn in to `inner` makes a star."""
+    """Return corners on a circle, the first at `turn` quarters; every second one at radius `inner` makes a star."""
     angle = np.pi / 2 * turn + 2 * np.pi * np.arange(corners) / corners
     radius = np.where(np.arange(corners) % 2, inner, 1.0)
     return radius[:, None] * np.c_[np.cos(angle), np.sin(angle)]
@@ -28,8 +28,8 @@ def _cross(arm: float) -> Array:
     return np.concatenate([quarter @ np.linalg.matrix_power(turn, k) for k in range(4)])
 
 
-def _with_area_of_disc(corners: Array) -> Array:
-    """Scaled to the area of the unit disc: the area of a mark is a weight, whatever its shape."""
+def _scale_to_disc(corners: Array) -> Array:
+    """Scale to the area of the unit disc, because the area of a mark shows a weight whatever its shape."""
     x, y = corners.T
     area = abs(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2
     return np.asarray(corners * np.sqrt(np.pi / area))
@@ -38,16 +38,16 @@ def _with_area_of_disc(corners: Array) -> Array:
 # Corners with y upwards; None is the disc.
 SHAPES: tuple[Array | None, ...] = (
     None,
-    _with_area_of_disc(_regular(4, 0.5)),
-    _with_area_of_disc(_regular(3, 1.0)),
-    _with_area_of_disc(_regular(4, 1.0) * [0.75, 1.0]),
-    _with_area_of_disc(_cross(0.36)),
-    _with_area_of_disc(_regular(10, 1.0, 0.45)),
+    _scale_to_disc(_regular(4, 0.5)),
+    _scale_to_disc(_regular(3, 1.0)),
+    _scale_to_disc(_regular(4, 1.0) * [0.75, 1.0]),
+    _scale_to_disc(_cross(0.36)),
+    _scale_to_disc(_regular(10, 1.0, 0.45)),
 )
 
 
 def marker_path(shape: int) -> Path:
-    """A shape as matplotlib scales it: half of a unit from the middle to the rim of the disc."""
+    """Return a shape in the units of matplotlib, where the disc has radius one half."""
     from matplotlib.path import Path
     from matplotlib.transforms import Affine2D
 

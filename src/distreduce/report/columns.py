@@ -1,4 +1,4 @@
-"""What the map can be coloured by: the targets, and the columns of the user's table."""
+"""What the map can be coloured by: the targets and the columns of the user's table."""
 
 from __future__ import annotations
 
@@ -10,68 +10,69 @@ from numpy.typing import ArrayLike, NDArray
 
 from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
-from distreduce.plotting.palette import OKABE_ITO, carried, class_palette, class_shapes, target_colours
-from distreduce.report.encode import MISSING, cell_text, in_steps, packed
+from distreduce.plotting.palette import OKABE_ITO, class_palette, class_shapes, colour_by_target
+from distreduce.plotting.targets import average_on_prototypes
+from distreduce.report.encode import MISSING, cell_text, pack, quantise
 
 Rows = NDArray[np.intp]
 Node = dict[str, Any]
 
 MAX_COLUMNS = 36
-MAX_CATEGORIES = 60  # a text with more values than this is a name or a number, not a kind
-NAMED = len(OKABE_ITO) - 1  # the last colour is for all other categories together
-WIDE = 3.0  # a range so many times that of the middle 98 % is the work of outliers
+MAX_CATEGORIES = 60  # a text column with more distinct values holds names, not categories
+NAMED = len(OKABE_ITO) - 1  # all other categories share the last colour
+WIDE = 3.0  # if the range is so many times that of the middle 98 %, outliers are cut from the scale
 
 
 class Colouring:
-    """Turns values of all samples into what the page needs to colour the samples and prototypes that it shows."""
+    """Encode the values of all samples as colours of the samples and prototypes that the page shows."""
 
     def __init__(self, model: BaseReduction, samples: Rows, prototypes: Rows) -> None:
         self.model, self.samples, self.prototypes = model, samples, prototypes
 
-    def target(self, y: ArrayLike | None, target: int, name: str) -> Node:
-        """Colours as :mod:`distreduce.plotting.palette` gives them; the page blends a prototype's from its shares."""
-        colours = target_colours(self.model, y, target)
+    def encode_target(self, y: ArrayLike | None, target: int, name: str) -> Node:
+        """Encode a target, coloured as in :mod:`distreduce.plotting`; the page blends class colours by their shares."""
+        colours = colour_by_target(self.model, y, target)
         if colours.sample_values is None or colours.prototype_values is None:
             return {"name": "", "kind": "none"}
         if colours.classes is None:
-            return self._number(name, colours.sample_values, colours.prototype_values)
+            return self._encode_numbers(name, colours.sample_values, colours.prototype_values)
         codes = colours.sample_values
         shares = (
             self.model.prototype_targets_
             if hasattr(self.model, "prototype_targets_")
-            else carried(self.model, _one_hot(codes, len(colours.classes)))
+            else average_on_prototypes(self.model, _encode_one_hot(codes, len(colours.classes)))
         )
-        return self._classes(name, codes, [cell_text(label) for label in colours.classes], shares)
+        return self._encode_classes(name, codes, [cell_text(label) for label in colours.classes], shares)
 
-    def columns(self, table: pd.DataFrame, leave_out: set[str]) -> list[Node]:
-        """The first `MAX_COLUMNS` columns that can be told by colour."""
+    def encode_columns(self, table: pd.DataFrame, leave_out: set[str]) -> list[Node]:
+        """Encode the first `MAX_COLUMNS` columns that colours can show."""
         found: list[Node] = []
         for place, name in enumerate(map(str, table.columns)):
-            node = None if name in leave_out else self._column(name, table.iloc[:, place])
+            node = None if name in leave_out else self._encode_column(name, table.iloc[:, place])
             found += [] if node is None else [node]
             if len(found) == MAX_COLUMNS:
                 break
         return found
 
-    def _column(self, name: str, column: pd.Series) -> Node | None:
+    def _encode_column(self, name: str, column: pd.Series) -> Node | None:
         if pd.api.types.is_datetime64_any_dtype(column):
             moments = pd.to_datetime(column, utc=True).dt.tz_localize(None).to_numpy("datetime64[ms]")
             values = np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64))
-            return self._numbers_of(name, values, "date")
+            return self._encode_column_of_numbers(name, values, "date")
         types = pd.api.types
         if types.is_numeric_dtype(column) and not (types.is_bool_dtype(column) or types.is_complex_dtype(column)):
-            return self._numbers_of(name, column.to_numpy(dtype=np.float64, na_value=np.nan), "number")
-        return self._categories(name, column)
+            return self._encode_column_of_numbers(name, column.to_numpy(dtype=np.float64, na_value=np.nan), "number")
+        return self._encode_categories(name, column)
 
-    def _numbers_of(self, name: str, values: Array, kind: str) -> Node | None:
+    def _encode_column_of_numbers(self, name: str, values: Array, kind: str) -> Node | None:
         values = np.where(np.isfinite(values), values, np.nan)
         known = values[~np.isnan(values)]
-        # Halves, because the range of very large numbers overflows; the script could not draw such a scale either.
+        # Halves, because the range of very large numbers overflows; the script cannot draw such a scale either.
         if not len(known) or not 0 < known.max() / 2 - known.min() / 2 < np.finfo(np.float64).max / 2:
             return None
-        return self._number(name, values, carried(self.model, values[:, None])[:, 0], kind)
+        return self._encode_numbers(name, values, average_on_prototypes(self.model, values[:, None])[:, 0], kind)
 
-    def _categories(self, name: str, column: pd.Series) -> Node | None:
+    def _encode_categories(self, name: str, column: pd.Series) -> Node | None:
         texts = column.map(cell_text, na_action="ignore").astype(object)
         counts = texts.value_counts()
         if not 2 <= len(counts) <= MAX_CATEGORIES:
@@ -84,20 +85,22 @@ class Colouring:
             named.append(rest_name)
         codes = pd.Index(named).get_indexer(pd.Index(texts)).astype(np.float64)
         codes[codes < 0] = np.nan
-        return self._classes(name, codes, named, carried(self.model, _one_hot(codes, len(named))))
+        return self._encode_classes(
+            name, codes, named, average_on_prototypes(self.model, _encode_one_hot(codes, len(named)))
+        )
 
-    def _number(self, name: str, values: Array, means: Array, kind: str = "number") -> Node:
+    def _encode_numbers(self, name: str, values: Array, means: Array, kind: str = "number") -> Node:
         known = values[np.isfinite(values)] if np.isfinite(values).any() else means
         low, high = float(known.min()), float(known.max())
         inner = [float(edge) for edge in np.quantile(known, [0.01, 0.99])]
         shown = inner if high / 2 - low / 2 > WIDE * (inner[1] / 2 - inner[0] / 2) > 0 else [low, high]
         return {
             "name": name, "kind": kind, "low": low, "high": high, "shown": shown,
-            "samples": packed(in_steps(values[self.samples], low, high), "u2"),
+            "samples": pack(quantise(values[self.samples], low, high), "u2"),
             "prototypes": [float(mean) for mean in means[self.prototypes]],
         }  # fmt: skip
 
-    def _classes(self, name: str, codes: Array, labels: list[str], shares: Array) -> Node:
+    def _encode_classes(self, name: str, codes: Array, labels: list[str], shares: Array) -> Node:
         from matplotlib.colors import to_hex
 
         kept = codes[self.samples]
@@ -105,12 +108,12 @@ class Colouring:
             "name": name, "kind": "class", "labels": labels,
             "palette": [to_hex(colour) for colour in class_palette(len(labels))],
             "shapes": class_shapes(len(labels)).tolist(),
-            "samples": packed(np.where(np.isnan(kept), MISSING, kept), "u2"),
-            "prototypes": packed(np.clip(shares[self.prototypes], 0, 1), "f4"),
+            "samples": pack(np.where(np.isnan(kept), MISSING, kept), "u2"),
+            "prototypes": pack(np.clip(shares[self.prototypes], 0, 1), "f4"),
         }  # fmt: skip
 
 
-def _one_hot(codes: Array, n_classes: int) -> Array:
+def _encode_one_hot(codes: Array, n_classes: int) -> Array:
     rows = np.full((len(codes), n_classes), np.nan)
     known = ~np.isnan(codes)
     rows[known] = np.eye(n_classes)[codes[known].astype(np.intp)]

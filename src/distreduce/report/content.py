@@ -1,7 +1,7 @@
-"""The numbers of the page: which samples and prototypes it shows, where, what colours them and what each stands for.
+"""The data of the page: which samples and prototypes it shows, their places, colours and rows.
 
 Limits keep the file small and the map fluid: at most `MAX_SAMPLES` samples and `MAX_PROTOTYPES` prototypes are drawn
-(the page says so where it leaves some out), and only the rows of medoids and their neighbours are carried in full.
+(the page says so if it omits some), and only medoids and their neighbours are stored as whole rows.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from distreduce.estimators._base import BaseReduction
-from distreduce.plotting._plots import View
 from distreduce.plotting.markers import SHAPES
-from distreduce.plotting.palette import COLOUR_MAP, target_colours
+from distreduce.plotting.palette import COLOUR_MAP, colour_by_target
+from distreduce.plotting.targets import target_name
+from distreduce.plotting.view import View
 from distreduce.report.columns import Colouring, Node, Rows
-from distreduce.report.distribution import Distribution, distribution
-from distreduce.report.encode import in_steps, packed
-from distreduce.report.rows import details, nearest_rows
+from distreduce.report.distribution import Distribution, find_distribution
+from distreduce.report.encode import pack, quantise
+from distreduce.report.rows import collect_rows, find_nearest
 
 MAX_SAMPLES = 50_000
 MAX_PROTOTYPES = 2000
@@ -29,7 +30,7 @@ MAX_TARGETS = 4
 
 @dataclass(frozen=True)
 class Subject:
-    """What the page is about, checked: a fitted model, its samples, their targets, table and row numbers."""
+    """The checked arguments of the page: a fitted model, its samples, their targets, table and row numbers."""
 
     model: BaseReduction
     X: Any
@@ -40,11 +41,11 @@ class Subject:
 
     @property
     def one_to_one(self) -> bool:
-        """Whether every sample is a prototype of its own (pure dimensionality reduction)."""
+        """Whether every sample is its own prototype (pure dimensionality reduction)."""
         return bool(self.model.coupling_.shape[0] == self.model.coupling_.shape[1])
 
     def target_names(self) -> list[str]:
-        """Names of the targets, at most `MAX_TARGETS`; none if there are no targets."""
+        """Return the names of the targets, at most `MAX_TARGETS`."""
         if self.y is None and not hasattr(self.model, "prototype_targets_"):
             return []
         if isinstance(self.y, pd.DataFrame):
@@ -52,13 +53,13 @@ class Subject:
         elif isinstance(self.y, pd.Series) and self.y.name is not None:
             names = [str(self.y.name)]
         elif getattr(self.model, "task_", None) == "regression":
-            names = [name.removeprefix("mean ") for name in self.model.target_names_]
+            names = [target_name(self.model, place) for place in range(len(self.model.target_names_))]
         else:
             names = [f"y{place}" for place in range(np.shape(self.y)[1])] if np.ndim(self.y) > 1 else ["y0"]
         return (["target"] if names == ["y0"] else names)[:MAX_TARGETS]
 
     def target_columns(self) -> list[NDArray[Any]]:
-        """The targets as given, a column each."""
+        """Return the targets as given, one array per target."""
         if self.y is None:
             return []
         y = np.asarray(self.y, dtype=object).reshape(len(self.model.embedding_), -1)
@@ -66,85 +67,85 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """The rows of samples, in the order they are drawn, and the numbers of prototypes, heaviest first, of the page."""
+class Selection:
+    """What the page shows: sample indices in drawing order, and prototype indices by decreasing weight."""
 
     samples: Rows
     prototypes: Rows
 
 
-def choose(model: BaseReduction) -> Choice:
-    """Samples in a fixed random order, so that no class lies on top; prototypes by weight."""
+def select(model: BaseReduction) -> Selection:
+    """Select samples in a fixed random order, so that no class lies on top, and the heaviest prototypes."""
     rng = np.random.default_rng(0)
     samples = rng.permutation(len(model.embedding_))[:MAX_SAMPLES]
     weights = model.prototype_weights_
-    # Where some must be left out, equal ones are chosen at random: the first rows may all be of one class.
+    # If some must be omitted, ties are broken at random: the first rows may all be of one class.
     ties = rng.permutation(len(weights)) if len(weights) > MAX_PROTOTYPES else np.arange(len(weights))
     order = np.lexsort((ties, -weights))[: np.count_nonzero(weights)]
-    return Choice(samples, order[:MAX_PROTOTYPES])
+    return Selection(samples, order[:MAX_PROTOTYPES])
 
 
-def distributions(subject: Subject, choice: Choice) -> list[Distribution]:
-    """Every target on the prototypes of the page."""
+def find_distributions(subject: Subject, selection: Selection) -> list[Distribution]:
+    """Return the distribution of every target on the prototypes of the page."""
     names = subject.target_names()
-    return [distribution(subject.model, subject.y, choice.prototypes, c, name) for c, name in enumerate(names)]
+    return [find_distribution(subject.model, subject.y, selection.prototypes, c, name) for c, name in enumerate(names)]
 
 
-def document(subject: Subject, choice: Choice, found: list[Distribution]) -> Node:
-    """All that the page's script reads."""
+def encode_page(subject: Subject, selection: Selection, found: list[Distribution]) -> Node:
+    """Return everything that the page's script reads."""
     model, names = subject.model, subject.target_names()
-    colouring = Colouring(model, choice.samples, choice.prototypes)
-    colourings = [colouring.target(subject.y, place, name) for place, name in enumerate(names)]
+    colouring = Colouring(model, selection.samples, selection.prototypes)
+    colourings = [colouring.encode_target(subject.y, place, name) for place, name in enumerate(names)]
     if subject.table is not None:
-        colourings += colouring.columns(subject.table, set(names))
-    nearest = nearest_rows(model, choice.prototypes)
+        colourings += colouring.encode_columns(subject.table, set(names))
+    nearest = find_nearest(model, selection.prototypes)
     return {
-        "places": _places(subject, choice),
-        "rows": packed(subject.row_numbers[choice.samples], "u4"),
-        "labels": packed(_on_page(choice, len(model.prototypes_))[model.labels_[choice.samples]], "u2"),
-        "prototypes": _prototypes(model, choice),
+        "places": _encode_places(subject, selection),
+        "rows": pack(subject.row_numbers[selection.samples], "u4"),
+        "labels": pack(_place_on_page(selection, len(model.prototypes_))[model.labels_[selection.samples]], "u2"),
+        "prototypes": _encode_prototypes(model, selection),
         "colourings": colourings,
         "nTargets": len(names),
-        "distributions": [each.node() for each in found],
-        "details": details(
+        "distributions": [each.encode() for each in found],
+        "details": collect_rows(
             nearest, subject.X, subject.target_columns(), subject.table, subject.row_numbers, subject.image_shape
         ),
         "oneToOne": subject.one_to_one,
-        "scale": _colour_map(),
+        "scale": _sample_colour_map(),
         "shapes": [None if corners is None else corners.round(4).tolist() for corners in SHAPES],
     }
 
 
-def _places(subject: Subject, choice: Choice) -> Node:
-    """Coordinates as steps of 1/65534 of the picture's box: under half a pixel even when zoomed in thirty times."""
-    view = View(subject.model, target_colours(subject.model, subject.y, 0), None)
-    samples, prototypes = view.samples()[choice.samples], view.prototypes()[choice.prototypes]
+def _encode_places(subject: Subject, selection: Selection) -> Node:
+    """Encode coordinates as steps of 1/65534 of the map's box: below half a pixel even when zoomed in thirty times."""
+    view = View(subject.model, colour_by_target(subject.model, subject.y, 0))
+    samples, prototypes = view.samples()[selection.samples], view.prototypes()[selection.prototypes]
     both = np.r_[samples, prototypes]
     low, high = both.min(axis=0), both.max(axis=0)
     node: Node = {"box": [float(low[0]), float(high[0]), float(low[1]), float(high[1])], "line": view.line}
     for a, axis in enumerate("xy"):
-        node[axis] = packed(in_steps(samples[:, a], low[a], high[a]), "u2")
-        node["p" + axis] = packed(in_steps(prototypes[:, a], low[a], high[a]), "u2")
+        node[axis] = pack(quantise(samples[:, a], low[a], high[a]), "u2")
+        node["p" + axis] = pack(quantise(prototypes[:, a], low[a], high[a]), "u2")
     return node | {"axes": [*view.labels, *subject.target_names(), ""][:2]}
 
 
-def _on_page(choice: Choice, n_prototypes: int) -> NDArray[np.int64]:
-    """For each prototype its place among those on the page, or their number if it is not among them."""
-    found = np.full(n_prototypes, len(choice.prototypes))
-    found[choice.prototypes] = np.arange(len(choice.prototypes))
+def _place_on_page(selection: Selection, n_prototypes: int) -> NDArray[np.int64]:
+    """Return the position of each prototype among those on the page, or their number if it is not among them."""
+    found = np.full(n_prototypes, len(selection.prototypes))
+    found[selection.prototypes] = np.arange(len(selection.prototypes))
     return found
 
 
-def _prototypes(model: BaseReduction, choice: Choice) -> Node:
+def _encode_prototypes(model: BaseReduction, selection: Selection) -> Node:
     counts = np.bincount(model.labels_, minlength=len(model.prototypes_))
     return {
-        "number": choice.prototypes.tolist(),
-        "weight": [float(f"{weight:.6g}") for weight in model.prototype_weights_[choice.prototypes]],
-        "count": counts[choice.prototypes].tolist(),
+        "number": selection.prototypes.tolist(),
+        "weight": [float(f"{weight:.6g}") for weight in model.prototype_weights_[selection.prototypes]],
+        "count": counts[selection.prototypes].tolist(),
     }
 
 
-def _colour_map() -> list[list[int]]:
+def _sample_colour_map() -> list[list[int]]:
     from matplotlib import colormaps
 
     stops = 255 * colormaps[COLOUR_MAP](np.linspace(0, 1, 33))[:, :3]

@@ -1,4 +1,4 @@
-"""Numbers and text as the page carries them: typed arrays in base64, JSON that no text in it can end, plain words."""
+"""Numbers and text as the page holds them: arrays in base64, JSON safe inside a script element, readable cells."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from distreduce._utils.typing import Array
 
-MISSING = 65535  # the one code of sixteen bits that stands for no value
+MISSING = 65535  # the sixteen-bit code of a missing value
 LONGEST_TEXT = 200
-# What could end a script element or a line in JavaScript; inside JSON's strings each can be written as its number.
+# Characters that could end a script element or a line of JavaScript; in JSON strings they can be written as numbers.
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
 def as_json(document: Any) -> Markup:
-    """JSON to stand inside a script element: equal documents give equal text, and no string in it can end it."""
+    """Return JSON for a script element, which no string in it can end; equal documents give equal text."""
     text = json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return Markup(text.translate(_ESCAPES))  # noqa: S704  # escaped above
 
 
-def packed(values: ArrayLike, kind: str) -> dict[str, str]:
-    """A typed array, flat and little-endian: "u1", "u2", "u4" or "f4" with its base64."""
+def pack(values: ArrayLike, kind: str) -> dict[str, str]:
+    """Return a flat little-endian array in base64, of the type "u1", "u2", "u4" or "f4"."""
     raw = np.ascontiguousarray(np.asarray(values), dtype=f"<{kind}")
     return {"type": kind, "data": base64.b64encode(raw.tobytes()).decode("ascii")}
 
 
-def in_steps(values: Array, low: float, high: float) -> NDArray[np.uint16]:
-    """Numbers as steps 0 … 65534 from low to high, `MISSING` where they are not finite."""
+def quantise(values: Array, low: float, high: float) -> NDArray[np.uint16]:
+    """Return numbers as steps 0 … 65534 from low to high, `MISSING` where they are NaN or infinite."""
     known = np.isfinite(values)
     half = (high / 2 - low / 2) or 1.0  # halves: the difference of two large numbers may overflow
     share = (np.where(known, values, low) / 2 - low / 2) / half
@@ -42,7 +42,7 @@ def in_steps(values: Array, low: float, high: float) -> NDArray[np.uint16]:
 
 
 def cell_text(value: Any) -> str:
-    """One value of a table as people read it."""
+    """Return one value of a table as people read it."""
     if value is None or value is pd.NaT or value is pd.NA:
         return "–"
     if isinstance(value, bool | np.bool_):
@@ -56,7 +56,7 @@ def cell_text(value: Any) -> str:
 
 
 def number_text(value: float, digits: int = 4) -> str:
-    """A number with a few digits, whole ones in full, and a true minus sign."""
+    """Return a number with a few digits (whole numbers in full) and a true minus sign."""
     if math.isnan(value):
         return "–"
     whole = value == round(value) if math.isfinite(value) else False

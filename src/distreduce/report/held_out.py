@@ -1,4 +1,4 @@
-"""Predictions for samples that the fit did not see, as the page wants them."""
+"""Predictions for held-out samples, in the form that `write_report` takes."""
 
 from __future__ import annotations
 
@@ -9,22 +9,28 @@ from numpy.typing import ArrayLike
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Predictions of held-out numbers: Gaussian ones, or with intervals of the model's own.
+    """Predictions of held-out numbers: Gaussian ones, or with the model's own intervals.
 
     Parameters
     ----------
-    y, mean, std : array-like of shape (n,) or (n, c)
-        Observations, predictive means and predictive standard deviations, noise included. Names of the columns of a
-        pandas.DataFrame y are shown.
-    low, high : array-like of the shape of y, optional
-        The model's 5 % and 95 % quantiles, such as ``predict_quantiles`` of :class:`distreduce.SDRGPRegressor` says.
-        By default those of the Gaussian.
+    y : array-like of shape (n,) or (n, c)
+        Observed targets. The column names of a pandas.DataFrame are shown.
+    mean : array-like of the shape of y
+        Predictive means.
+    std : array-like of the shape of y
+        Predictive standard deviations, noise included.
+    low : array-like of the shape of y, optional
+        The model's 5 % quantiles, such as those of ``SDRGPRegressor.predict_quantiles``. By default those of the
+        Gaussian.
+    high : array-like of the shape of y, optional
+        The model's 95 % quantiles; give both or neither.
     levels : array-like of the shape of y, optional
-        Probability of the smallest central interval of the model that holds y: ``abs(2 F(y) − 1)`` with its
-        distribution function F. Coverage and calibration are then those of the model; by default of the Gaussian.
+        Probability of the smallest central interval of the model that contains y: ``abs(2 F(y) − 1)`` with its
+        distribution function F. Coverage and calibration are then those of the model, by default those of the Gaussian.
     scale : float or array-like of shape (c,), optional
-        Standard deviation of each target in the training rows: the unit of the log density, which is by default in that
-        of y.
+        Standard deviation of each target in the training rows, the unit of the log density. By default the unit of y.
+    about : str, optional
+        What the model is, in a sentence that the page shows below the scores.
     """
 
     y: ArrayLike
@@ -34,6 +40,7 @@ class HeldOut:
     high: ArrayLike | None = None
     levels: ArrayLike | None = None
     scale: ArrayLike | None = None
+    about: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,8 +55,11 @@ class HeldOutClasses:
         Predicted probabilities; rows sum to 1.
     classes : array-like of shape (C,)
         The class of each column, such as ``classes_`` of a classifier.
+    about : str, optional
+        What the model is, in a sentence that the page shows below the scores.
     """
 
     y: ArrayLike
     proba: ArrayLike
     classes: ArrayLike
+    about: str = ""

@@ -1,85 +1,217 @@
-"""Held-out predictions on the page: scores of every model, calibration of all, and the first one's predictions."""
+"""Held-out predictions on the page: a table of scores for all models, and charts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 
 import numpy as np
 
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
-from distreduce.metrics import classification_scores
-from distreduce.metrics.calibration import read_probabilities
-from distreduce.report.encode import cell_text
-from distreduce.report.figures import MAX_CURVES, Figure, Predictions, score_text
+from distreduce.metrics import calibration_curve, classification_scores
+from distreduce.metrics.calibration import read_gaussian, read_numbers, read_probabilities
+from distreduce.metrics.held_out import held_out_scores
+from distreduce.metrics.intervals import level_curve
+from distreduce.plotting.calibration import draw_calibration, draw_predictions, draw_reliability
+from distreduce.report.charts import LOOKS, MAX_CURVES, Figure, make_figure
+from distreduce.report.encode import cell_text, number_text
 from distreduce.report.held_out import HeldOut, HeldOutClasses
-from distreduce.report.numbers import of_numbers
-from distreduce.report.svg import Chart
 
 Given = HeldOut | HeldOutClasses
 
-MAX_CONFUSION = 30
+MAX_DOTS = 1500
+MAX_DRAWN = 4  # targets
+MAX_CONFUSION = 30  # classes
 N_BINS = 10
+TWO_SIDED_90 = 1.6449
+NUMBERS = {
+    "r2": "R²",
+    "rmse": "RMSE",
+    "mll": "mean log density",
+    "coverage_90": "share in 90 % intervals",
+    "mace": "calibration error (MACE)",
+}
+CLASSES = {
+    "accuracy": "accuracy",
+    "mlp": "mean log probability",
+    "brier": "Brier score",
+    "ece": "calibration error (ECE)",
+}
 
 
-def predictions(given: Given | Mapping[str, Given] | None) -> Predictions | None:
-    """What the page says about held-out predictions; None without any."""
+@dataclass(frozen=True)
+class Predictions:
+    """A table of scores, notes below it, charts, and a confusion matrix (counts, one row per true class)."""
+
+    headings: list[str]
+    scores: list[list[str]]
+    figures: list[Figure]
+    classes: list[str]
+    confusion: list[list[int]]
+    notes: list[str]
+
+
+def describe_predictions(given: Given | Mapping[str, Given] | None) -> Predictions | None:
+    """Return what the page shows of held-out predictions; None without any."""
     if given is None:
         return None
     named = given if isinstance(given, Mapping) else {"model": given}
-    if named and all(isinstance(each, HeldOut) for each in named.values()):
-        return of_numbers({str(name): each for name, each in named.items() if isinstance(each, HeldOut)})
-    if named and all(isinstance(each, HeldOutClasses) for each in named.values()):
-        return _classes({str(name): each for name, each in named.items() if isinstance(each, HeldOutClasses)})
+    numbers = {str(name): each for name, each in named.items() if isinstance(each, HeldOut)}
+    classes = {str(name): each for name, each in named.items() if isinstance(each, HeldOutClasses)}
+    if numbers and len(numbers) == len(named):
+        return describe_numbers(numbers)
+    if classes and len(classes) == len(named):
+        return describe_classes(classes)
     raise InvalidInputError(
         "held_out must be a HeldOut (numbers) or a HeldOutClasses (labels), or map names of models to one kind of them."
     )
 
 
-def _classes(named: dict[str, HeldOutClasses]) -> Predictions:
-    headings = ["", "held-out rows", "accuracy", "mean log probability", "Brier score", "calibration error (ECE)"]
-    scores = []
-    for name, each in named.items():
-        found = classification_scores(each.y, each.proba, each.classes)
-        texts = [score_text(found[key]) for key in ("accuracy", "mlp", "brier", "ece")]
-        scores.append([name, f"{len(np.asarray(each.y)):,}", *texts])
+def describe_numbers(named: Mapping[str, HeldOut]) -> Predictions:
+    """Return scores, predictions against the truth and calibration curves; the first model is the main one."""
+    if len({each.scale is None for each in named.values()}) > 1:
+        raise InvalidInputError("Give scale to all models or to none: log densities in two units cannot be compared.")
+    found = {name: _score_numbers(each) for name, each in named.items()}
+    curves = {}
+    for name, each in islice(named.items(), MAX_CURVES):
+        if each.levels is None:
+            curves[name] = calibration_curve(each.y, each.mean, each.std)
+        else:
+            curves[name] = level_curve(np.asarray(each.levels, dtype=np.float64))
+    calibration = make_figure(
+        "Calibration",
+        "Above the dotted line the intervals are wider than necessary; below it they are too narrow.",
+        lambda ax: draw_calibration(ax, curves, LOOKS[: len(curves)]),
+    )
+    figures = [*_draw_against_truth(*next(iter(named.items()))), calibration]
+    shown = {key: heading for key, heading in NUMBERS.items() if any(key in scores for scores in found.values())}
+    notes = [*_describe_models(named), " ".join([*_describe_units(named), _describe_intervals(named)])]
+    return Predictions(*_make_table(named, found, shown), figures, [], [], notes)
+
+
+def describe_classes(named: Mapping[str, HeldOutClasses]) -> Predictions:
+    """Return scores and reliability diagrams of all models, and the confusion matrix of the first."""
+    found = {name: classification_scores(each.y, each.proba, each.classes) for name, each in named.items()}
+    bins = {name: bin_confidence(each) for name, each in islice(named.items(), MAX_CURVES)}
+    reliability = make_figure(
+        "Reliability",
+        "On the dotted line, predictions made with 80 % confidence are correct in 80 of 100 cases; below it the model "
+        "is over-confident. Grey columns show the share of samples with that confidence.",
+        lambda ax: draw_reliability(ax, bins, LOOKS[: len(bins)]),
+    )
     first = next(iter(named.values()))
     codes, proba = read_probabilities(first.y, first.proba, first.classes)
-    classes = [cell_text(label) for label in np.asarray(first.classes)]
+    classes, notes = [cell_text(label) for label in np.asarray(first.classes)], _describe_models(named)
+    table = _make_table(named, found, CLASSES)
     if len(classes) > MAX_CONFUSION:
-        note = f"The confusion matrix of {len(classes)} classes is left out: it is drawn for at most {MAX_CONFUSION}."
-        return Predictions(headings, scores, [_reliability(named)], [], [], note)
+        notes.append(
+            f"The confusion matrix of {len(classes)} classes is omitted; the limit is {MAX_CONFUSION} classes."
+        )
+        return Predictions(*table, [reliability], [], [], notes)
     counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
     np.add.at(counts, (codes, proba.argmax(axis=1)), 1)
-    return Predictions(headings, scores, [_reliability(named)], classes, counts.tolist())
+    return Predictions(*table, [reliability], classes, counts.tolist(), notes)
 
 
-def _reliability(named: dict[str, HeldOutClasses]) -> Figure:
-    """Accuracy against confidence in bins of equal width, a curve a model; columns count the first one's samples."""
-    chart = Chart((0, 1), (0, 1), ("confidence of the prediction", "share that is right"), "reliability diagram")
-    key = []
-    for place, (name, each) in enumerate(list(named.items())[:MAX_CURVES]):
-        confidence, right, share = _bins(each)
-        if place == 0:
-            for left, part in zip(np.arange(N_BINS) / N_BINS, share, strict=True):
-                chart.column((left, left + 1 / N_BINS), part, "count", f"{part:.0%} of the samples")
-            chart.line([0, 1], [0, 1], "ideal")
-        some = share > 0
-        chart.line(confidence[some], right[some], f"curve c{place}", dots=True)
-        key.append((name, f"c{place}"))
+def _make_table(
+    named: Mapping[str, Given], found: Mapping[str, Mapping[str, float]], shown: Mapping[str, str]
+) -> tuple[list[str], list[list[str]]]:
+    rows = [
+        [name, f"{len(np.asarray(named[name].y)):,}", *(_score_text(key, scores.get(key, np.nan)) for key in shown)]
+        for name, scores in found.items()
+    ]
+    return ["", "held-out rows", *shown.values()], rows
+
+
+def _score_text(key: str, value: float) -> str:
+    """Return a score with three decimals; the RMSE, which is in units of the target, with four digits."""
+    if key == "rmse":
+        return number_text(value)
+    return f"{value:.3f}".replace("-", "−") if np.isfinite(value) else "–"
+
+
+def _describe_models(named: Mapping[str, Given]) -> list[str]:
+    return [f"{name}: {each.about}" for name, each in named.items() if each.about]
+
+
+def _score_numbers(each: HeldOut) -> dict[str, float]:
+    scores = held_out_scores(each.y, each.mean, each.std, scale=each.scale, levels=each.levels)
+    if each.levels is None and each.low is not None:
+        low, high = _read_bounds(each)
+        scores["coverage_90"] = float(np.mean((low <= np.asarray(each.y)) & (np.asarray(each.y) <= high)))
+    return scores
+
+
+def _read_bounds(each: HeldOut) -> tuple[Array, Array]:
+    """Return the central 90 % intervals: the model's own, or those of the Gaussian."""
+    read_gaussian(each.y, each.mean, each.std)  # raises on invalid predictions
+    mean, half = np.asarray(each.mean, dtype=np.float64), TWO_SIDED_90 * np.asarray(each.std, dtype=np.float64)
+    if each.low is None and each.high is None:
+        return mean - half, mean + half
+    if each.low is None or each.high is None:
+        raise InvalidInputError("Give both low and high, the 5 % and 95 % quantiles, or neither.")
+    low, high = read_numbers("low", each.low), read_numbers("high", each.high)
+    if low.shape != mean.shape or high.shape != mean.shape or (low > high).any():
+        raise InvalidInputError(
+            f"low and high must have the shape of y, {mean.shape}, and low must not be above high; "
+            f"got shapes {low.shape} and {high.shape}."
+        )
+    return low, high
+
+
+def _describe_units(named: Mapping[str, HeldOut]) -> list[str]:
+    first = next(iter(named.values()))
+    unit = "the target" if first.scale is None else "the target’s standard deviation in the training rows"
+    one = np.size(first.y) == len(np.asarray(first.y))
+    return [
+        "RMSE is in units of the target." if one else "R² is the mean over the targets.",
+        f"The log density is that of a Gaussian, in units of {unit}.",
+    ]
+
+
+def _describe_intervals(named: Mapping[str, HeldOut]) -> str:
+    gaussian = [name for name, each in named.items() if each.levels is None]
+    if len(gaussian) < len(named):
+        others = f" ({', '.join(gaussian)}: of a Gaussian)" if gaussian else ""
+        return f"The 90 % intervals and the calibration are those of the model’s own quantiles{others}."
+    if next(iter(named.values())).low is not None:
+        return "The 90 % intervals are those of the model’s own quantiles, the calibration is that of a Gaussian."
+    return "The 90 % intervals and the calibration are those of a Gaussian."
+
+
+def _draw_against_truth(name: str, each: HeldOut) -> list[Figure]:
+    """Return one chart per target."""
+    names = list(getattr(each.y, "columns", [])) or range(np.asarray(each.y)[0].size)
+    parts = np.stack([np.asarray(part, dtype=np.float64) for part in (each.y, each.mean, *_read_bounds(each))])
+    parts = parts.reshape(4, len(parts[0]), -1)
+    kept = np.random.default_rng(0).permutation(parts.shape[1])[:MAX_DOTS]
+    cut = f" {MAX_DOTS:,} rows, drawn at random, are shown." if len(kept) < parts.shape[1] else ""
+    whose = "the model’s own" if each.low is not None else "a Gaussian’s"
     caption = (
-        "On the dashed line a prediction made with 80 % confidence is right in 80 of 100 cases; below it the model is "
-        "over-confident. Grey columns: share of the samples with that confidence."
+        f"Bars are 90 % intervals, {whose} 5 % to 95 % quantiles. About nine in ten should cross the dotted line, "
+        f"where the prediction equals the truth.{cut}"
     )
-    return Figure("Reliability", chart.markup(), caption, key if len(key) > 1 else [])
+    figures = []
+    for c in range(min(parts.shape[2], MAX_DRAWN)):
+        shown = parts[:, kept, c]
+        title = f"Predicted against true{f', target {names[c]}' if parts.shape[2] > 1 else ''} ({name})"
+        texts = [
+            f"true {number_text(t)}, predicted {number_text(p)}, 90 % from {number_text(a)} to {number_text(b)}"
+            for t, p, a, b in shown.T
+        ]
+        figures.append(make_figure(title, caption, partial(draw_predictions, parts=shown, **LOOKS[0]), texts))
+    return figures
 
 
-def _bins(each: HeldOutClasses) -> tuple[Array, Array, Array]:
-    """Mean confidence, accuracy and share of the samples in each bin of confidence."""
+def bin_confidence(each: HeldOutClasses) -> tuple[Array, Array, Array]:
+    """Return mean confidence, accuracy and share of the samples in each bin of confidence."""
     codes, proba = read_probabilities(each.y, each.proba, each.classes)
     confidence, right = proba.max(axis=1), (proba.argmax(axis=1) == codes).astype(np.float64)
     bins = np.searchsorted(np.linspace(0, 1, N_BINS + 1)[1:-1], confidence, side="left")
     counts = np.bincount(bins, minlength=N_BINS)
     filled = np.maximum(counts, 1)
-    sums = (np.bincount(bins, weights=part, minlength=N_BINS) / filled for part in (confidence, right))
-    return (*sums, counts / len(codes))  # type: ignore[return-value]
+    means = [np.bincount(bins, weights=part, minlength=N_BINS) / filled for part in (confidence, right)]
+    return means[0], means[1], counts / len(codes)

@@ -1,4 +1,4 @@
-"""The samples shown in full beside a prototype: its medoid and nearest samples, as rows of the table and as images."""
+"""The samples that the panel shows for a prototype: its medoid and nearest samples, as rows of the table or images."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from sklearn.neighbors import NearestNeighbors
 
 from distreduce.estimators._base import BaseReduction
 from distreduce.report.columns import Node, Rows
-from distreduce.report.encode import cell_text, packed
+from distreduce.report.encode import cell_text, pack
 
 MAX_ROW_COLUMNS = 100
 MAX_CELLS = 400_000
 N_NEAREST = 5
 
 
-def nearest_rows(model: BaseReduction, prototypes: Rows, n_nearest: int = N_NEAREST) -> list[list[int]]:
-    """For each prototype its medoid, then the nearest of the other samples it stands for, by place in the embedding.
+def find_nearest(model: BaseReduction, prototypes: Rows, n_nearest: int = N_NEAREST) -> list[list[int]]:
+    """Return, for each prototype, its medoid and the nearest of its other samples, by distance in the embedding.
 
-    Where every sample is a prototype of its own, the nearest of all samples.
+    If every sample is its own prototype, the nearest of all samples.
     """
     Z = model.embedding_
     if model.coupling_.shape[0] == model.coupling_.shape[1]:
@@ -42,7 +42,7 @@ def nearest_rows(model: BaseReduction, prototypes: Rows, n_nearest: int = N_NEAR
     ]
 
 
-def details(
+def collect_rows(
     nearest: list[list[int]],
     X: Any,
     targets: list[Any],
@@ -50,11 +50,11 @@ def details(
     row_numbers: Rows,
     image_shape: tuple[int, int] | None,
 ) -> Node:
-    """The rows named in `nearest` in full, each once and by its number; `targets` holds a column for each target."""
+    """Return the rows that `nearest` names, each once, with their numbers, targets, cells and images."""
     wanted = sorted({row for rows in nearest for row in rows})
     place = {row: k for k, row in enumerate(wanted)}
     node: Node = {"nearest": [[place[row] for row in rows] for rows in nearest], "rows": row_numbers[wanted].tolist()}
-    node["targets"] = [[_known(column[row]) for row in wanted] for column in targets]
+    node["targets"] = [[_target_text(column[row]) for row in wanted] for column in targets]
     if table is not None:
         part = table.iloc[wanted, : max(1, min(MAX_ROW_COLUMNS, MAX_CELLS // len(wanted)))]
         node["columns"] = [str(name) for name in part.columns]
@@ -62,15 +62,15 @@ def details(
         node["cells"] = [[cell_text(value) for value in part.iloc[:, c].tolist()] for c in range(part.shape[1])]
         if not isinstance(table.index, pd.RangeIndex):
             node["names"] = [cell_text(name) for name in part.index]
-    return node if image_shape is None else node | {"images": _images(X, wanted, image_shape)}
+    return node if image_shape is None else node | {"images": _encode_images(X, wanted, image_shape)}
 
 
-def _known(value: Any) -> str:
+def _target_text(value: Any) -> str:
     return "not known" if pd.isna(value) else cell_text(value)
 
 
-def _images(X: Any, wanted: list[int], shape: tuple[int, int]) -> Node:
+def _encode_images(X: Any, wanted: list[int], shape: tuple[int, int]) -> Node:
     pixels = X[wanted].toarray() if sparse.issparse(X) else np.asarray(X[wanted], dtype=np.float64)
     low, high = float(pixels.min()), float(pixels.max())
     shades = np.round((pixels - low) / ((high - low) or 1.0) * 255)
-    return {"height": shape[0], "width": shape[1], "pixels": packed(shades, "u1")}
+    return {"height": shape[0], "width": shape[1], "pixels": pack(shades, "u1")}

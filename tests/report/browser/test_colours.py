@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from distreduce.plotting.palette import target_colours
+from distreduce.plotting.palette import colour_by_target
 from distreduce.report import write_report
 
 pytestmark = pytest.mark.browser
@@ -27,7 +27,7 @@ def test_the_colour_switch_recolours_samples_and_legend(page, pages, width, them
 def test_samples_have_the_colours_of_the_plots(page, pages, classes, X, labels):
     page.visit(pages / "hostile.html")
     order, drawn = page.run("return [[...rows], [...colours.samples]]")
-    expected = target_colours(classes, labels, 0).samples[order, :3] * 255
+    expected = colour_by_target(classes, labels, 0).samples[order, :3] * 255
     np.testing.assert_allclose(np.reshape(drawn, (-1, 3)), expected, atol=1)
 
 

@@ -1,0 +1,29 @@
+"""What every plot begins with: a fitted model, and axes to draw on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sklearn.utils.validation import check_is_fitted
+
+from distreduce.estimators._base import BaseReduction
+from distreduce.exceptions import InvalidTypeError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def check_reduction(model: object) -> None:
+    """Raise InvalidTypeError or NotFittedError unless `model` is a fitted SDR or DistR."""
+    if not isinstance(model, BaseReduction):
+        raise InvalidTypeError(f"model must be a fitted SDR or DistR; got {type(model).__name__}.")
+    check_is_fitted(model)
+
+
+def get_axes(ax: Axes | None) -> Axes:
+    """Return `ax`, or the axes of a new figure if it is None."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(layout="constrained")[1]

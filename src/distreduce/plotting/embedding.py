@@ -1,0 +1,163 @@
+"""Scatter plots of the embedding: samples and prototypes, or the prototypes alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from distreduce._utils.typing import Array
+from distreduce.estimators._base import BaseReduction
+from distreduce.plotting._checks import check_reduction, get_axes
+from distreduce.plotting.markers import SHAPES, Shapes, marker_path
+from distreduce.plotting.palette import OKABE_ITO, Colours, colour_by_target
+from distreduce.plotting.view import View
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# All prototypes share this area (points²): 60 equal ones get 100 each, a disc of 11 points.
+TOTAL_AREA = 6000.0
+SAMPLE_AREA = 9.0
+MAX_NUMBERED = 40  # prototypes
+
+
+def plot_embedding(
+    model: BaseReduction,
+    y: ArrayLike | None = None,
+    ax: Axes | None = None,
+    *,
+    prototypes: bool | None = None,
+    target: int = 0,
+    components: tuple[int, int] | None = None,
+) -> Axes:
+    """Draw the samples as small dots and the prototypes over them: area is weight, colour is target.
+
+    The colour of a prototype with samples of several classes is a blend of their colours. With more than eight classes,
+    markers differ in shape as well as colour, and a prototype has the shape of its most frequent class; no two of
+    24 classes share both. An embedding with one dimension is drawn against the target, one with more than two in the
+    plane of its first two principal axes.
+
+    Parameters
+    ----------
+    model : SDR or DistR
+        A fitted model.
+    y : array-like of shape (n_samples,) or (n_samples, n_targets), optional
+        Targets of the samples of the fit, None or NaN where unknown. Without them the samples are grey. DistR keeps no
+        targets, so its prototypes are coloured by the mean of these.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure by default.
+    prototypes : bool, optional
+        Whether to draw the prototypes; by default if there are fewer prototypes than samples.
+    target : int, default=0
+        Which column of a continuous target with several columns to colour by.
+    components : (int, int), optional
+        Two dimensions of the embedding to draw instead of the principal axes.
+
+    Returns
+    -------
+    matplotlib axes
+        The samples are the first collection; the prototypes, if drawn, the last.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import load_iris
+    >>> from distreduce import SDR
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SDR(n_prototypes=10, random_state=0).fit(X, y)
+    >>> ax = plot_embedding(model, y, Figure().subplots())
+    >>> len(ax.collections)
+    2
+    """
+    check_reduction(model)
+    colours = colour_by_target(model, y, target)
+    view = View(model, colours, components)
+    if prototypes is None:
+        prototypes = len(model.prototypes_) < len(model.embedding_)
+    ax = get_axes(ax)
+    area, alpha = (SAMPLE_AREA, 0.35) if prototypes else (2 * SAMPLE_AREA, 0.7)
+    _scatter(ax, view.samples(), area, colours.samples, colours.sample_shapes, alpha=alpha, linewidth=0)
+    if prototypes:
+        _draw_prototypes(ax, model, view, colours)
+    view.label_axes(ax)
+    colours.draw_key(ax)
+    return ax
+
+
+def plot_prototypes(
+    model: BaseReduction,
+    ax: Axes | None = None,
+    *,
+    target: int = 0,
+    components: tuple[int, int] | None = None,
+    numbers: bool | None = None,
+) -> Axes:
+    """Draw the prototypes alone, each with its row number in ``model.summary()``: area is weight, colour is target.
+
+    With more than eight classes, the shape of a marker is that of the most frequent class.
+
+    Parameters
+    ----------
+    model : SDR or DistR
+        A fitted model.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure by default.
+    target : int, default=0
+        Which column of a continuous target with several columns to colour by.
+    components : (int, int), optional
+        Two dimensions of the embedding to draw instead of the principal axes.
+    numbers : bool, optional
+        Whether to write the numbers; by default if there are at most 40 prototypes.
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    check_reduction(model)
+    colours = colour_by_target(model, None, target)
+    view, ax = View(model, colours, components), get_axes(ax)
+    _draw_prototypes(ax, model, view, colours)
+    if numbers if numbers is not None else len(model.prototypes_) <= MAX_NUMBERED:
+        for k in np.flatnonzero(model.prototype_weights_ > 0):
+            _write(ax, str(k), view.prototypes()[k], fontsize=6)
+    view.label_axes(ax)
+    colours.draw_key(ax)
+    return ax
+
+
+def _draw_prototypes(ax: Axes, model: BaseReduction, view: View, colours: Colours) -> None:
+    """Draw the prototypes in use, heaviest first so that none hides another."""
+    weights = model.prototype_weights_
+    order = np.argsort(-weights, kind="stable")[: np.count_nonzero(weights)]
+    places, shapes = view.prototypes(), colours.prototype_shapes
+    _scatter(
+        ax, places[order], TOTAL_AREA * weights[order], colours.prototypes[order],
+        None if shapes is None else shapes[order], alpha=0.9, linewidth=0.8,
+    ).set_edgecolor("white")  # fmt: skip
+    if colours.classes is None or len(colours.classes) <= len(OKABE_ITO) or view.line:
+        return
+    # So many colours are hard to tell apart: write the name of each class on its heaviest prototype.
+    main = np.asarray(colours.prototype_values)
+    for c, label in enumerate(colours.classes):
+        members = order[main[order] == c]
+        if len(members):
+            _write(ax, str(label), places[members[0]], weight="bold")
+
+
+def _scatter(ax: Axes, places: Array, area: Any, colours: Array, shapes: Shapes | None, **style: Any) -> Any:
+    marks = ax.scatter(places[:, 0], places[:, 1], s=area, c=colours, **style)
+    if shapes is not None:
+        # One collection for all shapes keeps the order in which no mark hides another.
+        paths = [marker_path(shape) for shape in range(len(SHAPES))]
+        marks.set_paths([paths[shape] for shape in shapes])
+    return marks
+
+
+def _write(ax: Axes, text: str, place: Array, **style: Any) -> None:
+    """Write text in the middle of a mark, with a white halo that keeps it readable on any colour."""
+    from matplotlib.patheffects import withStroke
+
+    halo = [withStroke(linewidth=2.5, foreground="white")]
+    ax.annotate(text, tuple(place), ha="center", va="center", path_effects=halo, parse_math=False, **style)

@@ -1,0 +1,70 @@
+"""The course of a fit: the objective, its terms and the CKA over the outer iterations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from distreduce.estimators._base import BaseReduction
+from distreduce.plotting._checks import check_reduction, get_axes
+from distreduce.plotting.palette import OKABE_ITO, UNKNOWN
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+TERMS = ("objective", "supervision", "gromov_wasserstein", "dependence", "projection")
+
+
+def plot_history(model: BaseReduction, ax: Axes | None = None) -> Axes:
+    """Draw the objective and its terms over the outer iterations, as change since the first, and the CKA on the right.
+
+    Parameters
+    ----------
+    model : SDR or DistR
+        A fitted model.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib axes
+        The axes of the terms. If the fit has a CKA, its axes are the last of the same figure.
+    """
+    check_reduction(model)
+    history, ax = model.history_, get_axes(ax)
+    draw_terms(ax, history)
+    handles = ax.get_lines()
+    if history["cka"].notna().any():
+        right = ax.twinx()
+        draw_cka(right, history, linestyle="--", marker="s", markersize=3, color=UNKNOWN)
+        right.get_lines()[0].set_label(f"CKA, right (ends at {history['cka'].iloc[-1]:.3f})")
+        handles += right.get_lines()
+    ax.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, fontsize="small")
+    return ax
+
+
+def draw_terms(ax: Axes, history: pd.DataFrame) -> None:
+    """Draw the objective (black) and its terms that are not zero, labelled with the values they end at."""
+    for name, colour in zip(TERMS, (OKABE_ITO[-1], *OKABE_ITO), strict=False):
+        values = history[name].to_numpy()
+        if values.any():
+            label = f"{name.replace('_', '-')} (ends at {values[-1]:.4g})"
+            ax.plot(history["iteration"], values - values[0], ".-", color=colour, label=label)
+    ax.set_ylabel("change since iteration 0")
+    _label_iterations(ax)
+
+
+def draw_cka(ax: Axes, history: pd.DataFrame, **style: Any) -> None:
+    """Draw the dependence (CKA) between prototypes and target."""
+    known = history["cka"].notna().to_numpy()
+    ax.plot(history["iteration"].to_numpy()[known], history["cka"].to_numpy()[known], **style)
+    ax.set(ylabel="CKA", ylim=(min(0.0, history["cka"].min()), 1.02))
+    _label_iterations(ax)
+
+
+def _label_iterations(ax: Axes) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    ax.set_xlabel("outer iteration")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))

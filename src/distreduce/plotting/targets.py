@@ -1,0 +1,99 @@
+"""Targets as plots and the page show them: by sample, and their means and shares on the prototypes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from distreduce._utils.typing import Array
+from distreduce.estimators._base import BaseReduction
+from distreduce.estimators._targets import as_array, read_targets
+from distreduce.exceptions import InvalidInputError
+
+
+def read_shown_targets(model: BaseReduction, y: ArrayLike | None, target: int) -> tuple[NDArray[Any] | None, Array]:
+    """Return the classes (None for numbers), and y as one-hot rows or as one column, NaN where it is unknown.
+
+    A model that knows its task and classes decides how y is read; without y, all rows are unknown.
+    """
+    n, task = len(model.embedding_), getattr(model, "task_", None)
+    labels = np.full(n, np.nan) if y is None else as_array(y)
+    if labels.ndim not in (1, 2) or len(labels) != n:
+        raise InvalidInputError(
+            f"y must have one row for each of the {n} samples of the fit; got shape {labels.shape}."
+        )
+    n_columns = model.prototype_targets_.shape[1] if task == "regression" else labels[:1].size
+    if pd.isna(labels).all():
+        _check_column(target, n_columns, task)
+        classes = model.classes_ if task == "classification" else None
+        return classes, np.full((n, 1 if classes is None else len(classes)), np.nan)
+    read = read_targets(y, n, task or "auto", np.ones(n), to_learn=False)
+    if read.classes is not None:
+        return _match_classes(getattr(model, "classes_", read.classes), read.classes, read.values)
+    _check_column(target, min(n_columns, read.values.shape[1]), task)
+    return None, read.values[:, [target]]
+
+
+def _check_column(target: int, n_columns: int, task: str | None) -> None:
+    if task != "classification" and not 0 <= target < n_columns:
+        raise InvalidInputError(f"target={target} is not a column of y, which has {n_columns}.")
+
+
+def _match_classes(known: NDArray[Any], given: NDArray[Any], values: Array) -> tuple[NDArray[Any], Array]:
+    """Spread the columns of the classes that y has over those of the fit."""
+    places = pd.Index(known).get_indexer(pd.Index(given))
+    if (places < 0).any():
+        stranger = given[places < 0].tolist()[0]
+        raise InvalidInputError(f"y holds the label {stranger!r}, which the fit did not have; its classes: {known}.")
+    rows = np.zeros((len(values), len(known)))
+    rows[:, places] = values
+    rows[np.isnan(values).any(axis=1)] = np.nan
+    return known, rows
+
+
+def average_on_prototypes(model: BaseReduction, values: Array) -> Array:
+    """Return the mean of the samples' values on each prototype, that of all samples where it carries no known value."""
+    known = ~np.isnan(values).any(axis=1)
+    T = model.coupling_[np.flatnonzero(known)]
+    mass = np.asarray(T.sum(axis=0)).ravel()
+    means = np.asarray(T.T @ values[known]) / np.where(mass > 0, mass, 1.0)[:, None]
+    return np.where(mass[:, None] > 0, means, values[known].mean(axis=0))
+
+
+def sample_shares(model: BaseReduction, y: ArrayLike, target: int, n_bins: int) -> tuple[Array, list[str], str]:
+    """Return y as one-hot rows of classes or bins (zero where unknown), the names of these, and that of the axis."""
+    classes, values = read_shown_targets(model, y, target)
+    if np.isnan(values).all():
+        raise InvalidInputError("y holds no known target (all are None or NaN): there is nothing to draw.")
+    if classes is not None:
+        return np.nan_to_num(values), [str(label) for label in classes], "class"
+    return _bin(model, values[:, 0], target, n_bins)
+
+
+def prototype_shares(model: BaseReduction, target: int, n_bins: int) -> tuple[Array, list[str], str]:
+    """Return the targets of the prototypes, class shares or binned means, in the form of :func:`sample_shares`."""
+    if not hasattr(model, "prototype_targets_"):
+        raise InvalidInputError(f"{type(model).__name__} has no targets of its own; give those of the samples as y.")
+    if hasattr(model, "classes_"):
+        return model.prototype_targets_, [str(label) for label in model.classes_], "class"
+    _check_column(target, model.prototype_targets_.shape[1], "regression")
+    return _bin(model, model.prototype_targets_[:, target], target, n_bins)
+
+
+def _bin(model: BaseReduction, numbers: Array, target: int, n_bins: int) -> tuple[Array, list[str], str]:
+    """Return one-hot rows of bins of equal width, zero where a number is NaN."""
+    if n_bins < 1:
+        raise InvalidInputError(f"n_bins must be at least 1; got {n_bins}.")
+    edges = np.linspace(np.nanmin(numbers), np.nanmax(numbers), n_bins + 1)
+    rows = np.eye(n_bins)[np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, n_bins - 1)]
+    rows[np.isnan(numbers)] = 0.0
+    names = [f"{low:.3g} to {high:.3g}" for low, high in zip(edges[:-1], edges[1:], strict=True)]
+    return rows, names, target_name(model, target)
+
+
+def target_name(model: BaseReduction, target: int) -> str:
+    """Return the name of a continuous target, "y" if the model does not know it."""
+    return model.target_names_[target].removeprefix("mean ") if hasattr(model, "target_names_") else "y"
