@@ -1,8 +1,8 @@
-"""Write docs/licences.md: the licences of everything that distreduce and its extras bring, as installed here.
+"""Write docs/licences.md: the licences of all dependencies of distreduce and its extras, as installed here.
 
     PYTHONPATH=src python campaigns/licences.py
 
-What a package says of itself is taken from its metadata, and from nowhere else.
+Licences are taken from the metadata of the packages and from nowhere else.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "licences.md"
 HEAD = """# Licences
 
-distreduce is BSD 3-Clause. This page lists what it brings: every package that `pyproject.toml` names, and every package
-that those ask for in turn, with the licence that each states in its own metadata. It is made by `campaigns/licences.py`
-from the packages installed where it runs (Linux, CPU build of PyTorch), and is no legal advice. None of them is part of
-distreduce's own files: they are installed beside it. docutils, which builds this site and nothing else, states several
-licences, of which the GPL concerns a few files for an editor.
+distreduce is BSD 3-Clause. This page lists its dependencies: every package that `pyproject.toml` names, and every package
+that those require in turn, with the licence that each states in its own metadata. `campaigns/licences.py` writes it from the
+packages installed where it runs (Linux, CPU build of PyTorch). It is not legal advice. None of these packages is part of
+distreduce's own files: they are installed beside it. docutils, which only builds this site, states several licences; its GPL
+part covers a few files for an editor.
 
 """
-# Words by which a licence is told; the first that fits counts. Weak copyleft asks its own files to stay open, no more.
+# Words that identify a family of licences; the first match counts. Weak copyleft covers its own files only.
 FAMILIES = (
     ("strong copyleft", r"\bA?GPL|GNU (Affero )?General Public"),
     ("weak copyleft", r"LGPL|Lesser General|MPL|Mozilla"),
@@ -43,13 +43,13 @@ def main() -> None:
 
 
 def _section(group: str, named: list[Requirement]) -> str:
-    title = "What every installation brings" if group == "core" else f"The extra `[{group}]`"
+    title = "Core dependencies" if group == "core" else f"The extra `[{group}]`"
     direct = {canonicalize_name(one.name) for one in named} - {"distreduce"}
     rows = [_row(name) for name in sorted(direct)]
     others = sorted(_closure(named) - direct - {"distreduce"})
     rest = [f"{name} ({_licence(name)})" for name in others]
     table = "| package | version | licence | |\n|---|---|---|---|\n" + "\n".join(rows)
-    return f"## {title}\n{table}\n\nThese bring, in turn: {', '.join(rest) or 'nothing else'}.\n\n"
+    return f"## {title}\n{table}\n\nThese require, in turn: {', '.join(rest) or 'nothing else'}.\n\n"
 
 
 def _summary(named: dict[str, list[Requirement]]) -> str:
@@ -70,7 +70,7 @@ def _summary(named: dict[str, list[Requirement]]) -> str:
 
 
 def _closure(named: list[Requirement]) -> set[str]:
-    """Canonical names of all that these ask for on this machine, themselves included."""
+    """Canonical names of these packages and of all that they require on this machine."""
     found: set[str] = set()
     todo: list[tuple[Requirement, str]] = [(one, "") for one in named]
     seen: set[tuple[str, frozenset[str]]] = set()
@@ -117,13 +117,13 @@ def _licence(name: str) -> str:
     classifiers = [
         line.split(" :: ")[-1] for line in metadata.get_all("Classifier") or () if line.startswith("License")
     ]
-    told = [line for line in classifiers if line != "OSI Approved"]
+    stated = [line for line in classifiers if line != "OSI Approved"]
     text = (metadata.get("License") or "").strip().splitlines()
-    return "; ".join(told) or (text[0][:60] if text else "not stated")
+    return "; ".join(stated) or (text[0][:60] if text else "not stated")
 
 
 def _family(licence: str) -> str:
-    return next((family for family, words in FAMILIES if re.search(words, licence)), "not told")
+    return next((family for family, words in FAMILIES if re.search(words, licence)), "unknown")
 
 
 if __name__ == "__main__":

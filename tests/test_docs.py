@@ -1,4 +1,4 @@
-"""The Python blocks of README and guide run as printed, each file from top to bottom; links lead somewhere."""
+"""The pages are true: Python blocks run, links and paths lead somewhere, and the text is plain English."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+SOURCE = ROOT / "src" / "distreduce"
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+DIALECT = re.compile(r"\ba row a \b|numbers that are none|is no number|gone on from|of no account|\bis none\b", re.IGNORECASE)
 
 
 @pytest.mark.slow
@@ -39,3 +41,26 @@ def test_the_first_example_takes_well_under_a_minute_with_compilation(tmp_path):
 def test_links_between_pages_lead_somewhere(page):
     links = re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text())
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/theory.md"])
+def test_files_that_a_page_names_exist(page):
+    named = set(re.findall(r"`((?:\w+/)+(?:\w+\.(?:py|js))?|\w+\.py)`", (ROOT / page).read_text()))
+    assert named and [name for name in named if not ((SOURCE / name).exists() or (ROOT / name).exists())] == []
+
+
+def test_every_room_is_in_the_tree_and_in_the_picture_of_the_layers():
+    rooms = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
+    page, picture = (ROOT / "CONTRIBUTING.md").read_text(), (ROOT / "docs" / "img" / "layers.svg").read_text()
+    assert [room for room in rooms if f"| `{room}/` |" not in page or f">{room}<" not in picture] == []
+
+
+def test_every_work_that_a_page_cites_is_in_the_references():
+    listed = re.findall(r"^- \*\*\[(\w+)\]", (ROOT / "docs" / "references.md").read_text(), re.MULTILINE)
+    cited = [key for page in PAGES for key in re.findall(r"\[\[(\w+)\]\]\(references.md\)", page.read_text())]
+    assert set(cited) <= set(listed) and len(set(listed)) == len(listed)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_are_in_plain_english(page):
+    assert DIALECT.findall(page.read_text()) == []

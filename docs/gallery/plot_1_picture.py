@@ -2,8 +2,8 @@
 A picture of labelled data
 ==========================
 
-You have samples with many features and a label each, and want to see them: which groups there are, which of them touch,
-and whether the features say anything about the label at all. Two principal components are the usual first look.
+You have samples with many features and one label each. You want to see which groups there are, which of them touch, and
+whether the features say anything about the label. Two principal components are the usual first look.
 """
 
 import matplotlib.pyplot as plt
@@ -22,8 +22,8 @@ X_train, X_test, y_train, y_test = train_test_split(X / 16, y, train_size=800, s
 models = {"PCA": PCA(2).fit(X_train), "SDR": SDR(random_state=0).fit(X_train, y_train)}
 
 # %%
-# SDR has seen the labels of its training samples, so their picture proves nothing: classes are apart because they
-# were pulled apart. What counts is where *new* samples land, on the right.
+# SDR has seen the labels of its training samples, so their picture proves nothing: it pulls classes apart. What
+# counts is where *new* samples land, on the right.
 figure, axes = plt.subplots(2, 2, figsize=(9, 8.4), layout="constrained")
 for row, (name, model) in zip(axes, models.items(), strict=True):
     for ax, samples, labels, kind in ((row[0], X_train, y_train, "training"), (row[1], X_test, y_test, "new")):
@@ -34,7 +34,7 @@ for row, (name, model) in zip(axes, models.items(), strict=True):
 figure.colorbar(dots, ax=axes, ticks=range(10), label="digit", shrink=0.6)
 
 # %%
-# How much of the label can be read from two numbers? Ten nearest neighbours say it.
+# How much of the label can be read from two numbers? Ten nearest neighbours answer that.
 neighbours = KNeighborsClassifier(10)
 for name, model in models.items():
     score = neighbours.fit(model.transform(X_train), y_train).score(model.transform(X_test), y_test)
@@ -42,6 +42,6 @@ for name, model in models.items():
 print(f"all 64 pixels: {neighbours.fit(X_train, y_train).score(X_test, y_test):.1%}")
 
 # %%
-# The plane of SDR keeps nearly all that the pixels say about the digit. PCA does not know the labels: it keeps the
-# directions in which the images differ most, and these mix the digits. Groups of new samples are looser than those of
-# training samples, and that is the honest picture. Read the gaps with care: between far groups they mean nothing.
+# The plane of SDR keeps nearly everything that the pixels say about the digit. PCA does not know the labels: it keeps
+# the directions in which the images differ most, and these mix the digits. Groups of new samples are looser than groups
+# of training samples: the right-hand picture is the honest one. Gaps between far groups mean nothing.

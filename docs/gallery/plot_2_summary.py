@@ -2,8 +2,8 @@
 A small training set in place of a large one
 ============================================
 
-A model is to be trained where all the data cannot go: on a device, in a browser, by somebody who labels by hand. SDR
-reduces the samples to m prototypes. What is lost if a classifier sees only those?
+You want to train a model where the whole data set cannot go: on a device, in a browser, with labels by hand. SDR
+reduces the samples to m prototypes. How much is lost if a classifier sees only those?
 """
 
 import matplotlib.pyplot as plt
@@ -19,8 +19,8 @@ X_train, X_test, y_train, y_test = train_test_split(X / 16, y, stratify=y, rando
 
 
 # %%
-# The coupling says how each sample is shared among the prototypes. It turns any column of the data into means by
-# prototype, here the pixels: 40 images that stand for 1347, each with a class and a weight.
+# The coupling says how each sample is shared among the prototypes. It turns any column of the data into one mean per
+# prototype. Here the columns are pixels: 40 images represent 1347, each with a class and a weight.
 def summarise(m):
     model = SDR(n_prototypes=m, random_state=0).fit(X_train, y_train)
     used = np.flatnonzero(model.prototype_weights_)
@@ -38,7 +38,7 @@ for ax, k in zip(axes.T.flat, np.lexsort((-weights, classes)), strict=True):
 
 
 # %%
-# Medoids are rows of the data, for where no mean may enter the model. Random rows are what both have to beat.
+# Medoids are rows of the data: use them if means are not allowed. Both have to beat random rows.
 def accuracy(X, y):
     return SVC(C=10).fit(X, y).score(X_test, y_test)
 
@@ -55,6 +55,6 @@ ax.set(xlabel="prototypes m", ylabel="accuracy on new samples", xticks=counts)
 ax.legend(frameon=False)
 
 # %%
-# Twenty means, two a digit, are worth about as much as 100 random rows; medoids, the rows nearest to these means, a
-# little less. If a training set is all you want, k-means within each class is simpler and a little better here (0.93
-# with 20). SDR's prototypes come with picture, weights and map, and work for numbers too.
+# Twenty means, two per digit, are worth about as much as 100 random rows; medoids, the rows nearest to these means, a
+# little less. If you only want a training set, k-means within each class is simpler and a little better here (0.93
+# with 20). SDR's prototypes come with a picture, weights and a map, and work for numeric targets too.

@@ -1,9 +1,9 @@
 """
-Predictions that know how sure they are
-=======================================
+Predictions with uncertainty
+============================
 
-A prediction is worth more with an interval that can be believed: of the intervals that promise 90 %, nine in ten should
-hold what they promise. ``SDRGPRegressor`` puts Gaussian processes on the reduction, and counts in what it lost.
+An interval is useful if it covers what it promises: nine in ten of the 90 % intervals should contain the truth.
+``SDRGPRegressor`` mixes Gaussian processes on the reduction and on all features.
 """
 
 import matplotlib.pyplot as plt
@@ -23,8 +23,8 @@ mean, std = gp.predict(X_test, return_std=True)
 low, high = gp.predict_quantiles(X_test, (0.05, 0.95)).T
 
 # %%
-# On the left the plane, with new samples ringed. On the right each new sample with the interval that should hold nine
-# of ten: wide, because the ten features say only so much about the target.
+# Left: the plane, new samples ringed. Right: each new sample with its 90 % interval. The intervals are wide, because
+# the ten features say only so much about the target.
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 style = {"cmap": "viridis", "vmin": y.min(), "vmax": y.max()}
 left.scatter(*gp.transform(X_train).T, c=y_train, s=12, linewidth=0, alpha=0.6, **style)
@@ -40,8 +40,8 @@ right.set(title=f"{inside.mean():.0%} of new samples in their 90 % interval", xl
 right.legend(frameon=False, loc="upper left")
 
 # %%
-# Calibration at every level: a curve below the diagonal is too sure of itself. Beside the default stand a GP on the
-# plane alone, and the paper's recipe, whose GP is trained on an embedding that has seen the targets.
+# Calibration at every level: a curve below the diagonal means over-confidence. The default is compared with a GP on
+# the plane alone, and with the paper's recipe, whose GP is trained on an embedding that has seen the targets.
 others = {"the plane alone": SDRGPRegressor(residual=False, random_state=0)}
 others["the paper's recipe"] = SDRGPRegressor.paper(random_state=0)
 answers = {name: model.fit(X_train, y_train).predict(X_test, return_std=True) for name, model in others.items()}
@@ -52,7 +52,7 @@ table = pd.DataFrame({name: regression_scores(y_test, *answer) for name, answer 
 table[["mll", "mse", "mace", "coverage_90"]].round(3)
 
 # %%
-# Higher is better for ``mll``, lower for ``mse`` and ``mace``. The default mixes the plane with a GP on all features,
-# by how well each predicts samples left out, and relies on the features here: ``gp.stacks_[0].weights`` says 0.4 %
-# for the plane. Two dimensions alone lose next to nothing. The paper's recipe learns the noise, and is far too sure
-# on noisy data.
+# ``mll`` is the mean log density (higher is better), ``mse`` the mean squared error, ``mace`` the calibration error
+# (lower is better). The default weights the plane and the features by leave-one-out density, and relies on the
+# features here: ``gp.stacks_[0].weights`` is 0.4 % for the plane. Two dimensions alone lose next to nothing. The
+# paper's recipe learns the noise and is over-confident. With few or repeated rows the default is too: see the guide.

@@ -2,8 +2,8 @@
 Few labels, many samples
 ========================
 
-Samples are cheap, labels are not. Samples whose target is unknown (NaN, or None among strings) take part in the
-geometry, and leave supervision to the others.
+Samples are cheap, labels are not. Samples with an unknown target (NaN, or None among strings) shape the geometry but
+not the supervision.
 """
 
 import matplotlib.pyplot as plt
@@ -28,7 +28,7 @@ def fit_to_few(n_each, seed):
 
 
 # %%
-# Two labels a digit, 20 of 800: what the fit knew, and the truth.
+# Two labels per digit, 20 of 800: what the fit knew, and the truth.
 model, rows, _ = fit_to_few(2, seed=0)
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
 style = {"cmap": "tab10", "vmin": -0.5, "vmax": 9.5, "linewidth": 0}
@@ -40,7 +40,7 @@ right.set(title="the truth", xticks=[], yticks=[])
 figure.colorbar(dots, ax=right, ticks=range(10), label="digit")
 
 # %%
-# Does it pay? The nearest labelled sample decides, by pixels and in the plane. Label spreading stands beside them.
+# Does it help? The nearest labelled sample predicts, by pixels and in the plane; label spreading for comparison.
 nearest, counts, scores = KNeighborsClassifier(1), (1, 2, 4, 8), []
 for n_each in counts:
     for seed in range(3):
@@ -56,5 +56,5 @@ ax.set(xlabel="known labels of each digit", ylabel="accuracy on new samples, thr
 ax.legend(frameon=False)
 
 # %%
-# With one or two labels each the plane beats the pixels, because unlabelled samples have shaped it; from four on that
-# gain is gone. If labels are all you want, spread them; to see which groups have no label yet, start here.
+# With one or two labels each the plane beats the pixels, because unlabelled samples have shaped it. From four on the
+# gain is gone. If you only want labels, use label spreading; to see which groups lack labels, start here.

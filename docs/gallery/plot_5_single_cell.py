@@ -2,9 +2,8 @@
 Cell types in single-cell counts
 ================================
 
-Counts of genes in cells, types annotated for most of them, and the question which cells stand for what. The function
-:func:`distreduce.interop.anndata.sdr` works as scanpy's do: it writes into the AnnData object. scanpy itself is not
-needed.
+You have gene counts of cells, most of them with an annotated type. Which cells represent which type? The function
+:func:`distreduce.interop.anndata.sdr` follows scanpy's conventions and writes into the AnnData object.
 """
 
 import matplotlib.pyplot as plt
@@ -16,13 +15,13 @@ from sklearn.decomposition import PCA
 from distreduce.interop.anndata import sdr
 
 # %%
-# Counts drawn at random, with what makes real ones hard: cells of different depth, overdispersion, a rare type, two
-# types that share genes (T and NK), and every fifth cell without annotation.
+# Random counts with the difficulties of real ones: different depths, overdispersion, a rare type, two types that share
+# genes (T and NK), and every fifth cell without annotation.
 rng = np.random.default_rng(0)
 names = ["B", "NK", "T", "dendritic", "monocyte"]
 truth = rng.choice(5, 900, p=[0.28, 0.2, 0.3, 0.03, 0.19])
 markers = np.arange(100).reshape(5, 20)  # genes 0 … 19 mark B cells, and so on
-profiles = np.tile(rng.lognormal(-1, 1, 300), (5, 1))  # a row a type, a column a gene
+profiles = np.tile(rng.lognormal(-1, 1, 300), (5, 1))  # one row per type, one column per gene
 profiles[np.arange(5)[:, None], markers] *= 4
 profiles[2, markers[1, :14]] *= 3  # T cells share most of what marks NK cells
 counts = rng.poisson(rng.gamma(2, profiles[truth] * rng.lognormal(0, 0.4, (900, 1)) / 2))
@@ -31,7 +30,7 @@ annotation = pd.DataFrame({"type": pd.Categorical.from_codes(np.where(hidden, -1
 cells = AnnData(counts.astype(float), obs=annotation.set_index(pd.Index([f"cell{i}" for i in range(900)])))
 
 # %%
-# The usual preparation, then one call. Places, prototypes and what belongs to them are now in the object.
+# The usual preparation, then one call. The object then contains positions, prototypes and their attributes.
 cells.X = np.log1p(1000 * cells.X / cells.X.sum(axis=1, keepdims=True))
 cells.obsm["X_pca"] = PCA(20, random_state=0).fit_transform(cells.X)
 sdr(cells, "type", use_rep="X_pca", n_prototypes=30)
@@ -49,13 +48,12 @@ for ax, key in zip(axes, ("X_pca", "X_sdr"), strict=True):
 axes[0].legend(frameon=False, markerscale=1.5)
 
 # %%
-# Rings are cells whose type the fit did not know. Does the type of a cell's prototype say what it is?
-said = types[cells.obs["sdr_prototype"].cat.codes]
-right = pd.DataFrame({"type": np.array(names)[truth], "right": said == truth})[hidden]
+# Rings are cells whose type the fit did not know. Does the type of the prototype predict the type of the cell?
+predicted = types[cells.obs["sdr_prototype"].cat.codes]
+right = pd.DataFrame({"type": np.array(names)[truth], "right": predicted == truth})[hidden]
 print(right.groupby("type").agg(["mean", "size"]).round(2))
-print("cells that stand for the heaviest prototypes:", *found["medoids"][np.argsort(-found["weights"])[:5]])
+print("cells that represent the heaviest prototypes:", *found["medoids"][np.argsort(-found["weights"])[:5]])
 
 # %%
-# The common types are told from each other where two principal components mix them (T and NK). Of the six hidden
-# dendritic cells half are found: a type of 3 % is easily swallowed by its neighbours. Clean islands of *annotated*
-# cells prove nothing.
+# The common types are separated where two principal components mix them (T and NK). Of the six hidden dendritic cells
+# half are found: a type of 3 % is easily absorbed by its neighbours. Clean islands of *annotated* cells prove nothing.

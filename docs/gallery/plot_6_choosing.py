@@ -2,8 +2,8 @@
 Choosing eta, alpha, m and perplexity
 =====================================
 
-Four numbers shape a reduction. This is what each does to the same 600 digits, the others staying at 60
-prototypes and at their defaults: ``eta`` 1000, ``alpha`` 0.2, ``perplexity`` 30.
+Four parameters shape a reduction. This is what each does to the same 600 digits, with 60 prototypes and the other
+parameters at their defaults: ``eta`` 1000, ``alpha`` 0.2, ``perplexity`` 30.
 """
 
 import matplotlib.pyplot as plt
@@ -25,8 +25,8 @@ choices = {
 }
 
 # %%
-# Above each picture stand the accuracy of ten nearest neighbours on 1197 new samples, the dependence (CKA) between
-# prototypes and targets, and how many prototypes the data wanted.
+# Above each picture: the accuracy of ten nearest neighbours on 1197 new samples, the dependence (CKA) between
+# prototypes and targets, and how many prototypes are in use.
 figure, axes = plt.subplots(4, 3, figsize=(10, 13.6), layout="constrained")
 for row, (name, values) in zip(axes, choices.items(), strict=True):
     for ax, value in zip(row, values, strict=True):
@@ -40,15 +40,14 @@ for row, (name, values) in zip(axes, choices.items(), strict=True):
         ax.set(xlabel="", ylabel="", xticks=[], yticks=[])
 
 # %%
-# - **eta** is the one that matters. At 0 the labels decide only who shares a prototype, and the plane is that of the
-#   images; at 10,000 the classes are points, and what the images have to say about *likeness* of digits is gone. Give
-#   ``"auto"`` with many more than 1000 samples.
-# - **alpha** weighs geometry against labels where samples choose prototypes. It moves the picture little here.
-# - **n_prototypes** is a matter of what you want to read: one a class is a table of contents, 200 a map. Prototypes
-#   that the data do not want end with weight 0.
-# - **perplexity** is how many neighbours are kept together: with 100 the two kinds of 1 that stand apart with 3 and
-#   30 have come together.
+# - **eta** matters most. At 0 the labels only decide which samples share a prototype, and the plane follows the images.
+#   At 10,000 the classes shrink to points, and the *similarity* of digits is lost. Use ``"auto"`` with many more than
+#   1000 samples.
+# - **alpha** weighs geometry against labels where samples choose prototypes. It changes little here.
+# - **n_prototypes** depends on what you want to read: one per class is a table of contents, 200 are a map. Prototypes
+#   that the data do not need end with weight 0.
+# - **perplexity** is the number of neighbours kept together: with 100 the two kinds of 1, which are apart with 3 and
+#   30, merge.
 #
-# Apart from ``eta`` all of these are within three points of each other on new samples, which is no reason to prefer
-# one: choose by what you want to see. With noisy targets there is a fifth number, ``map_reg``, and it matters most of
-# all: the guide says how to choose it.
+# Apart from ``eta``, scores on new samples differ by at most three points: choose by what you want to see. With noisy
+# targets a fifth parameter, ``map_reg``, matters most of all: the guide says how to choose it.
