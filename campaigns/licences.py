@@ -20,11 +20,11 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "licences.md"
 HEAD = """# Licences
 
-distreduce is BSD 3-Clause. This page lists its dependencies: every package that `pyproject.toml` names, and every package
-that those require in turn, with the licence that each states in its own metadata. `campaigns/licences.py` writes it from the
-packages installed where it runs (Linux, CPU build of PyTorch). It is not legal advice. None of these packages is part of
-distreduce's own files: they are installed beside it. docutils, which only builds this site, states several licences; its GPL
-part covers a few files for an editor.
+distreduce is BSD 3-Clause. This page lists its dependencies: every package that `pyproject.toml` names, and every
+package that those require in turn, with the licence that each states in its own metadata. `campaigns/licences.py`
+writes it from the packages installed where it runs (Linux, CPU build of PyTorch). It is not legal advice. None of
+these packages is part of distreduce's own files: they are installed beside it. docutils, which only builds this
+site, states several licences; its GPL part covers a few files for an editor.
 
 """
 # Words that identify a family of licences; the first match counts. Weak copyleft covers its own files only.

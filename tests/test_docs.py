@@ -13,7 +13,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "distreduce"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-DIALECT = re.compile(r"\ba row a \b|numbers that are none|is no number|gone on from|of no account|\bis none\b", re.IGNORECASE)
+DIALECT = re.compile(
+    r"\ba row a \b|numbers that are none|is no number|gone on from|of no account|\bis none\b", re.IGNORECASE
+)
 
 
 @pytest.mark.slow
