@@ -9,7 +9,7 @@ import pytest
 from datasets.dataset_server import CONTENT, MisbehavingServer, small_set
 from typer.testing import CliRunner
 
-from distreduce.datasets import names, registry, transfer
+from distreduce.datasets import download, names, registry
 from distreduce.exceptions import InvalidInputError
 
 
@@ -24,7 +24,7 @@ def cache(tmp_path, monkeypatch):
 def server(cache, monkeypatch):
     """Two sets are on a server: 'boston' can be fetched, 'concrete' cannot."""
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(transfer, "PATIENCE", transfer.Patience(attempts=2, pause=0.01))
+    monkeypatch.setattr(download, "PATIENCE", download.Patience(attempts=2, pause=0.01))
     with MisbehavingServer() as running:
         for name in set(registry.FILE_SETS) - {"boston", "concrete"}:
             monkeypatch.delitem(registry.FILE_SETS, name)

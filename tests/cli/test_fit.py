@@ -294,7 +294,7 @@ def test_h5ad(call, rng):
         cells = anndata.AnnData(rng.normal(size=(40, 6)), obs=pd.DataFrame({"kind": pd.Categorical(list("TB") * 20)}))
         cells.write_h5ad("t.h5ad")
         code, out, _ = call("fit", "t.h5ad", "--target", "kind", *QUICK)
-        assert "--target COLUMN. t.h5ad has kind." in call("fit", "t.h5ad", "--overwrite")[2]
+        assert "(--target COLUMN, or target=… in Python). t.h5ad has kind." in call("fit", "t.h5ad", "--overwrite")[2]
     assert code == 0 and "classification, 2 classes" in out
 
 
@@ -325,7 +325,7 @@ BINARY = bytes(range(256)) * 20
     [
         ("t.csv", GOOD, ["-t", "z"], "t.csv has no column 'z'. It has a, b, y."),
         ("t.csv", GOOD.replace("y", "price"), ["-t", "prise"], "Did you mean 'price'?"),
-        ("t.csv", GOOD, [], "Name the column of t.csv to predict: --target COLUMN. It has a, b, y."),
+        ("t.csv", GOOD, [], "to predict (--target COLUMN, or target=… in Python). It has a, b, y."),
         ("t.csv", "", ["-t", "y"], "t.csv is empty."),
         ("t.csv", "a,b,y\n", ["-t", "y"], "t.csv has column names but no rows."),
         ("t.csv", "y\n1\n2\n", ["-t", "y"], "one column"),
@@ -339,7 +339,7 @@ BINARY = bytes(range(256)) * 20
         ("t.csv", "a,b,y\n1,2,\n4,5,\n", ["-t", "y"], "no values at all"),
         ("t.csv", "a,b,y\n1,2,5\n1,2,6\n", ["-t", "y"], "No column of t.csv can be used"),
         ("t.csv", GOOD + ",1,2\n", ["-t", "y"], "missing values in 'a' (1)"),
-        ("t.csv", GOOD + "1,2,3,4\n", ["-t", "y"], "line 22, saw 4"),
+        ("t.csv", GOOD + "1,2,3,4\n", ["-t", "y"], "line 22 has 4 cells, but there are 3 columns"),
         ("t.csv", GOOD, ["-t", "y", "--drop", "c"], "no feature 'c'"),
         ("t.csv", GOOD, ["-t", "y", "--prototypes", "30"], "--prototypes 30 is more than the 20 rows"),
         ("t.csv", GOOD, ["-t", "y", "--perplexity", "30"], "--perplexity 30 must be below"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from datasets.dataset_server import MisbehavingServer
 
-from distreduce.datasets import transfer
+from distreduce.datasets import download
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def cache(tmp_path, monkeypatch):
 def server(cache, monkeypatch):
     """A server on loopback, asked three times with hardly a pause."""
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(transfer, "PATIENCE", transfer.Patience(attempts=3, pause=0.01))
+    monkeypatch.setattr(download, "PATIENCE", download.Patience(attempts=3, pause=0.01))
     with MisbehavingServer() as running:
         yield running
 
@@ -28,4 +28,4 @@ def server(cache, monkeypatch):
 @pytest.fixture
 def hasty(server, monkeypatch):
     """Little patience with a server that says nothing; a busy machine may look like one, so only where it is."""
-    monkeypatch.setattr(transfer, "PATIENCE", transfer.Patience(attempts=3, pause=0.01, silence=0.3))
+    monkeypatch.setattr(download, "PATIENCE", download.Patience(attempts=3, pause=0.01, silence=0.3))

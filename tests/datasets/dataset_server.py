@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import threading
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 
+from distreduce.datasets.file_set import FileSet, RemoteFile, hash_values
 from distreduce.datasets.registry import BOSTON
-from distreduce.datasets.spec import FileSet, RemoteFile
-from distreduce.datasets.storage import fingerprint
 
 TABLE = np.random.default_rng(0).normal(size=(300, 14))
 CONTENT = "\n".join(" ".join(map(repr, row)) for row in TABLE.tolist()).encode()
@@ -21,21 +19,20 @@ CONTENT = "\n".join(" ".join(map(repr, row)) for row in TABLE.tolist()).encode()
 def small_set(*urls: str, content: bytes = CONTENT) -> FileSet:
     """Boston with other values: the file `content`, found at `urls`."""
     remote = RemoteFile("housing.data", len(content), hashlib.sha256(content).hexdigest(), urls)
-    return replace(BOSTON, shape=(300, 13), sha256=fingerprint({"table": TABLE}), remote=(remote,))
+    return replace(BOSTON, shape=(300, 13), sha256=hash_values({"table": TABLE}), remote=(remote,))
 
 
 class MisbehavingServer:
     """Serves `files`; each request to a path takes the next of its `manners`, then good ones.
 
-    good, 404, 503, half (all promised, half sent), wrong (bytes changed), silent (no answer), trickle (a few bytes a
-    tenth of a second), deaf (whole file whatever the range), shifted (another range than asked for), paused (half,
-    then waits for `go`).
+    good, 404, 503, half (all promised, half sent), wrong (bytes changed), silent (no answer), stuck (half, then
+    nothing), trickle (a hundred bytes per tenth of a second), paused (half, then waits for `go`).
     """
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {"/file": CONTENT}
         self.manners: dict[str, list[str]] = {}
-        self.requests: list[tuple[str, str | None]] = []  # path and range
+        self.requests: list[str] = []  # paths
         self.go = threading.Event()
 
     def __enter__(self) -> MisbehavingServer:
@@ -45,7 +42,7 @@ class MisbehavingServer:
             protocol_version = "HTTP/1.0"
 
             def do_GET(self) -> None:
-                outer.requests.append((self.path, self.headers["Range"]))
+                outer.requests.append(self.path)
                 queue = outer.manners.get(self.path, [])
                 try:
                     outer.answer(self, queue.pop(0) if queue else "good")
@@ -77,19 +74,8 @@ class MisbehavingServer:
         if manner.isdecimal() or handler.path not in self.files:
             handler.send_error(int(manner) if manner.isdecimal() else 404)
             return
-        content = self.files[handler.path]
-        asked = re.fullmatch(r"bytes=(\d+)-", handler.headers["Range"] or "")
-        start = int(asked[1]) if asked and manner != "deaf" else 0
-        if asked and start >= len(content):
-            handler.send_error(416)
-            return
-        body = content[start:]
-        if asked and manner != "deaf":
-            handler.send_response(206)
-            first = start + 7 if manner == "shifted" else start
-            handler.send_header("Content-Range", f"bytes {first}-{len(content) - 1}/{len(content)}")
-        else:
-            handler.send_response(200)
+        body = self.files[handler.path]
+        handler.send_response(200)
         handler.send_header("Content-Length", str(len(body)))
         handler.end_headers()
         self._send(handler, body, manner)
@@ -97,8 +83,8 @@ class MisbehavingServer:
     def _send(self, handler: BaseHTTPRequestHandler, body: bytes, manner: str) -> None:
         half = len(body) // 2
         if manner == "trickle":
-            for place in range(0, 250, 5):
-                handler.wfile.write(body[place : place + 5])
+            for place in range(0, 5000, 100):
+                handler.wfile.write(body[place : place + 100])
                 handler.wfile.flush()
                 if self.go.wait(0.1):
                     return
@@ -106,10 +92,10 @@ class MisbehavingServer:
             handler.wfile.write(body[:half])
         elif manner == "wrong":
             handler.wfile.write(body[:-1] + bytes([body[-1] ^ 1]))
-        elif manner == "paused":
+        elif manner in ("paused", "stuck"):
             handler.wfile.write(body[:half])
             handler.wfile.flush()
-            self.go.wait(20)
+            self.go.wait(20 if manner == "paused" else 5)
             handler.wfile.write(body[half:])
         else:
             handler.wfile.write(body)

@@ -163,7 +163,7 @@ def test_a_pickle_in_the_cache_is_not_run(cache):
 
 def test_a_folder_that_is_none_is_said(cache, monkeypatch):
     monkeypatch.setenv("DISTREDUCE_DATA", "/no/such/folder")
-    with pytest.raises(DatasetFileError, match="DISTREDUCE_DATA=/no/such/folder is no folder"):
+    with pytest.raises(DatasetFileError, match="DISTREDUCE_DATA=/no/such/folder is not a folder"):
         datasets.load("boston")
 
 

@@ -117,7 +117,7 @@ def test_fetching_the_origin_gives_the_set_in_the_folder(name, data_dir, server,
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["boston", "concrete", "energy"])
 def test_the_cached_table_is_the_file_of_the_folder_byte_for_byte(name, data_dir, tmp_path):
-    from distreduce.datasets.storage import write_file
+    from distreduce.datasets.file_set import write_file
 
     spec = registry.FILE_SETS[name]
     write_file(tmp_path / spec.file, {"table": table(data_dir, name)}, spec.arrays)

@@ -23,8 +23,8 @@ from hostile.tables import strange_parquet
 from distreduce import SDR, datasets, persistence
 from distreduce.interop import load_map, save_map
 from distreduce.tables.prepare import prepare
-from distreduce.tables.reading import read_parts
-from distreduce.tables.recipe import Recipe
+from distreduce.tables.reading import read_chunks
+from distreduce.tables.recipe import ColumnRecipe
 from distreduce.tables.recipe_file import read_recipe, write_recipe
 from distreduce_paper import experiment
 from distreduce_paper.results import failures, results
@@ -112,7 +112,7 @@ def _saved_map(model: Any) -> bytes:
 
 
 @cache
-def recipe() -> Recipe:
+def recipe() -> ColumnRecipe:
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
@@ -165,7 +165,7 @@ def read_table(path: Path) -> None:
 
 def read_new_rows(path: Path) -> None:
     """What ``distreduce transform`` and ``predict`` do with new rows."""
-    for part in read_parts(path, recipe().as_text):
+    for part in read_chunks(path, recipe().as_text):
         recipe().matrix(part, path.name)
 
 

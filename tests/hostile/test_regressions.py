@@ -20,10 +20,10 @@ from distreduce import persistence
 from distreduce.cli import main as cli
 from distreduce.exceptions import DatasetFileError, InvalidInputError, ModelFileError, StoreError
 from distreduce.interop import load_map
+from distreduce.tables.cells import parse_days
 from distreduce.tables.header import unique_names
-from distreduce.tables.reading import read_parts, read_table
+from distreduce.tables.reading import read_chunks, read_table
 from distreduce.tables.recipe_file import read_recipe
-from distreduce.tables.values import days
 from distreduce_paper import experiment
 from distreduce_paper.results import results
 from distreduce_paper.store import Store
@@ -95,7 +95,7 @@ def test_cells_that_cannot_be_scaled_are_named(tmp_path: Path) -> None:
 def test_text_that_cannot_be_read_is_named(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(content)
     with pytest.raises((DatasetFileError, InvalidInputError), match=r"t\.csv"):
-        list(read_parts(tmp_path / "t.csv"))
+        list(read_chunks(tmp_path / "t.csv"))
 
 
 def test_many_equal_names_take_no_time() -> None:
@@ -107,7 +107,7 @@ def test_many_equal_names_take_no_time() -> None:
 
 def test_equal_names_are_numbered_past_names_that_look_numbered(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(b"a,a,a (2),a,,\n1,2,3,4,5,6\n")
-    (part,) = read_parts(tmp_path / "t.csv")
+    (part,) = read_chunks(tmp_path / "t.csv")
     assert list(part.columns) == ["a", "a (3)", "a (2)", "a (4)", "column 5", "column 6"]
 
 
@@ -128,7 +128,7 @@ def test_dates_beyond_nanoseconds_are_days(tmp_path: Path) -> None:
     column = pa.array([0, 10**11, 2 * 10**11], pa.timestamp("s"))
     pq.write_table(pa.table({"a": column, "y": [1, 2, 3]}), tmp_path / "t.parquet")
     found = read_table(tmp_path / "t.parquet", ["y"]).features["a"]
-    np.testing.assert_allclose(days(found, "ISO8601"), np.array([0, 10**11, 2 * 10**11]) / 86400)
+    np.testing.assert_allclose(parse_days(found, "ISO8601"), np.array([0, 10**11, 2 * 10**11]) / 86400)
 
 
 def test_parquet_columns_keep_their_kinds(tmp_path: Path) -> None:

@@ -186,3 +186,19 @@ def test_a_feature_is_not_left_out_for_the_rows_that_are_kept(table):
 def test_a_column_that_counts_rows_can_be_called_a_category(table):
     table["id"] = range(40)
     assert "id = 3" in learn(table, categories=["id"]).columns
+
+
+@pytest.mark.parametrize("company", [[], [2.5], [None]])
+@pytest.mark.parametrize("fitted", [[1, 5, 8], [1.0, 2.5, 5.0, 8.0]])
+def test_a_number_taken_as_a_category_has_its_level_in_any_company(fitted, company):
+    recipe = learn(pd.DataFrame({"c": fitted * 2}), categories=["c"], missing="impute")
+    X, _ = recipe.matrix(pd.DataFrame({"c": [1, 8, 5, *company]}), "new.parquet")
+    found = [[name for name, cell in zip(recipe.columns, row, strict=True) if cell] for row in X[:3]]
+    assert found == [["c = 1"], ["c = 8"], ["c = 5"]]
+
+
+@pytest.mark.parametrize("cells", [["1", "8"], ["1.0", "8.0"], [1.0, 8.0], [1, 8]])
+@pytest.mark.parametrize("levels", [["1", "8"], ["1.0", "8.0"]])  # the latter of a CSV file, and of older versions
+def test_a_level_is_known_however_the_number_is_written(levels, cells):
+    recipe = learn(pd.DataFrame({"c": levels * 2}), categories=["c"])
+    assert recipe.matrix(pd.DataFrame({"c": cells}), "new.csv")[0].tolist() == [[1, 0], [0, 1]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -66,6 +68,33 @@ def test_a_target_that_cannot_be_used_says_why(cells, task, said):
 def test_a_target_of_spoilt_numbers_is_not_advised_to_be_a_category():
     with pytest.raises(InvalidInputError, match=r"looks like numbers but has '1,234' .*leave unknown cells empty\.$"):
         read([*map(str, range(9)), "1,234"])
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [Decimal(i) / 4 for i in range(9)],  # what databases export
+        [f"{i / 4}" for i in range(9)],
+        [f"{2**64 + i * 10**6}" for i in range(9)],
+    ],
+    ids=["decimals", "texts", "beyond 64 bits"],
+)
+def test_numbers_of_another_type_are_numbers(cells):
+    target = read(pd.Series(cells, dtype=object))
+    assert target.task == "regression" and target.y.tolist() == pytest.approx([float(cell) for cell in cells])
+
+
+def test_texts_of_numbers_are_too_many_classes_if_classes_are_asked_for():
+    with pytest.raises(InvalidInputError, match="9 values in 9 rows: too many for classes"):
+        read([f"{i / 4}" for i in range(9)], "classification")
+
+
+@pytest.mark.parametrize(
+    "cells", [["14.11.2023", "15.11.2023", "16.11.2023"], ["2023-11-14", "2023-11-15", "2024-01-01"]]
+)
+def test_dates_as_text_are_called_dates(cells):
+    with pytest.raises(InvalidInputError, match="Target 'y' of t.csv holds dates"):
+        read(cells)
 
 
 def test_several_targets_are_no_classes():

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from distreduce._utils.typing import Array
 from distreduce.cli._tables import with_gaps
 from distreduce.exceptions import InvalidInputError
-from distreduce.tables.reading import read_parts
-from distreduce.tables.recipe import Recipe
+from distreduce.tables.reading import read_chunks
+from distreduce.tables.recipe import ColumnRecipe
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,14 @@ class Done:
     ignored: tuple[str, ...]
 
 
-def write_answers(file: Path, recipe: Recipe, answer: Callable[[Array], pd.DataFrame], out: Path | TextIO) -> Done:
+def write_answers(
+    file: Path, recipe: ColumnRecipe, answer: Callable[[Array], pd.DataFrame], out: Path | TextIO
+) -> Done:
     """Write ``answer(X)`` as a table with a row a row of `file`, numbered from 0."""
     rows = incomplete = 0
     ignored: tuple[str, ...] = ()
     known = {*recipe.targets, *(rule.name for rule in recipe.rules)}
-    for part in read_parts(file, recipe.as_text):
+    for part in read_chunks(file, recipe.as_text):
         X, complete = recipe.matrix(part, file.name)
         table = with_gaps(_answers(answer, X, complete), complete)
         table.insert(0, "row", np.arange(rows, rows + len(table)))

@@ -17,7 +17,7 @@ from distreduce.gp._target_scale import spread
 from distreduce.metrics import classification_scores
 from distreduce.metrics.held_out import held_out_scores
 from distreduce.metrics.intervals import interval_levels
-from distreduce.tables.prepare import Prepared
+from distreduce.tables.prepare import PreparedTable
 
 Rows = NDArray[np.intp]
 OURS, PLAIN, COMPONENTS = "SDR-GP", "no reduction", "PCA"
@@ -37,7 +37,7 @@ class Comparison:
         By the name of the model.
     """
 
-    def __init__(self, data: Prepared, choices: Choices) -> None:
+    def __init__(self, data: PreparedTable, choices: Choices) -> None:
         self.data, self.choices = data, choices
         self.scores: dict[str, dict[str, float]] = {}
         self.seconds: dict[str, float] = {}

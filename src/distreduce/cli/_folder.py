@@ -19,10 +19,10 @@ from distreduce.cli._study import Study
 from distreduce.cli._tables import CLASS, TRUTH, embedding_table, prototype_table
 from distreduce.estimators import SDR
 from distreduce.exceptions import InvalidInputError, ModelFileError
-from distreduce.tables.files import EXACT
-from distreduce.tables.prepare import Prepared
-from distreduce.tables.recipe import Recipe
+from distreduce.tables.prepare import PreparedTable
+from distreduce.tables.recipe import ColumnRecipe
 from distreduce.tables.recipe_file import read_recipe, write_recipe
+from distreduce.tables.text_file import EXACT
 
 MODEL, PREDICTOR, RECIPE, METRICS = "model.safetensors", "predictor.safetensors", "recipe.json", "metrics.json"
 PROTOTYPES, EMBEDDING, HELD_OUT, REPORT = "prototypes.csv", "embedding.csv", "held_out.csv", "report.html"
@@ -49,7 +49,7 @@ class Source:
         return cls(str(path.resolve()), file_sha256(path), tuple(targets), command, task)
 
 
-def write_results(folder: Path, data: Prepared, study: Study, metrics: dict[str, Any]) -> None:
+def write_results(folder: Path, data: PreparedTable, study: Study, metrics: dict[str, Any]) -> None:
     """All files but the report."""
     study.model.save(folder / MODEL)
     if study.predictor is not None:
@@ -63,7 +63,7 @@ def write_results(folder: Path, data: Prepared, study: Study, metrics: dict[str,
     (folder / METRICS).write_text(json.dumps(metrics, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def collect_metrics(data: Prepared, study: Study, choices: Choices, source: Source) -> dict[str, Any]:
+def collect_metrics(data: PreparedTable, study: Study, choices: Choices, source: Source) -> dict[str, Any]:
     """The content of metrics.json."""
     model, comparison = study.model, study.comparison
     used = int(np.count_nonzero(model.prototype_weights_))
@@ -123,15 +123,15 @@ class Folder:
             raise InvalidInputError(f"There is no folder {path}; name one that `distreduce fit` wrote.")
         return cls(path)
 
-    def recipe(self) -> Recipe:
+    def recipe(self) -> ColumnRecipe:
         """What becomes of each column."""
         return read_recipe(self.path / RECIPE)
 
-    def model(self, recipe: Recipe) -> SDR:
+    def model(self, recipe: ColumnRecipe) -> SDR:
         """The picture."""
         return self._fitting(SDR.load(self.path / MODEL), recipe)
 
-    def predictor(self, recipe: Recipe) -> Any:
+    def predictor(self, recipe: ColumnRecipe) -> Any:
         """The predictor."""
         from distreduce.persistence import load
 
@@ -139,7 +139,7 @@ class Folder:
             raise InvalidInputError(f"{self.path} holds no predictor (it was fitted with --no-predict); fit again.")
         return self._fitting(load(self.path / PREDICTOR), recipe)
 
-    def _fitting(self, model: Any, recipe: Recipe) -> Any:
+    def _fitting(self, model: Any, recipe: ColumnRecipe) -> Any:
         if model.n_features_in_ != len(recipe.columns):
             raise ModelFileError(f"The recipe and the models in {self.path} do not belong together; fit again.")
         return model

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from distreduce.estimators import SDR
 from distreduce.gp import GPClassifier, GPRegressor, SDRGPClassifier, SDRGPRegressor
-from distreduce.tables.prepare import Prepared
+from distreduce.tables.prepare import PreparedTable
 from distreduce.tables.target import Target
 
 Rows = NDArray[np.intp]
@@ -39,7 +39,7 @@ class Choices:
         return {name: value for name, value in given.items() if value is not None}
 
 
-def picture(data: Prepared, choices: Choices, rows: Rows, predictor: Any) -> SDR:
+def picture(data: PreparedTable, choices: Choices, rows: Rows, predictor: Any) -> SDR:
     """The reduction of these rows, those without a target too; after an interrupt, the best there is.
 
     The map's ridge is the noise that the predictor found in a numeric target: with the default, an embedding that has

@@ -16,8 +16,7 @@ from distreduce.cli._tables import LEVEL, PROBABILITY, SCALE, TRUTH, named, trut
 from distreduce.estimators import SDR
 from distreduce.exceptions import InvalidInputError, ModelFileError
 from distreduce.report import HeldOut, HeldOutClasses, write_report
-from distreduce.tables.files import check_file
-from distreduce.tables.reading import read_table
+from distreduce.tables.reading import check_file, read_table
 from distreduce.tables.target import Target, read_target
 
 PREDICTED = {"mean": "mean", "std": "std", "low": "q05", "high": "q95", "levels": LEVEL, "scale": SCALE}

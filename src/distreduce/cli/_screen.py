@@ -17,8 +17,8 @@ from rich.text import Text
 from distreduce._utils.progress import progress_bar
 from distreduce._utils.text import list_words
 from distreduce.cli._folder import PREDICTOR, REPORT
-from distreduce.tables.prepare import Prepared
-from distreduce.tables.rules import Dropped
+from distreduce.tables.columns import Dropped
+from distreduce.tables.prepare import PreparedTable
 
 MOST_LINES = 20
 
@@ -32,7 +32,7 @@ def progress(total: int, *, silent: bool) -> Iterator[Callable[[str], object]]:
         yield lambda words: bar.update(task, description=words, advance=1)
 
 
-def show_guesses(data: Prepared, name: str) -> None:
+def show_guesses(data: PreparedTable, name: str) -> None:
     """The task, and what each column is taken as: a line a column, or a line a kind if there are many."""
     n, target = len(data.table), data.target
     classes = f", {target.y.nunique()} classes" if target.task == "classification" else ""
@@ -54,7 +54,7 @@ def show_guesses(data: Prepared, name: str) -> None:
     console.print(table)
 
 
-def _lines(data: Prepared) -> list[tuple[str, str, int]]:
+def _lines(data: PreparedTable) -> list[tuple[str, str, int]]:
     rules = data.recipe.rules
     if data.recipe.image_shape is not None:
         return [("X", "images of {} × {}, one scale for all".format(*data.recipe.image_shape), len(rules))]

@@ -23,7 +23,7 @@ from distreduce.exceptions import (
     InvalidInputError,
     SolverConvergenceWarning,
 )
-from distreduce.tables.prepare import Prepared
+from distreduce.tables.prepare import PreparedTable
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def steps(choices: Choices) -> int:
     return len(METHODS) + 2 if choices.predict else 1
 
 
-def run_study(data: Prepared, choices: Choices, advance: Callable[[str], object]) -> Study:
+def run_study(data: PreparedTable, choices: Choices, advance: Callable[[str], object]) -> Study:
     """Compare, fit the predictor and the picture; `advance` is told in a few words what comes next."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DistReduceWarning)
@@ -72,7 +72,7 @@ def _in_words(category: type[Warning], message: str, choices: Choices) -> str:
     return message
 
 
-def _run(data: Prepared, choices: Choices, advance: Callable[[str], object]) -> Study:
+def _run(data: PreparedTable, choices: Choices, advance: Callable[[str], object]) -> Study:
     usable = np.flatnonzero(data.usable)
     rows = drawn(usable, data.target.labels, choices.max_rows, choices.seed)
     _check_numbers(choices, len(rows))

@@ -13,7 +13,7 @@ from sklearn.metrics import pairwise_distances_argmin
 
 from distreduce._utils.typing import Array
 from distreduce.estimators import SDR
-from distreduce.tables.prepare import Prepared
+from distreduce.tables.prepare import PreparedTable
 
 QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
 PROBABILITY = "probability of "
@@ -85,7 +85,7 @@ def with_gaps(table: pd.DataFrame, complete: NDArray[np.bool_]) -> pd.DataFrame:
     return whole.astype(dict.fromkeys(numbers, "Int64"))
 
 
-def embedding_table(model: SDR, data: Prepared, fit_rows: NDArray[np.intp]) -> pd.DataFrame:
+def embedding_table(model: SDR, data: PreparedTable, fit_rows: NDArray[np.intp]) -> pd.DataFrame:
     """A row a row of the file: its part (fit, placed or left out), its target, its prototype and its place."""
     placed = data.usable.copy()
     placed[fit_rows] = False
@@ -104,7 +104,7 @@ def embedding_table(model: SDR, data: Prepared, fit_rows: NDArray[np.intp]) -> p
     return pd.concat([front, targets, table], axis=1)
 
 
-def prototype_table(model: SDR, data: Prepared, fit_rows: NDArray[np.intp]) -> pd.DataFrame:
+def prototype_table(model: SDR, data: PreparedTable, fit_rows: NDArray[np.intp]) -> pd.DataFrame:
     """The summary of the model, and the row of the file that stands for each prototype."""
     summary = model.summary().reset_index()
     summary["medoid"] = fit_rows[summary["medoid"]]

@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     import pandas as pd
 
-    from distreduce.tables.recipe import Recipe
+    from distreduce.tables.recipe import ColumnRecipe
 
 Directory = Annotated[
     Path, typer.Argument(metavar="DIR", help="Folder that `distreduce fit` wrote.", show_default=False)
@@ -93,7 +93,7 @@ def report(
 
 
 def _apply(
-    file: Path, recipe: Recipe, answer: Callable[[Any], pd.DataFrame], out: Path, overwrite: bool, quiet: bool
+    file: Path, recipe: ColumnRecipe, answer: Callable[[Any], pd.DataFrame], out: Path, overwrite: bool, quiet: bool
 ) -> None:
     from distreduce.cli._answers import write_answers
     from distreduce.tables.output import is_standard, whole_file

@@ -1,4 +1,4 @@
-"""Sets that need no file of ours: scikit-learn's generators and the sets it brings along."""
+"""Sets that need no download: the generators of scikit-learn and the sets installed with it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from distreduce.datasets.bundle import Dataset, Task
+from distreduce.datasets.dataset import Dataset
+from distreduce.estimators._targets import Task
 
 SKLEARN = "F. Pedregosa et al. (2011). Scikit-learn: machine learning in Python. JMLR 12, 2825–2830."
 FISHER = "R. A. Fisher (1936). The use of multiple measurements in taxonomic problems. Annals of Eugenics 7, 179–188."
@@ -30,7 +31,7 @@ DIABETES = (
 
 @dataclass(frozen=True)
 class GeneratedSet:
-    """A set that a function of scikit-learn draws; `size` samples as in the paper unless told otherwise."""
+    """A set that a function of scikit-learn draws; `size` is the default number of samples, that of the paper."""
 
     name: str
     function: str
@@ -47,7 +48,7 @@ class GeneratedSet:
         return self.size, len(self.feature_names)
 
     def load(self, n_samples: int | None, random_state: int | None) -> Dataset:
-        """Draw it anew; without a seed every draw differs, and NumPy's global generator is left alone."""
+        """Draw the set; without a seed every draw differs, and NumPy's global generator is not used."""
         seed: Any = np.random.RandomState() if random_state is None else random_state
         X, y = _function(self.function)(self.size if n_samples is None else n_samples, random_state=seed)
         return Dataset(
@@ -58,7 +59,7 @@ class GeneratedSet:
 
 @dataclass(frozen=True)
 class BundledSet:
-    """A set that is installed along with scikit-learn."""
+    """A set that is installed with scikit-learn."""
 
     name: str
     function: str

@@ -1,4 +1,4 @@
-"""The one entry: a name or a path in, a :class:`Dataset` out."""
+"""The entry point: from a name or a path to a :class:`Dataset`."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from pathlib import Path
 
 from distreduce._utils.text import did_you_mean
 from distreduce.datasets.built_in import BUNDLED_SETS, GENERATED_SETS
-from distreduce.datasets.bundle import Dataset
-from distreduce.datasets.fetch import fetch_set
-from distreduce.datasets.places import FOLDER_VARIABLE, Copy, cache_folder, copies
+from distreduce.datasets.dataset import Dataset
+from distreduce.datasets.download import download_set
+from distreduce.datasets.file_set import FileSet
+from distreduce.datasets.own_files import load_own_file
+from distreduce.datasets.places import FOLDER_VARIABLE, cache_folder, copies
 from distreduce.datasets.registry import FILE_SETS
-from distreduce.datasets.spec import FileSet
 from distreduce.exceptions import DatasetFileError, InvalidInputError, InvalidTypeError
-from distreduce.tables.files import load_own
+from distreduce.tables.reading import SUFFIXES
 
 
 def names() -> list[str]:
-    """Names that :func:`load` knows: the paper's files, its generators, scikit-learn's own sets."""
+    """Names that :func:`load` knows: the files of the paper, its generators, the sets of scikit-learn."""
     return [*FILE_SETS, *GENERATED_SETS, *BUNDLED_SETS]
 
 
@@ -30,7 +31,7 @@ def load(
     target: str | list[str] | None = None,
     download: bool = True,
 ) -> Dataset:
-    """Load a data set by name, or a file of one's own.
+    """Load a data set by name, or a file of your own.
 
     Parameters
     ----------
@@ -42,10 +43,23 @@ def load(
     random_state : int, optional
         Seed of the draw or of the generator.
     target : str or list of str, optional
-        Column or columns to predict. Own files: the last column by default, the array ``y`` or ``labels`` of an NPZ,
-        and a column of ``obs`` that must be named for h5ad.
+        Column or columns to predict. By default the last column of your own file, the array ``y`` or ``labels`` of an
+        NPZ file; for h5ad, name a column of ``obs``.
     download : bool
-        Whether a set that is neither in the folder DISTREDUCE_DATA nor in the cache may be fetched.
+        Whether to download a set that is neither in the folder DISTREDUCE_DATA nor in the cache.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    DatasetFileError
+        A file is missing, damaged, or has other values than those published.
+    DownloadError
+        The origin cannot be reached or sends something else.
+    InvalidInputError
+        There is no such name, target or number of samples, or a file cannot be used.
 
     Examples
     --------
@@ -76,7 +90,7 @@ def _whole(name_or_path: str | os.PathLike[str], target: str | list[str] | None,
     path = Path(name_or_path)
     if isinstance(name_or_path, str) and not path.suffix and path.name == name and not path.exists():
         raise unknown_name(name)
-    return load_own(path, target)
+    return load_own_file(path, target)
 
 
 def _from_file(spec: FileSet, download: bool) -> Dataset:
@@ -85,14 +99,14 @@ def _from_file(spec: FileSet, download: bool) -> Dataset:
         return spec.dataset(here[0].read(spec))
     if not download:
         raise DatasetFileError(
-            f"{spec.name!r} is not here: no {spec.file} in {cache_folder()} nor in a folder {FOLDER_VARIABLE}. "
-            f"Allow the download, or run `distreduce data fetch {spec.name}`."
+            f"{spec.name!r} is not on this machine: there is no {spec.file} in {cache_folder()}, nor in a folder "
+            f"{FOLDER_VARIABLE}. Allow the download, or run `distreduce data fetch {spec.name}`."
         )
-    return spec.dataset(fetch_set(spec))
+    return spec.dataset(download_set(spec))
 
 
 def fetch(name: str, *, progress: bool = True) -> Path:
-    """Make sure that the file of a set is here and sound, and say where; see :func:`load` for where it is sought."""
+    """Download the file of a set unless there is one, verify it, and return its path."""
     if name not in FILE_SETS:
         raise unknown_name(name, list(FILE_SETS))
     spec = FILE_SETS[name]
@@ -100,16 +114,16 @@ def fetch(name: str, *, progress: bool = True) -> Path:
     if here:
         here[0].read(spec)
         return here[0].path
-    fetch_set(spec, progress=progress)
-    return Copy("cache", cache_folder() / spec.file).path
+    download_set(spec, progress=progress)
+    return cache_folder() / spec.file
 
 
 def unknown_name(name: str, known: list[str] | None = None) -> InvalidInputError:
-    """The error for a name that is none of `known`."""
+    """The error for a name that is not among `known`."""
     known = names() if known is None else known
     return InvalidInputError(
         f"There is no data set {name!r}. {did_you_mean(name, known)}Known are {', '.join(known)}; a file of your own "
-        "needs its ending (.csv, .tsv, .parquet, .npz, .h5ad)."
+        f"needs its suffix ({', '.join(SUFFIXES)})."
     )
 
 
@@ -117,7 +131,7 @@ def _count(name: str, value: int | None, *, least: int) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise InvalidTypeError(f"{name}={value!r} is no whole number; give an int or None.")
+        raise InvalidTypeError(f"{name}={value!r} is not an integer; give an int or None.")
     if value < least:
         raise InvalidInputError(f"{name}={value} must be at least {least}.")
     return int(value)

@@ -1,4 +1,4 @@
-"""The files of the public origins, turned into our arrays. What comes from the network is read with suspicion."""
+"""Parse the files of the public origins into our arrays. Nothing that comes from the network is trusted."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distreduce._utils.safe_npz import DAMAGE, Arrays
-from distreduce.datasets.storage import LARGEST
+from distreduce.datasets.file_set import MAX_UNPACKED
 from distreduce.exceptions import DatasetFileError
 
 Files = dict[str, bytes]
-POSES, SIDE = 72, 128  # COIL-20: a picture every five degrees
+POSES, SIDE = 72, 128  # COIL-20: one picture every five degrees
 MEMBER = re.compile(r"(?:coil-20-proc/)?obj(\d{1,2})__(\d{1,2})\.png")
 
 
 def table_of_numbers(files: Files) -> Arrays:
-    """One file of numbers between blanks, without a header (UCI's ``housing.data``)."""
+    """One file of numbers separated by blanks, without a header (UCI's ``housing.data``)."""
     return {"table": _numbers(files, separator=None, skip=0)}
 
 
@@ -38,28 +38,28 @@ def _numbers(files: Files, *, separator: str | None, skip: int) -> NDArray[Any]:
         rows = [line.split(separator) for line in content.decode("utf-8-sig").splitlines()[skip:] if line.strip()]
         return np.array(rows, dtype=np.float64)
     except ValueError as error:
-        raise DatasetFileError(f"{name} is no table of numbers ({error}).") from error
+        raise DatasetFileError(f"{name} is not a table of numbers ({error}).") from error
 
 
 def images_and_labels(files: Files) -> Arrays:
-    """The two IDX files of MNIST and of those that took its format, images first."""
+    """The two IDX files of MNIST and of sets in its format, images first."""
     images, labels = (_idx(name, content) for name, content in files.items())
     return {"images": images, "labels": labels}
 
 
 def _idx(name: str, content: bytes) -> NDArray[np.uint8]:
-    """Bytes behind a big-endian header: a magic number that ends in the number of axes, then their lengths."""
+    """Bytes after a big-endian header: a magic number that ends in the number of axes, then their lengths."""
     unpacker = zlib.decompressobj(wbits=31)
     try:
-        plain = unpacker.decompress(content, LARGEST)
+        plain = unpacker.decompress(content, MAX_UNPACKED)
         kind, axes = struct.unpack_from(">HxB", plain)
         shape = struct.unpack_from(f">{axes}I", plain, 4)
-        # IDX writes the type in byte 2; 8 is unsigned bytes, and the two bytes before it are zero.
+        # Byte 2 is the type, 8 for unsigned bytes; the two bytes before it are zero.
         sound = kind == 0 and plain[2] == 8 and unpacker.eof and len(plain) == 4 + 4 * axes + math.prod(shape)
     except (zlib.error, struct.error, IndexError) as error:
-        raise DatasetFileError(f"{name} is no gzipped IDX file ({error}).") from error
+        raise DatasetFileError(f"{name} is not a gzipped IDX file ({error}).") from error
     if not sound:
-        raise DatasetFileError(f"{name} is cut short or no IDX file of bytes.")
+        raise DatasetFileError(f"{name} is truncated, or not an IDX file of bytes.")
     return np.frombuffer(plain, dtype=np.uint8, offset=4 + 4 * axes).reshape(shape)
 
 
@@ -76,7 +76,7 @@ def coil20_pictures(files: Files) -> Arrays:
         wanted = [(thing, pose) for thing in range(20) for pose in range(POSES)]
         images = np.stack([pictures[key] for key in wanted])
     except (*DAMAGE, SyntaxError) as error:  # Pillow raises SyntaxError for a broken PNG
-        raise DatasetFileError(f"{name} is no archive of COIL-20 ({type(error).__name__}: {error}).") from error
+        raise DatasetFileError(f"{name} is not the archive of COIL-20 ({type(error).__name__}: {error}).") from error
     labels, poses = np.array(wanted).T
     return {"images": images, "labels": labels.astype(np.uint8), "angles": (5 * poses).astype(np.int16)}
 

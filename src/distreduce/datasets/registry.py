@@ -1,9 +1,9 @@
-"""The seven sets of the paper that live in files: origins, checksums, licences."""
+"""The seven sets of the paper that live in files: origins, hashes, licences."""
 
 from __future__ import annotations
 
 from distreduce.datasets import origins
-from distreduce.datasets.spec import FileSet, RemoteFile
+from distreduce.datasets.file_set import FileSet, RemoteFile
 
 UCI = "https://archive.ics.uci.edu"
 SCOT = "https://raw.githubusercontent.com/rsinghlab/SCOT/14649be6e14017dcfe7ba619091b33d1df55f6a9/data/SNARE"
@@ -151,7 +151,7 @@ MNIST = FileSet(
         ),
     ),
     parse=origins.images_and_labels,
-    description="Handwritten digits: the test split of MNIST. The paper's MNIST-2k draws 2000 of them a seed.",
+    description="Handwritten digits: the test split of MNIST. The paper's MNIST-2k is 2000 of them for each seed.",
     licence="CC BY-SA 3.0",
     citation=(
         "Y. LeCun, L. Bottou, Y. Bengio and P. Haffner (1998). Gradient-based learning applied to document "

@@ -1,4 +1,5 @@
-"""People's own tables: a file read into typed columns, and the recipe that turns these into X and y.
+"""People's own tables: read a file into typed columns, then encode these as X and y.
 
-The rules are stated in docs/command-line.md; ``distreduce fit`` says which of them it used for each column.
+The pipeline is `reading` (file -> features and targets), `columns` (what each column holds), `recipe` (learn, apply and
+save the encoding), `target` (y) and `prepare` (all of it). docs/command-line.md states the rules.
 """

@@ -1,103 +1,136 @@
-"""The first record of separated text: which sign separates, what the columns are called, and what stands before it."""
+"""The start of a delimited text file: separator, decimal sign, column names, and what stands above them."""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, zip_longest
 
 from distreduce.exceptions import InvalidInputError
-from distreduce.tables.files import refuse_numbers_as_names
 
-LONGEST = 2**24  # characters up to the end of the names
-MOST_COLUMNS = 100_000  # pandas takes half a minute for half as many, and seven for twice as many
-SAMPLE = 2**16  # characters after the names that the decimal sign is told from
+MAX_HEADER = 2**24  # characters up to the end of the names
+MAX_COLUMNS = 100_000  # pandas needs half a minute for half as many, and seven minutes for twice as many
+SAMPLE = 2**16  # characters after the names that decide on the decimal sign
 SEPARATORS = ",;\t|"
+POINT, COMMA = re.compile(r"[+-]?\d*\.\d+"), re.compile(r"[+-]?\d*,\d+")
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")  # 1,250 is ambiguous; 0,250 is a fraction
+DECIMAL_COMMA = "Numbers have a decimal comma: 1,5 was read as one and a half."
 
 
 @dataclass(frozen=True)
 class Header:
-    """Where the names are, and the first rows below them; `skipped` are the records above."""
+    """How to read the rows of a file.
+
+    Attributes
+    ----------
+    separator : str
+    decimal : str
+        "." or ",".
+    skipped : int
+        Number of records above the names.
+    names : tuple of str
+        Unique and not empty.
+    unnamed : tuple of str
+        Names that were made up for columns without one.
+    notes : tuple of str
+        What the user should know about these decisions.
+    """
 
     separator: str
+    decimal: str
     skipped: int
     names: tuple[str, ...]
+    unnamed: tuple[str, ...]
     notes: tuple[str, ...]
-    rows: list[list[str]]
 
 
 def find_header(text: str, where: str, *, tabs_first: bool) -> Header:
-    """Look at the start of a file, `LONGEST` characters of it; refuses what has no column names."""
+    """Parse the start of a file, at most `MAX_HEADER` characters; raise InvalidInputError if it names no columns."""
     if not text.strip():
         raise InvalidInputError(f"{where} is empty.")
-    line = re.match(r'"?sep=([,;\t|])"?[ ,;\t|]*(?:\r\n|\r|\n)', text, re.IGNORECASE)  # Excel's own first line
-    body = text[line.end() :] if line else text
-    separator = line[1] if line else _separator(body, tabs_first=tabs_first)
+    # Excel may write a line "sep=;" above the names.
+    sep_line = re.match(r'"?sep=([,;\t|])"?[ ,;\t|]*(?:\r\n|\r|\n)', text, re.IGNORECASE)
+    body = text[sep_line.end() :] if sep_line else text
+    separator = sep_line[1] if sep_line else _detect_separator(body, tabs_first=tabs_first)
     stream = io.StringIO(body, newline="")
-    skipped, found = _first(_records(stream, separator))
+    skipped, found = _first_record(_records(stream, separator))
     if found is None:
         raise InvalidInputError(f"{where} has no column names in its first line, nor any values.")
-    if stream.tell() == len(body) and len(text) == LONGEST:
-        raise InvalidInputError(f"{where} has more than {LONGEST:,} characters before its first row of values.")
-    if len(found) > MOST_COLUMNS:
-        raise InvalidInputError(f"{where} has {len(found):,} columns; at most {MOST_COLUMNS:,} can be read.")
-    rows = _sample(stream, separator)
-    _refuse_comment(found, rows, where)
-    refuse_numbers_as_names(found, where)
-    names, notes = unique_names([cell.strip() for cell in found])
-    return Header(separator, skipped + bool(line), tuple(names), tuple(notes), rows)
+    if stream.tell() == len(body) and len(text) == MAX_HEADER:
+        raise InvalidInputError(f"{where} has more than {MAX_HEADER:,} characters before its first row of values.")
+    if len(found) > MAX_COLUMNS:
+        raise InvalidInputError(f"{where} has {len(found):,} columns; at most {MAX_COLUMNS:,} can be read.")
+    rows = _sample_rows(stream, separator)
+    _reject_comment(found, rows, where)
+    if all(map(_is_number, found)):
+        raise InvalidInputError(f"The first row of {where} holds numbers; give it a first row of column names.")
+    found = [cell.strip() for cell in found]
+    names, notes = unique_names(found)
+    unnamed = tuple(name for name, given in zip(names, found, strict=True) if not given)
+    decimal = _detect_decimal(separator, names, rows, where)
+    if decimal == ",":
+        notes.append(DECIMAL_COMMA)
+    return Header(separator, decimal, skipped + bool(sep_line), tuple(names), unnamed, tuple(notes))
 
 
 def _records(stream: io.StringIO, separator: str) -> Iterator[list[str]]:
     return csv.reader(stream, delimiter=separator, skipinitialspace=True)
 
 
-def _first(records: Iterator[list[str]]) -> tuple[int, list[str] | None]:
-    """The first record with anything in it, and how many are before it."""
+def _first_record(records: Iterator[list[str]]) -> tuple[int, list[str] | None]:
+    """The first record that is not blank, and how many stand before it."""
     for number, record in enumerate(records):
         if "".join(record).strip(SEPARATORS + " \r\n"):
             return number, record
     return 0, None
 
 
-def _separator(text: str, *, tabs_first: bool) -> str:
-    """The sign that makes the most of the first record; a line may break within quotes, so that no line is enough."""
-    cells = {sign: _cells(text, sign) for sign in SEPARATORS}
+def _detect_separator(text: str, *, tabs_first: bool) -> str:
+    """The separator that splits the first record into the most cells; the record may span lines within quotes."""
+    cells = {sign: _count_cells(text, sign) for sign in SEPARATORS}
     if tabs_first and cells["\t"] > 1:
         return "\t"
-    return max(SEPARATORS, key=cells.__getitem__)  # the first among equals
+    return max(SEPARATORS, key=cells.__getitem__)  # the first one wins a tie
 
 
-def _cells(text: str, separator: str) -> int:
+def _count_cells(text: str, separator: str) -> int:
     try:
-        return len(_first(_records(io.StringIO(text, newline=""), separator))[1] or ())
-    except csv.Error:  # a quote that never ends, for this sign
+        return len(_first_record(_records(io.StringIO(text, newline=""), separator))[1] or ())
+    except csv.Error:  # an open quote, read with this separator
         return 0
 
 
-def _sample(stream: io.StringIO, separator: str) -> list[list[str]]:
-    """Up to a thousand records below the names; the last one is left out if it was cut."""
+def _sample_rows(stream: io.StringIO, separator: str) -> list[list[str]]:
+    """Up to a thousand records below the names, without the last one if it may be cut off."""
     text = stream.read(SAMPLE)
     rows = list(islice(_records(io.StringIO(text, newline=""), separator), 1000))
     return rows[:-1] if len(text) == SAMPLE and len(rows) > 1 else rows
 
 
-def _refuse_comment(found: list[str], rows: list[list[str]], where: str) -> None:
-    """A sign # may begin a name as well: a comment is what has other cells than every row below it."""
+def _reject_comment(found: list[str], rows: list[list[str]], where: str) -> None:
+    """A name may begin with #, too: a comment has a different number of cells than every row below it."""
     if found[0].startswith("#") and (len(found) == 1 or all(len(row) != len(found) for row in rows)):
         raise InvalidInputError(
-            f"{where} begins with a comment ({found[0]!r:.60}); delete the lines above the names of the columns."
+            f"{where} begins with a comment ({found[0]!r:.60}); delete the lines above the column names."
         )
 
 
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def unique_names(found: list[str]) -> tuple[list[str], list[str]]:
-    """Names as they can be asked for: none empty, none twice; and notes on those that were changed."""
+    """Make every name unique and not empty; return the names, and a note on each duplicate."""
     names: dict[str, None] = {}
     notes = []
-    given, counts = {*found}, dict[str, int]()  # a line of ten thousand equal names must not take minutes
+    given, counts = {*found}, dict[str, int]()  # linear time: a header may hold ten thousand equal names
     for position, name in enumerate(found, start=1):
         wanted = name or f"column {position}"
         unique, count = wanted, counts.get(wanted, 1)
@@ -109,3 +142,26 @@ def unique_names(found: list[str]) -> tuple[list[str], list[str]]:
             notes.append(f"{name!r} is the name of several columns; column {position} is called {unique!r} here.")
         names[unique] = None
     return list(names), notes
+
+
+def _detect_decimal(separator: str, names: Sequence[str], rows: list[list[str]], where: str) -> str:
+    """The decimal comma, if the comma does not separate cells, some number has a comma and none has a point.
+
+    One number that cannot be a count of thousands decides for all columns: no program writes both.
+    """
+    columns = [[cell.strip() for cell in column] for column in zip_longest(*rows, fillvalue="")]
+    if separator == "," or any(POINT.fullmatch(cell) for column in columns for cell in column):
+        return "."
+    ambiguous = None
+    for name, column in zip(names, columns, strict=False):
+        commas = [cell for cell in column if COMMA.fullmatch(cell) or THOUSANDS.fullmatch(cell)]
+        if any(not THOUSANDS.fullmatch(cell) for cell in commas):
+            return ","
+        if commas and ambiguous is None:
+            ambiguous = name, commas[0]
+    if ambiguous is None:
+        return "."
+    raise InvalidInputError(
+        f"Column {ambiguous[0]!r} of {where} has {ambiguous[1]!r}, which may mean thousands or a fraction, and no "
+        "other number of the file decides it. Write thousands without a comma (1250) and fractions with a point (1.25)."
+    )

@@ -14,26 +14,30 @@ from distreduce._utils.text import list_words
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 from distreduce.tables.reading import read_table
-from distreduce.tables.recipe import Recipe, learn_recipe
+from distreduce.tables.recipe import ColumnRecipe, learn_recipe
 from distreduce.tables.target import Target, read_target
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedTable:
     """A file ready for the estimators.
 
     Attributes
     ----------
     table : DataFrame
-        The rows as they were written, targets last.
+        The rows as written, targets last.
+    recipe : ColumnRecipe
+    target : Target
     X : (n, d) array
         All rows; NaN in those that are not `usable`.
     usable : (n,) array of bool
         Rows without missing cells (or with these filled) and, if asked for, with a target.
+    notes : tuple of str
+        What the user should know.
     """
 
     table: pd.DataFrame
-    recipe: Recipe
+    recipe: ColumnRecipe
     target: Target
     X: Array
     usable: NDArray[np.bool_]
@@ -49,8 +53,8 @@ def prepare(
     unlabelled: str = "keep",
     categories: Sequence[str] = (),
     leave_out: Sequence[str] = (),
-) -> Prepared:
-    """Read a file, decide about its columns, and build X and y; parameters are those of ``distreduce fit``."""
+) -> PreparedTable:
+    """Read a file, guess the kinds of its columns, and build X and y; see ``distreduce fit --help``."""
     table = read_table(path, targets, categories)
     target = read_target(table.targets, task, path.name)
     labelled = target.known if unlabelled == "drop" else np.ones(len(table.features), dtype=bool)
@@ -63,7 +67,7 @@ def prepare(
     X[labelled], usable[labelled] = recipe.matrix(table.features[labelled], path.name)
     if (usable & target.known).sum() < 2:
         raise InvalidInputError(f"{path.name} has fewer than two rows that are complete and have a target.")
-    return Prepared(table.frame, recipe, target, X, usable, (*table.notes, *_notes(target, labelled, usable)))
+    return PreparedTable(table.frame, recipe, target, X, usable, (*table.notes, *_notes(target, labelled, usable)))
 
 
 def _notes(target: Target, labelled: NDArray[np.bool_], usable: NDArray[np.bool_]) -> list[str]:
@@ -75,14 +79,11 @@ def _notes(target: Target, labelled: NDArray[np.bool_], usable: NDArray[np.bool_
         fate = "help to draw the picture" if labelled.all() else "are left out"
         words = f" ({list_words(target.unknown_words)} among the numbers say so)" if target.unknown_words else ""
         notes.append(f"{unknown} rows have no target{words}; they {fate}.")
-    rare = [] if target.labels is None else _rare(target.y)
-    if rare:
-        notes.append(
-            f"A single row has the class {list_words(rare)}: it is in the fit, so no held-out score speaks of it."
-        )
+    if target.task == "classification":
+        counts = target.y.value_counts()
+        rare = sorted(counts.index[counts == 1].tolist())
+        if rare:
+            notes.append(
+                f"A single row has the class {list_words(rare)}: it is in the fit, so held-out scores do not cover it."
+            )
     return notes
-
-
-def _rare(labels: pd.Series) -> list[object]:
-    counts = labels.value_counts()
-    return sorted(counts.index[counts == 1].tolist())

@@ -1,4 +1,4 @@
-"""The recipe: what becomes of each column, learned from one file and applied to others."""
+"""The recipe of a table: how each column is encoded, learned from one file and applied to others."""
 
 from __future__ import annotations
 
@@ -10,25 +10,29 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from distreduce._utils.typing import Array
+from distreduce.estimators._targets import Task
 from distreduce.exceptions import InvalidInputError
-from distreduce.tables.guess import counts_rows, guess_rule, pixel_rules
-from distreduce.tables.rules import Category, Date, Dropped, Rule, Used
-from distreduce.tables.target import Task
+from distreduce.tables.columns import Category, Column, Date, Dropped, Used, guess_column, is_row_number, pixel_columns
 
 POLICIES = ("refuse", "impute", "drop")
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """Rules by column, and what is to be done with rows that have missing cells.
+class ColumnRecipe:
+    """How the columns of a table become X.
 
     Attributes
     ----------
+    rules : tuple of Column
+        One per column of the file, targets excluded.
+    targets : tuple of str
+    task : {"regression", "classification"}
     missing : {"refuse", "impute", "drop"}
-        Refuse the file, fill the cells by the column's rule, or give such rows no place.
+        What to do with missing cells: raise an error, fill them, or leave their rows out.
+    image_shape : (rows, columns) or None
     """
 
-    rules: tuple[Rule, ...]
+    rules: tuple[Column, ...]
     targets: tuple[str, ...]
     task: Task
     missing: str = "refuse"
@@ -46,51 +50,59 @@ class Recipe:
 
     @property
     def as_text(self) -> list[str]:
-        """Columns to be read as they are written."""
+        """Columns that must be read as written."""
         return [rule.name for rule in self.used if isinstance(rule, Category | Date)]
 
     def matrix(self, table: pd.DataFrame, where: str) -> tuple[Array, NDArray[np.bool_]]:
-        """X (n, d) and which rows are complete.
+        """X (n, d), and which rows are complete.
 
-        Columns are found by name: their order is free and others do no harm. Rows that are not complete are NaN if
-        `missing` is "drop".
+        Columns are found by name: their order does not matter, and others are ignored. If `missing` is "drop", rows
+        that are not complete are NaN.
         """
+        self._reject_absent(table, where)
+        X = np.empty((len(table), len(self.columns)))
+        gaps, start = np.zeros((len(table), len(self.used)), dtype=bool), 0
+        for position, rule in enumerate(self.used):
+            codes = rule.read(table[rule.name])
+            gaps[:, position] = np.isnan(codes)
+            with np.errstate(over="ignore", invalid="ignore"):  # overflow is reported below, with the column
+                block = rule.encode(codes)
+            X[:, start : start + block.shape[1]] = block
+            start += block.shape[1]
+        self._reject_overflow(X, where)
+        incomplete = np.asarray(gaps.any(axis=1))
+        if self.missing == "impute":
+            return X, np.ones(len(X), dtype=bool)
+        if self.missing == "refuse" and incomplete.any():
+            raise InvalidInputError(self._describe_gaps(gaps, where))
+        X[incomplete] = np.nan
+        return X, np.asarray(~incomplete)
+
+    def _reject_absent(self, table: pd.DataFrame, where: str) -> None:
         absent = [rule.name for rule in self.used if rule.name not in table]
         if absent:
             listed = ", ".join(map(repr, absent[:10])) + (f" and {len(absent) - 10} more" if len(absent) > 10 else "")
             raise InvalidInputError(
                 f"{where} lacks the column{'s' * (len(absent) > 1)} {listed}; the model needs all it was fitted to."
             )
-        X = np.empty((len(table), len(self.columns)))
-        gaps = np.zeros((len(table), len(self.used)), dtype=bool)
-        start = 0
-        for position, rule in enumerate(self.used):
-            values = rule.read(table[rule.name])
-            with np.errstate(over="ignore", invalid="ignore"):  # refused below, by name
-                block = rule.encode(values)
-            X[:, start : start + block.shape[1]] = block
-            gaps[:, position] = np.isnan(values)
-            start += block.shape[1]
-        self._refuse_overflow(X, where)
-        return self._treated(X, gaps, where)
 
-    def _refuse_overflow(self, X: Array, where: str) -> None:
-        strange = ~np.isfinite(X).all(axis=0)
-        if strange.any():
-            name = self.columns[int(strange.argmax())]
+    def _reject_overflow(self, X: Array, where: str) -> None:
+        infinite = ~np.isfinite(X).all(axis=0)
+        if infinite.any():
+            name = self.columns[int(infinite.argmax())]
             raise InvalidInputError(
                 f"Column {name!r} of {where} has numbers too far from those of the fit to be scaled; correct them, or "
                 "leave the cells empty."
             )
 
-    def _treated(self, X: Array, gaps: NDArray[np.bool_], where: str) -> tuple[Array, NDArray[np.bool_]]:
-        incomplete = np.asarray(gaps.any(axis=1))
-        if self.missing == "refuse" and incomplete.any():
-            raise InvalidInputError(_gaps_sentence(dict(zip(self.used, gaps.sum(axis=0), strict=True)), where))
-        if self.missing == "impute":
-            return X, np.ones(len(X), dtype=bool)
-        X[incomplete] = np.nan
-        return X, np.asarray(~incomplete)
+    def _describe_gaps(self, gaps: NDArray[np.bool_], where: str) -> str:
+        found = {rule.name: count for rule, count in zip(self.used, gaps.sum(axis=0), strict=True) if count}
+        listed = ", ".join(f"{name!r} ({count})" for name, count in list(found.items())[:8])
+        more = f" and {len(found) - 8} more columns" if len(found) > 8 else ""
+        return (
+            f"{where} has missing values in {listed}{more}. Fit with --missing impute to fill them (medians, and a "
+            "column that marks them), or with --missing drop to leave those rows out."
+        )
 
 
 def learn_recipe(
@@ -104,25 +116,41 @@ def learn_recipe(
     categories: Sequence[str] = (),
     leave_out: Sequence[str] = (),
     image_shape: tuple[int, int] | None = None,
-) -> Recipe:
-    """Look at every column and decide; scales, medians and levels are those of all rows that are kept.
+) -> ColumnRecipe:
+    """Guess the kind of every column; scales, medians and levels are those of all rows that are kept.
 
     Parameters
     ----------
     features : DataFrame
         All rows of the file.
+    targets : sequence of str
+    task : {"regression", "classification"}
+    where : str
+        Name of the file, for errors.
     rows : (n,) array of bool, optional
-        Which of them are kept; by default all.
-    categories, leave_out : sequence of str
-        Columns to take as categories whatever they hold, and columns not to use.
+        Which rows are kept; all by default.
+    missing : {"refuse", "impute", "drop"}
+    categories : sequence of str
+        Columns to take as categories, whatever they hold.
+    leave_out : sequence of str
+        Columns to leave out.
+    image_shape : (rows, columns), optional
+        The features are the pixels of images of this shape.
     """
-    _check_names([*categories, *leave_out], features, where)
+    for name in (*categories, *leave_out):
+        if name not in features:
+            raise InvalidInputError(
+                f"{where} has no feature {name!r}; it has {', '.join(map(str, features.columns[:30]))}."
+            )
     kept = features if rows is None else features[rows]
     if image_shape is not None:
-        return Recipe(tuple(pixel_rules(kept)), tuple(targets), task, missing, image_shape)
-    left_out = {str(name): "counts rows" for name in features if name not in categories and counts_rows(features[name])}
-    left_out |= dict.fromkeys(leave_out, "asked for")
-    rules = _rules(kept, categories, left_out)
+        return ColumnRecipe(tuple(pixel_columns(kept)), tuple(targets), task, missing, image_shape)
+    # Row numbers are recognised in the whole file: some of its rows do not count any more.
+    reasons = {
+        str(name): "counts rows" for name in features if name not in categories and is_row_number(features[name])
+    }
+    reasons |= dict.fromkeys(leave_out, "asked for")
+    rules = _guess_columns(kept, categories, reasons)
     if missing == "drop":
         gaps = [np.isnan(rule.read(kept[rule.name])) for rule in rules if not isinstance(rule, Dropped)]
         complete = ~np.any(gaps, axis=0) if gaps else np.ones(len(kept), dtype=bool)
@@ -130,36 +158,18 @@ def learn_recipe(
             raise InvalidInputError(
                 f"Every row of {where} has a missing value, so none would be left: --missing impute."
             )
-        rules = _rules(kept[complete], categories, left_out)
+        rules = _guess_columns(kept[complete], categories, reasons)
     if all(isinstance(rule, Dropped) for rule in rules):
         why = "; ".join(f"{rule.name}: {rule.describe()}" for rule in rules[:5])
         raise InvalidInputError(f"No column of {where} can be used besides the target ({why}).")
-    return Recipe(tuple(rules), tuple(targets), task, missing)
+    return ColumnRecipe(tuple(rules), tuple(targets), task, missing)
 
 
-def _rules(features: pd.DataFrame, categories: Sequence[str], left_out: dict[str, str]) -> list[Rule]:
-    """`left_out` are names, each with the reason."""
+def _guess_columns(features: pd.DataFrame, categories: Sequence[str], reasons: dict[str, str]) -> list[Column]:
+    """`reasons` has the names of the columns to leave out."""
     return [
-        Dropped(str(name), left_out[str(name)])
-        if name in left_out
-        else guess_rule(column, as_category=name in categories)
+        Dropped(name=str(name), reason=reasons[str(name)])
+        if name in reasons
+        else guess_column(column, as_category=name in categories)
         for name, column in features.items()
     ]
-
-
-def _check_names(names: Sequence[str], features: pd.DataFrame, where: str) -> None:
-    for name in names:
-        if name not in features:
-            raise InvalidInputError(
-                f"{where} has no feature {name!r}; it has {', '.join(map(str, features.columns[:30]))}."
-            )
-
-
-def _gaps_sentence(counts: dict[Used, int], where: str) -> str:
-    found = {rule.name: int(count) for rule, count in counts.items() if count}
-    listed = ", ".join(f"{name!r} ({count})" for name, count in list(found.items())[:8])
-    more = f" and {len(found) - 8} more columns" if len(found) > 8 else ""
-    return (
-        f"{where} has missing values in {listed}{more}. Fit with --missing impute to fill them (medians, and a column "
-        "that says so), or with --missing drop to leave those rows out."
-    )

@@ -1,4 +1,4 @@
-"""recipe.json: the recipe as plain JSON, every value checked when it is read back."""
+"""recipe.json: a recipe as plain JSON; every value is checked when it is read back."""
 
 from __future__ import annotations
 
@@ -11,47 +11,49 @@ from typing import Any
 
 from distreduce._utils.tensor_reader import RefusedError, require
 from distreduce.exceptions import ModelFileError
-from distreduce.tables.guess import MOST_LEVELS
-from distreduce.tables.recipe import POLICIES, Recipe
-from distreduce.tables.rules import Boolean, Category, Date, Dropped, Number, Rule
-from distreduce.tables.values import DATE_FORMATS
+from distreduce.tables.cells import DATE_FORMATS
+from distreduce.tables.columns import MAX_LEVELS, Boolean, Category, Column, Date, Dropped, Number
+from distreduce.tables.recipe import POLICIES, ColumnRecipe
 
 FORMAT, VERSION = "distreduce recipe", 1
 MAX_BYTES = 64 * 2**20
 KINDS: dict[str, Any] = {rule.kind: rule for rule in (Number, Boolean, Category, Date, Dropped)}
 
 
-def _finite(value: Any) -> bool:
-    """A number that float64 can hold; JSON allows whole numbers of any length."""
+def _is_finite(value: Any) -> bool:
+    """Whether it is a number that float64 can hold; JSON allows integers of any length."""
     return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
-def _text(value: Any) -> bool:
+def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _positive(value: Any) -> bool:
-    return _finite(value) and value > 0
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
 
 
-def _levels(value: Any) -> bool:
+def _is_positive(value: Any) -> bool:
+    return _is_finite(value) and value > 0
+
+
+def _are_levels(value: Any) -> bool:
     """Different texts, no more than a fit keeps: each is a column of X, and a small file must not ask for millions."""
-    if not isinstance(value, list) or not 0 < len(value) <= MOST_LEVELS:
+    if not isinstance(value, list) or not 0 < len(value) <= MAX_LEVELS:
         return False
-    return all(map(_text, value)) and len(set(value)) == len(value)
+    return all(map(_is_text, value)) and len(set(value)) == len(value)
 
 
-# What a field of a rule must be, by its name.
+# The test that a field of a rule must pass, by its name.
 CHECKS: dict[str, Callable[[Any], bool]] = {
-    "name": _text, "reason": _text, "layout": lambda value: _text(value) and value in DATE_FORMATS,
-    "center": _finite, "fill": _finite, "scale": _positive,
-    "flag": lambda value: isinstance(value, bool), "other": lambda value: isinstance(value, bool),
-    "levels": _levels, "cycles": lambda value: isinstance(value, list) and all(map(_positive, value)),
+    "name": _is_text, "reason": _is_text, "layout": lambda value: _is_text(value) and value in DATE_FORMATS,
+    "center": _is_finite, "fill": _is_finite, "scale": _is_positive, "flag": _is_flag, "other": _is_flag,
+    "levels": _are_levels, "cycles": lambda value: isinstance(value, list) and all(map(_is_positive, value)),
 }  # fmt: skip
 
 
-def write_recipe(recipe: Recipe, path: Path) -> None:
-    """Write the recipe as JSON."""
+def write_recipe(recipe: ColumnRecipe, path: Path) -> None:
+    """Write a recipe as JSON."""
     content = {
         "format": FORMAT,
         "version": VERSION,
@@ -64,47 +66,47 @@ def write_recipe(recipe: Recipe, path: Path) -> None:
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def read_recipe(path: Path) -> Recipe:
-    """Read what :func:`write_recipe` wrote; anything else is a :class:`ModelFileError` that says why."""
+def read_recipe(path: Path) -> ColumnRecipe:
+    """Read what :func:`write_recipe` wrote; raise ModelFileError with the reason for anything else."""
     try:
         require(path.stat().st_size <= MAX_BYTES, f"it has more than {MAX_BYTES} bytes")
-        return _recipe(json.loads(path.read_text(encoding="utf-8")))
+        return _parse_recipe(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError as error:
         raise ModelFileError(f"There is no {path}; name a folder that `distreduce fit` wrote.") from error
     except (RefusedError, ValueError, OSError, RecursionError, MemoryError) as error:
-        raise ModelFileError(f"{path} is no recipe of distreduce ({error}); fit again.") from error
+        raise ModelFileError(f"{path} is not a recipe of distreduce ({error}); fit again.") from error
 
 
-def _recipe(content: Any) -> Recipe:
-    require(isinstance(content, dict) and content.get("format") == FORMAT, "its format is another")
+def _parse_recipe(content: Any) -> ColumnRecipe:
+    require(isinstance(content, dict) and content.get("format") == FORMAT, "its format is another one")
     version = content.get("version")
     require(version == VERSION, f"its version is {version!r}, this distreduce reads {VERSION}")
-    require(content.get("task") in ("regression", "classification"), "its task is not known")
-    require(content.get("missing") in POLICIES, "its way with missing values is not known")
+    require(content.get("task") in ("regression", "classification"), "its task is unknown")
+    require(content.get("missing") in POLICIES, "its policy for missing values is unknown")
     targets, shape, columns = content.get("targets"), content.get("image_shape"), content.get("columns")
-    require(isinstance(targets, list) and bool(targets) and all(map(_text, targets)), "it names no targets")
-    good = isinstance(shape, list) and len(shape) == 2 and all(type(side) is int and side > 0 for side in shape)
-    require(shape is None or good, "its image shape is none")
+    require(isinstance(targets, list) and bool(targets) and all(map(_is_text, targets)), "it has no targets")
+    valid = isinstance(shape, list) and len(shape) == 2 and all(type(side) is int and side > 0 for side in shape)
+    require(shape is None or valid, "its image shape is not two positive integers")
     require(isinstance(columns, list), "it has no columns")
-    rules = tuple(_rule(column) for column in columns)
+    rules = tuple(_parse_rule(column) for column in columns)
     require(any(not isinstance(rule, Dropped) for rule in rules), "it uses no column")
     require(len({rule.name for rule in rules}) == len(rules), "it names a column twice")
     image_shape = (shape[0], shape[1]) if shape else None
-    return Recipe(rules, tuple(targets), content["task"], content["missing"], image_shape)
+    return ColumnRecipe(rules, tuple(targets), content["task"], content["missing"], image_shape)
 
 
-def _rule(content: Any) -> Rule:
+def _parse_rule(content: Any) -> Column:
     require(isinstance(content, Mapping) and str(content.get("kind")) in KINDS, "it has a column of no known kind")
     kind = KINDS[content["kind"]]
     names = {field.name for field in fields(kind)}
     require(set(content) == names | {"kind"}, f"a column of kind {kind.kind!r} has other fields than it should")
     for name in names:
         require(CHECKS[name](content[name]), f"{name!r} of column {content.get('name')!r} is {content[name]!r:.40}")
-    return kind(**{name: _value(content[name]) for name in names})
+    return kind(**{name: _convert(content[name]) for name in names})
 
 
-def _value(value: Any) -> Any:
-    """Numbers as floats: whole ones may be too long for NumPy."""
+def _convert(value: Any) -> Any:
+    """Integers as floats, as they may be too long for NumPy; lists as tuples."""
     if isinstance(value, list):
-        return tuple(map(_value, value))
+        return tuple(map(_convert, value))
     return float(value) if type(value) is int else value

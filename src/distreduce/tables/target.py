@@ -1,20 +1,25 @@
-"""The targets of a table: their task, their values, and which rows have none."""
+"""The targets of a file: their task, their values, and which rows have one."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from distreduce.estimators._targets import guess_task
+from distreduce.estimators._targets import Task, guess_task
 from distreduce.exceptions import InvalidInputError
-from distreduce.tables.values import is_number, numbers, refuse_spoilt_numbers, texts, words_among_numbers
-
-Task = Literal["regression", "classification"]
+from distreduce.tables.cells import (
+    are_mostly_numbers,
+    find_date_format,
+    is_number,
+    is_plain_number,
+    reject_malformed_numbers,
+    to_numbers,
+    to_text,
+)
 
 
 @dataclass(frozen=True)
@@ -24,10 +29,10 @@ class Target:
     Attributes
     ----------
     y : Series or DataFrame
-        Numbers with NaN, or labels (whole numbers or texts) with None, where the target is unknown.
+        Numbers, NaN where unknown; or labels (integers or texts), None where unknown.
     task : {"regression", "classification"}
     unknown_words : tuple of str
-        Words among numbers, which stand for an unknown target.
+        Words among numbers that were read as an unknown target.
     """
 
     y: Any
@@ -41,13 +46,13 @@ class Target:
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Rows that have a target."""
+        """Which rows have a target."""
         rows = self.y.notna().to_numpy()
         return np.asarray(rows if rows.ndim == 1 else rows.all(axis=1))
 
     @property
     def labels(self) -> NDArray[Any] | None:
-        """Classes of all rows, None for numbers."""
+        """Labels of all rows; None for regression."""
         return self.y.to_numpy() if self.task == "classification" else None
 
     def values(self, rows: NDArray[np.intp]) -> NDArray[Any]:
@@ -57,88 +62,95 @@ class Target:
 
     def rows(self, rows: NDArray[np.intp]) -> Target:
         """The targets of these rows."""
-        return Target(self.y.iloc[rows].reset_index(drop=True), self.task, self.unknown_words)
+        return replace(self, y=self.y.iloc[rows].reset_index(drop=True))
 
 
 def read_target(columns: pd.DataFrame, task: str, where: str) -> Target:
-    """Targets from their columns; rules of "auto": :func:`distreduce.estimators._targets.guess_task`.
+    """Read the columns of targets; ``task="auto"`` is decided by the rule of the estimators.
 
-    Few words among many numbers are unknown targets, unless classes are asked for: then they are classes.
+    Unless classification is asked for, text that is numbers is read as numbers, and a few words among them as unknown.
     """
-    words: tuple[str, ...] = ()
-    if task != "classification":
-        columns, words = _without_words(columns)
-    return replace(_read(columns, task, where), unknown_words=words)
-
-
-def _without_words(columns: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    kept: dict[Hashable, pd.Series] = {}
     words: set[str] = set()
+    if task != "classification":
+        read = {name: _parse_numbers(columns[name]) for name in columns}
+        words = {word for _, found in read.values() for word in found}
+        columns = pd.DataFrame({name: column for name, (column, _) in read.items()})
     for name in columns:
-        found = words_among_numbers(columns[name])
-        cells = texts(columns[name]) if found else columns[name]
-        kept[name] = pd.to_numeric(cells.where(~cells.isin(found))).astype(np.float64) if found else cells
-        words.update(found)
-    return pd.DataFrame(kept), tuple(sorted(words))
-
-
-def _read(columns: pd.DataFrame, task: str, where: str) -> Target:
-    for name in columns:
-        _check(columns[name], where)
+        _check_cells(columns[name], where)
     if columns.shape[1] > 1:
         if task == "classification":
             raise InvalidInputError("Several targets must be numbers; name one target for classes.")
-        table = pd.DataFrame({name: _numbers(columns[name], where) for name in columns})
-        return _refuse_constant(Target(table.where(table.notna().all(axis=1)), "regression"), where)
-    column = columns.iloc[:, 0]
-    known = texts(column).notna() if not is_number(column) else column.notna()
-    guessed = guess_task(column[known].to_numpy()[:, None])
-    if (guessed if task == "auto" else task) == "classification":
-        return _refuse_constant(_classes(column), where)
-    values = pd.Series(_numbers(column, where), name=column.name)
-    return _refuse_constant(Target(values, "regression"), where)
+        numbers = pd.DataFrame({name: _read_numbers(columns[name], where) for name in columns})
+        # The estimators want all targets of a row or none.
+        target = Target(numbers.where(numbers.notna().all(axis=1)), "regression")
+    else:
+        column = columns.iloc[:, 0]
+        if task == "auto":
+            known = to_text(column).notna()
+            task = guess_task(column[known].to_numpy()[:, None])
+        if task == "classification":
+            target = Target(_read_labels(column), "classification")
+        else:
+            target = Target(pd.Series(_read_numbers(column, where), name=column.name), "regression")
+    _reject_constant(target, where)
+    return replace(target, unknown_words=tuple(sorted(words)))
 
 
-def _check(column: pd.Series, where: str) -> None:
-    if not texts(column).notna().any():
-        raise InvalidInputError(f"Target {column.name!r} of {where} has no values at all; name another column.")
-    if not (is_number(column) or pd.api.types.is_bool_dtype(column)):
-        if pd.api.types.is_datetime64_any_dtype(column):
-            raise InvalidInputError(
-                f"Target {column.name!r} of {where} holds dates; name a column of numbers or classes."
-            )
-        known = texts(column).dropna()
-        if known.nunique() > 2 and known.nunique() > len(known) / 2:
-            refuse_spoilt_numbers(known)
-            raise InvalidInputError(
-                f"Target {column.name!r} of {where} is text with {known.nunique()} values in {len(known)} rows: too "
-                "many for classes. Name another column."
-            )
+def _parse_numbers(column: pd.Series) -> tuple[pd.Series, tuple[str, ...]]:
+    """A column of texts as numbers, with the words among them that stand for a gap, such as "unknown" and "n/a".
+
+    At most a tenth of the distinct texts may be words, and none of them may have a digit: ``12 kg`` or ``7A`` is a
+    mistake or a code. Other columns are returned as they are.
+    """
+    if is_number(column) or pd.api.types.is_bool_dtype(column) or isinstance(column.dtype, pd.CategoricalDtype):
+        return column, ()
+    cells = to_text(column)
+    distinct = cells.dropna().drop_duplicates()
+    words = distinct[~is_plain_number(distinct)]
+    if not len(distinct) or not are_mostly_numbers(distinct) or words.str.contains(r"\d").any():
+        return column, ()
+    return pd.Series(to_numbers(cells.where(~cells.isin(words))), cells.index, name=column.name), tuple(words)
 
 
-def _numbers(column: pd.Series, where: str) -> NDArray[np.float64]:
+def _check_cells(column: pd.Series, where: str) -> None:
+    target, known = f"Target {column.name!r} of {where}", to_text(column).dropna()
+    if not len(known):
+        raise InvalidInputError(f"{target} has no values at all; name another column.")
+    if is_number(column) or pd.api.types.is_bool_dtype(column):
+        return
+    many = known.nunique() > 2 and known.nunique() > len(known) / 2
+    if pd.api.types.is_datetime64_any_dtype(column) or (many and find_date_format(known) is not None):
+        raise InvalidInputError(f"{target} holds dates; name a column of numbers or classes.")
+    if many:
+        reject_malformed_numbers(known)
+        raise InvalidInputError(
+            f"{target} is text with {known.nunique()} values in {len(known)} rows: too many for classes. Name another "
+            "column."
+        )
+
+
+def _read_numbers(column: pd.Series, where: str) -> NDArray[np.float64]:
     try:
-        return numbers(column.astype(np.float64) if pd.api.types.is_bool_dtype(column) else column)
+        return to_numbers(column.astype(np.float64) if pd.api.types.is_bool_dtype(column) else column)
     except InvalidInputError as error:
         raise InvalidInputError(f"{error} It is a target of {where} that should be a number.") from error
 
 
-def _classes(column: pd.Series) -> Target:
+def _read_labels(column: pd.Series) -> pd.Series:
     """Whole numbers stay numbers, so that they sort as such; everything else is text."""
-    cells = texts(column)
+    cells = to_text(column)
     whole = is_number(column) and cells.dropna().str.fullmatch(r"-?\d{1,15}").all()
     labels = [None if pd.isna(cell) else int(cell) if whole else cell for cell in cells]
-    return Target(pd.Series(labels, index=cells.index, dtype=object, name=column.name), "classification")
+    return pd.Series(labels, index=cells.index, dtype=object, name=column.name)
 
 
-def _refuse_constant(target: Target, where: str) -> Target:
-    known = target.y[target.known]
-    for name in target.names:
-        part = known if isinstance(known, pd.Series) else known[name]
-        if part.nunique() < 2:
-            value = part.iloc[0] if len(part) else "none"
+def _reject_constant(target: Target, where: str) -> None:
+    known = pd.DataFrame(target.y[target.known])
+    for name in known:
+        values = known[name].unique().tolist()
+        if len(values) < 2:
+            value = values[0] if values else "none"
             raise InvalidInputError(
                 f"Target {name!r} of {where} has a single value ({value!r}) in all rows; there is nothing to learn "
                 "from it. Name another column."
             )
-    return target

@@ -1,8 +1,10 @@
-"""Separated text as people have it: any usual separator, decimal comma, encoding and header."""
+"""Delimited text files as people have them: any common separator, decimal sign, encoding and header."""
 
 from __future__ import annotations
 
 import codecs
+import csv
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,87 +13,110 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from sklearn.utils.fixes import parse_version
 
-from distreduce.exceptions import DatasetFileError
-from distreduce.tables.decimals import decimal_sign
-from distreduce.tables.files import EXACT, damage_named
-from distreduce.tables.header import LONGEST, find_header
+from distreduce._utils.safe_npz import DAMAGE
+from distreduce.exceptions import DatasetFileError, DistReduceError
+from distreduce.tables.header import MAX_HEADER, Header, find_header
 
-START = 2**16  # bytes that tell text from other files
-MISSING = ("?", "-", ".")  # besides pandas' own: empty, NA, NaN, null, None, …
+START = 2**16  # bytes that tell text from binary files
+MISSING = ("?", "-", ".")  # besides those of pandas: empty, NA, NaN, null, None, …
 MAGIC = {b"PK": "an Excel workbook or a zip archive", b"PAR1": "a Parquet file", b"\x1f\x8b": "a gzip archive",
          b"\x89HDF": "an HDF5 file", b"\xd0\xcf": "an old Excel workbook", b"%PDF": "a PDF"}  # fmt: skip
+# Read the float64 nearest to the text. From pandas 3.1 on this is the default, and asking for it is deprecated.
+EXACT: dict[str, Any] = (
+    {} if parse_version(pd.__version__) >= parse_version("3.1") else {"float_precision": "round_trip"}
+)
+
+
+@contextmanager
+def translate_read_errors(path: Path) -> Iterator[None]:
+    """Turn whatever a library raises for a broken file into a DatasetFileError of one sentence that names the file."""
+    try:
+        yield
+    except DistReduceError:
+        raise
+    except (*DAMAGE, csv.Error) as error:
+        reason = str(error).strip() or type(error).__name__
+        raise DatasetFileError(f"{path} cannot be read as {path.suffix[1:]} ({reason:.500}).") from error
 
 
 @dataclass(frozen=True)
 class TextFile:
-    """How to read a .csv or .tsv file; `skipped` records are above the names, `notes` say what was not as expected."""
+    """How to read a .csv or .tsv file."""
 
     path: Path
     encoding: str
-    separator: str
-    decimal: str
-    skipped: int
-    names: tuple[str, ...]
-    notes: tuple[str, ...]
+    header: Header
 
     @classmethod
-    def of(cls, path: Path) -> TextFile:
-        """Look at a file: refuses what is no text, what is empty and what has no column names."""
-        encoding = _encoding(path)
-        with damage_named(path), path.open(encoding=encoding, newline="") as stream:
-            header = find_header(stream.read(LONGEST), path.name, tabs_first=path.suffix.lower() == ".tsv")
-        notes = list(header.notes)
-        if encoding == "cp1252":
-            notes.append("The file is not UTF-8: it was read as Windows-1252.")
-        decimal = decimal_sign(header, path.name)
-        if decimal == ",":
-            notes.append("Numbers have a decimal comma: 1,5 was read as one and a half.")
-        return cls(path, encoding, header.separator, decimal, header.skipped, header.names, tuple(notes))
+    def detect(cls, path: Path) -> TextFile:
+        """Look at a file; raise if it is not text, is empty or has no column names."""
+        encoding = _detect_encoding(path)
+        with translate_read_errors(path), path.open(encoding=encoding, newline="") as stream:
+            header = find_header(stream.read(MAX_HEADER), path.name, tabs_first=path.suffix.lower() == ".tsv")
+        return cls(path, encoding, header)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know about how the file is read."""
+        fallback = ("The file is not UTF-8: it was read as Windows-1252.",) if self.encoding == "cp1252" else ()
+        return (*self.header.notes, *fallback)
 
     def read(self, as_text: Sequence[str] = ()) -> pd.DataFrame:
-        """The whole table; the columns `as_text` stay as they are written, "007" and all."""
+        """The whole table; the columns `as_text` are kept as written, leading zeros included."""
         with self._errors():
             return pd.read_csv(self.path, **self._options(as_text))
 
-    def chunks(self, rows: int, as_text: Sequence[str] = ()) -> Iterator[pd.DataFrame]:
-        """The table in parts of so many rows."""
+    def read_chunks(self, rows: int, as_text: Sequence[str] = ()) -> Iterator[pd.DataFrame]:
+        """The table in chunks of at most `rows` rows."""
         with self._errors():
             opened = pd.read_csv(self.path, **self._options(as_text), chunksize=rows)
-        with opened as parts:
+        with opened as chunks:
             while True:
                 with self._errors():
-                    part = next(parts, None)
-                if part is None:
+                    chunk = next(chunks, None)
+                if chunk is None:
                     return
-                yield part
+                yield chunk
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        with damage_named(self.path), warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # rows that are longer than the header
+        with translate_read_errors(self.path), warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header
             try:
                 yield
             except pd.errors.ParserWarning as error:
                 raise ValueError("its rows are longer than its first line, which names the columns") from error
+            except pd.errors.ParserError as error:
+                raise ValueError(_explain(str(error))) from error
 
     def _options(self, as_text: Sequence[str]) -> dict[str, Any]:
+        header = self.header
         return {
-            "sep": self.separator, "decimal": self.decimal, "encoding": self.encoding, "names": list(self.names),
-            "skiprows": self.skipped, "header": 0, "index_col": False, "skipinitialspace": True, "low_memory": False,
-            "na_values": list(MISSING), "dtype": {name: str for name in as_text if name in self.names}, **EXACT,
+            "sep": header.separator, "decimal": header.decimal, "encoding": self.encoding, "names": list(header.names),
+            "skiprows": header.skipped, "header": 0, "index_col": False, "skipinitialspace": True, "low_memory": False,
+            "na_values": list(MISSING), "dtype": {name: str for name in as_text if name in header.names}, **EXACT,
         }  # fmt: skip
 
 
-def _encoding(path: Path) -> str:
-    """UTF-8 or UTF-16 (with its mark), else Windows-1252; refuses what is no text."""
+def _explain(reason: str) -> str:
+    """What the parser of pandas says, as a sentence."""
+    ragged = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", reason)
+    if ragged:
+        return f"line {ragged[2]} has {ragged[3]} cells, but there are {ragged[1]} columns"
+    return reason.removeprefix("Error tokenizing data. C error: ")
+
+
+def _detect_encoding(path: Path) -> str:
+    """UTF-8, UTF-16 with a byte-order mark, or else Windows-1252; raise DatasetFileError if the file is not text."""
     with path.open("rb") as stream:
         start = stream.read(START)
         if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return "utf-16"
         if any(byte < 9 or 13 < byte < 32 for byte in start):
             kind = next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), "a binary file")
-            raise DatasetFileError(f"{path} is no text but looks like {kind}; save it as comma-separated text.")
+            raise DatasetFileError(f"{path} is not text but looks like {kind}; save it as comma-separated text.")
         decoder = codecs.getincrementaldecoder("utf-8")()
         try:
             while start:
@@ -100,4 +125,4 @@ def _encoding(path: Path) -> str:
             decoder.decode(b"", final=True)
         except UnicodeDecodeError:
             return "cp1252"
-    return "utf-8-sig"  # spreadsheets put a mark before the first name
+    return "utf-8-sig"  # spreadsheets write a byte-order mark before the first name

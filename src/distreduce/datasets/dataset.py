@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from distreduce._utils.typing import Array
+from distreduce.estimators._targets import Task
 from distreduce.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Task = Literal["regression", "classification"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -23,15 +22,23 @@ class Dataset:
 
     Attributes
     ----------
+    name : str
     X : (n, d) array of float64
         Raw values. Images are flattened row by row and keep their grey levels 0 … 255.
     y : (n,) or (n, c) array
-        Regression: float64, a column a target where there are several. Classification: int64.
+        Regression: float64, one column per target if there are several. Classification: int64.
         Unknown targets of one's own files are NaN, which makes labels float64.
+    task : {"regression", "classification"}
+    feature_names : tuple of str
+    target_names : tuple of str
     class_names : tuple of str or None
-        ``class_names[label]`` is the name of a label; None where labels are numbers kept as they were given.
+        ``class_names[label]`` is the name of a label; None if labels are numbers, which are kept as given.
     image_shape : (rows, columns) or None
-        ``X.reshape(-1, *image_shape)`` gives the images back.
+        ``X.reshape(-1, *image_shape)`` restores the images.
+    description : str
+        For one's own files, notes on how the file was read.
+    licence : str
+    citation : str
 
     Examples
     --------
@@ -67,24 +74,24 @@ class Dataset:
         return f"Dataset({self.name!r}: {', '.join(parts)})"
 
     def frame(self) -> pd.DataFrame:
-        """Features and targets as one pandas frame; classes that have names carry them."""
+        """Features and targets as one DataFrame; named classes are categories."""
         import pandas as pd
 
         features = pd.DataFrame(self.X, columns=list(self.feature_names))
         if self.class_names is None:
             targets = pd.DataFrame(self.y.reshape(len(self.y), -1), columns=list(self.target_names))
         else:
-            codes = np.where(np.isnan(self.y), -1, self.y).astype(np.int64)  # pandas writes an unknown class as −1
+            codes = np.where(np.isnan(self.y), -1, self.y).astype(np.int64)  # −1 is an unknown class in pandas
             labels = pd.Categorical.from_codes(codes, categories=list(self.class_names))
             targets = pd.DataFrame({self.target_names[0]: labels})
         return pd.concat([features, targets], axis=1)
 
     def rows(self, chosen: NDArray[np.int64]) -> Dataset:
-        """The set with these rows, in this order."""
+        """The data set with these rows, in this order."""
         return replace(self, X=self.X[chosen], y=self.y[chosen])
 
     def draw(self, n_samples: int, random_state: int | None) -> Dataset:
-        """`n_samples` rows drawn without replacement by ``numpy.random.default_rng(random_state)``."""
+        """`n_samples` rows, drawn without replacement by ``numpy.random.default_rng(random_state)``."""
         if n_samples > len(self.X):
             raise InvalidInputError(
                 f"n_samples={n_samples}, but {self.name!r} has {len(self.X)} samples; ask for fewer."
@@ -93,11 +100,11 @@ class Dataset:
         return self.rows(generator.choice(len(self.X), size=n_samples, replace=False))
 
     def with_targets(self, names: list[str]) -> Dataset:
-        """The set with some of its targets; one of them makes y one-dimensional."""
-        strangers = [name for name in names if name not in self.target_names]
-        if strangers or not names:
+        """The data set with some of its targets; y is one-dimensional if there is one."""
+        unknown = [name for name in names if name not in self.target_names]
+        if unknown or not names:
             raise InvalidInputError(
-                f"{self.name!r} has no target {', '.join(strangers) or names}; it has {', '.join(self.target_names)}."
+                f"{self.name!r} has no target {', '.join(unknown) or names}; it has {', '.join(self.target_names)}."
             )
         if len(self.target_names) == 1:
             return self

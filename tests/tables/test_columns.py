@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from distreduce.exceptions import InvalidInputError
-from distreduce.tables.guess import MOST_LEVELS, counts_rows, guess_rule
-from distreduce.tables.rules import Boolean, Category, Date, Dropped, Number
+from distreduce.tables.columns import MAX_LEVELS, Boolean, Category, Date, Dropped, Number, guess_column, is_row_number
 
 DAYS = pd.date_range("2020-01-01", periods=40, freq="D")
 
@@ -44,7 +43,7 @@ def column(cells, **options):
     ],
 )
 def test_the_kind_of_a_column(cells, kind):
-    assert type(guess_rule(column(cells))) is kind
+    assert type(guess_column(column(cells))) is kind
 
 
 @pytest.mark.parametrize(
@@ -57,22 +56,22 @@ def test_the_kind_of_a_column(cells, kind):
     ],
 )
 def test_the_order_of_day_and_month_is_that_which_reads_every_cell(cells, layout):
-    assert guess_rule(column(cells)).layout == layout
+    assert guess_column(column(cells)).layout == layout
 
 
 def test_the_most_frequent_levels_are_kept_and_the_rest_is_other():
-    cells = [f"level {i:02d}" for i in range(MOST_LEVELS + 5) for _ in range(3 if i >= 5 else 2)]
-    rule = guess_rule(column(cells))
-    assert rule.levels == tuple(f"level {i:02d}" for i in range(5, MOST_LEVELS + 5)) and rule.other
+    cells = [f"level {i:02d}" for i in range(MAX_LEVELS + 5) for _ in range(3 if i >= 5 else 2)]
+    rule = guess_column(column(cells))
+    assert rule.levels == tuple(f"level {i:02d}" for i in range(5, MAX_LEVELS + 5)) and rule.other
 
 
 def test_numbers_asked_for_as_a_category_are_one():
-    assert guess_rule(column([75001.0, None, 69001.0, 75001.0]), as_category=True).levels == ("69001", "75001")
+    assert guess_column(column([75001.0, None, 69001.0, 75001.0]), as_category=True).levels == ("69001", "75001")
 
 
 def test_a_text_that_nearly_always_differs_is_left_out():
     cells = [f"name {i}" for i in range(60)] * 1 + ["name 0"] * 20
-    assert "60 values in 80 rows" in guess_rule(column(cells)).reason
+    assert "60 values in 80 rows" in guess_column(column(cells)).reason
 
 
 @pytest.mark.parametrize(
@@ -89,16 +88,16 @@ def test_a_text_that_nearly_always_differs_is_left_out():
 )
 def test_spoilt_numbers_are_refused_rather_than_guessed(cells):
     with pytest.raises(InvalidInputError, match="Column 'c' looks like numbers but has .*--category 'c'"):
-        guess_rule(column(cells))
+        guess_column(column(cells))
 
 
 def test_a_number_has_its_mean_its_spread_and_its_median():
-    rule = guess_rule(column([1.0, 2.0, 6.0, np.nan]))
+    rule = guess_column(column([1.0, 2.0, 6.0, np.nan]))
     assert (rule.center, rule.fill, rule.flag) == (3.0, 2.0, True) and rule.scale == pytest.approx(np.sqrt(14 / 3))
 
 
 def test_huge_numbers_stay_in_range():
-    rule = guess_rule(column([1e300, -1e300, 5e299]))
+    rule = guess_column(column([1e300, -1e300, 5e299]))
     assert np.isfinite(rule.encode(rule.read(column([1e300, -1e300])))).all()
 
 
@@ -113,7 +112,7 @@ def test_huge_numbers_stay_in_range():
     ],
 )
 def test_a_cycle_counts_if_the_dates_span_it_twice_and_differ_in_it(dates, cycles):
-    assert guess_rule(column(dates)).cycles == cycles
+    assert guess_column(column(dates)).cycles == cycles
 
 
 SHUFFLED = np.random.default_rng(0).permutation(40)
@@ -134,4 +133,4 @@ SHUFFLED = np.random.default_rng(0).permutation(40)
     ],
 )
 def test_consecutive_numbers_count_rows_in_any_order(cells, counts):
-    assert counts_rows(column(cells)) is counts
+    assert is_row_number(column(cells)) is counts

@@ -33,19 +33,19 @@ def write(tmp_path):
 
 
 @settings(max_examples=40)
-@given(rows=st.lists(st.tuples(finite, finite, finite), min_size=1, max_size=8))
+@given(rows=st.lists(st.tuples(finite, finite, finite), min_size=2, max_size=8))
 def test_numbers_survive_csv_to_the_last_bit(rows, tmp_path_factory):
     path = tmp_path_factory.mktemp("csv") / "t.csv"
     table = np.array(rows)
-    pd.DataFrame(table, columns=["a", "b", "c"]).to_csv(path, index=False)
-    assert np.array_equal(datasets.load(path).X, table[:, :2])
+    pd.DataFrame(table, columns=["a", "b", "c"]).assign(y=range(len(rows))).to_csv(path, index=False)
+    assert np.array_equal(datasets.load(path).X, table)
 
 
 @settings(max_examples=40)
-@given(labels=st.lists(st.text("abcxyz", min_size=1, max_size=3), min_size=2, max_size=12))
+@given(labels=st.lists(st.text("abcxyz", min_size=1, max_size=3), min_size=2, max_size=12, unique=True))
 def test_text_labels_come_back_from_their_numbers(labels, tmp_path_factory):
     path = tmp_path_factory.mktemp("csv") / "t.csv"
-    labels = [f"_{label}" for label in labels]  # "nan" and "1e5" among them would be no text
+    labels = [f"_{label}" for label in labels] * 2  # a word such as "nan" would be a missing cell
     pd.DataFrame({"x": range(len(labels)), "label": labels}).to_csv(path, index=False)
     d = datasets.load(path)
     assert [d.class_names[code] for code in d.y] == labels
@@ -78,6 +78,24 @@ def test_the_mark_that_spreadsheets_write_is_no_part_of_a_name(write):
 
 
 @pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("größe;y\n1,5;2,5\n2,5;4,5\n", "utf-8"),
+        ("größe;y\n1,5;2,5\n2,5;4,5\n", "cp1252"),
+        ("größe\ty\n1.5\t2.5\n2.5\t4.5\n", "utf-16"),
+        ("sep=|\ngröße|y\n1.5|2.5\n2.5|4.5\n", "utf-8-sig"),
+    ],
+)
+def test_text_is_read_as_on_the_command_line(write, text, encoding):
+    d = datasets.load(write("t.csv", text.encode(encoding)))
+    assert (d.feature_names, d.X.tolist(), d.y.tolist()) == (("größe",), [[1.5], [2.5]], [2.5, 4.5])
+
+
+def test_notes_on_how_the_file_was_read_are_kept(write):
+    assert "decimal comma" in datasets.load(write("t.csv", "a;y\n1,5;2\n2,5;3\n")).description
+
+
+@pytest.mark.parametrize(
     ("column", "task", "y", "names"),
     [
         (["no", "yes", "no", "no"], "classification", [0, 1, 0, 0], ("no", "yes")),
@@ -85,7 +103,8 @@ def test_the_mark_that_spreadsheets_write_is_no_part_of_a_name(write):
         (["7", "9", "7", "7"], "classification", [7, 9, 7, 7], None),
         (["7.5", "9", "7", "7"], "regression", [7.5, 9, 7, 7], None),
         (["no", "", "yes", "no"], "classification", [0, np.nan, 1, 0], ("no", "yes")),
-        (["1e300", "2e300", "1e300", "1e300"], "classification", [1e300, 2e300, 1e300, 1e300], None),
+        (["1", "2", "n/a", "?"] * 9, "classification", [1, 2, np.nan, np.nan] * 9, None),
+        ([*map(str, range(20)), "unknown"], "regression", [*range(20), np.nan], None),
         (["7", "", "9", "7"], "classification", [7, np.nan, 9, 7], None),
         (["7.5", "", "9", "7"], "regression", [7.5, np.nan, 9, 7], None),
     ],
@@ -123,21 +142,23 @@ def test_booleans_are_numbers(write):
     [
         ("city,size,y\nParis,1,0.5\nRome,2,1.5\n", None, "Column 'city' .* holds 'Paris'.*get_dummies"),
         ("day,y\n2020-01-01,1.5\n2021-01-01,2.5\n", None, "difference in days"),
-        ("a,b,y\nu,v,1.5\n", None, "and so do 1 more: b"),
+        ("a,b,y\nu,v,1.5\nu,v,2.5\n", None, "and so do 1 more: b"),
         ("id,y\n9007199254740993,1.5\n1,2.5\n", None, "Column 'id' .* beyond 2\\^53"),
         ("a,id\n1,9007199254740993\n1,-9007199254740993\n", None, "Column 'id' .* beyond 2\\^53"),
         (SMALL, "prise", "no column 'prise'. Did you mean 'price'\\? It has a, b, price"),
-        (SMALL, ["a", "a"], "none twice"),
+        (SMALL, ["a", "a"], "name a column twice"),
         (SMALL, [], "at least one"),
         (SMALL, ["a", "b", "price"], "no column besides the target"),
         ("a,b,y\n", None, "no rows"),
         ("", None, "is empty"),
         ("a\n1\n2\n", None, "one column"),
-        ("a;b;y\n1;2;3\n", None, "separated by ';'"),
         (",a,y\n0,1.5,2.5\n1,2.5,3.5\n", None, r"Column 1 .* has no name.*index=False"),
         ("1.5,2.5,3\n4,5,6\n", None, "first row .* holds numbers"),
         ("a,y\n1,\n2,\n", None, "has no values"),
-        ("a,b,y\n1,u,1\n2,v,2\n", ["b", "y"], "Target 'b' .* is no number"),
+        ("a,b,y\n1,u,1\n2,v,2\n", ["b", "y"], "Column 'b' should hold numbers but has 'u'.* target of t.csv"),
+        ("a,y\n1,3\n2,3\n", None, "single value"),
+        ("a,y\n1,u\n2,v\n3,w\n", None, "too many for classes"),
+        ("a,y\n1,31.12.2020\n2,01.02.2021\n3,01.02.2022\n", None, "holds dates"),
     ],
 )
 def test_a_table_that_cannot_be_used_says_why(write, text, target, said):
@@ -148,7 +169,8 @@ def test_a_table_that_cannot_be_used_says_why(write, text, target, said):
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("t.csv", b"a,y\n\xff\xfe,1\n", "cannot be read as csv"),
+        ("t.csv", b"a,y\n\x8f,1\n", "cannot be read as csv"),
+        ("t.csv", b"PK\x03\x04\x00", "looks like an Excel workbook"),
         ("t.csv", 'a,y\n"1,2\n', "cannot be read as csv"),
         ("t.xlsx", b"x", r"ends in none of \.csv"),
         ("t.npz", b"x", "no zip archive"),
@@ -285,7 +307,7 @@ def test_cells_of_an_h5ad_file(cells, kind):
     assert np.array_equal(d.X, X) and [d.class_names[code] for code in d.y] == list("TTBTBB")
 
 
-@pytest.mark.parametrize(("target", "said"), [(None, "name the column of obs"), ("type", "no column 'type' in obs")])
+@pytest.mark.parametrize(("target", "said"), [(None, "Name the column of obs"), ("type", "no column 'type' in obs")])
 def test_the_target_of_an_h5ad_file_must_be_named(cells, target, said):
     with pytest.raises(InvalidInputError, match=f"{said}.*cell_type"):
         datasets.load(cells(X), target=target)

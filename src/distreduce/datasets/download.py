@@ -1,0 +1,199 @@
+"""Download a set from its public origin with pooch: fetch, verify, parse, verify the values, store in the cache."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from distreduce._utils.lock import exclusive
+from distreduce._utils.progress import progress_bar
+from distreduce._utils.safe_npz import Arrays
+from distreduce.datasets.file_set import FileSet, RemoteFile, write_file
+from distreduce.datasets.places import FOLDER_VARIABLE, Copy, cache_folder
+from distreduce.exceptions import DatasetFileError, DownloadError
+
+MAX_WAIT = 600.0  # seconds for another process that fetches the same set
+CHUNK = 512  # bytes between two looks at the speed
+TRANSIENT = {408, 425, 429, 500, 502, 503, 504}  # answers that may change at the next attempt
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to wait for a server.
+
+    Attributes
+    ----------
+    attempts : int
+        Attempts in all; the pause before the next one doubles each time.
+    pause : float
+        Seconds before the second attempt.
+    silence : float
+        Seconds without an answer or a byte.
+    slowest : float
+        Bytes per second, on average over an attempt that has lasted longer than `silence`.
+    """
+
+    attempts: int = 4
+    pause: float = 0.5
+    silence: float = 20.0
+    slowest: float = 2000.0
+
+
+PATIENCE = Patience()
+
+
+class _InterruptedError(Exception):
+    """The transfer failed in a way that another attempt may mend."""
+
+
+def download_set(spec: FileSet, *, progress: bool = True) -> Arrays:
+    """Bring a set into the cache, unless another process has just done so; an error leaves no file behind."""
+    cache = cache_folder()
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        lock = cache / f".{spec.name}.lock"
+        busy = DownloadError(
+            f"another process has been fetching it for {MAX_WAIT:g} s (lock {lock}); end it and try again"
+        )
+        with exclusive(lock, busy, wait=MAX_WAIT):
+            copy = Copy("cache", cache / spec.file)
+            if copy.path.is_file():
+                return copy.read(spec)
+            arrays = _download(spec, cache / f".{spec.name}", progress)
+            write_file(copy.path, arrays, spec.arrays)
+            return arrays
+    except DownloadError as error:
+        raise DownloadError(
+            f"{spec.name!r} could not be fetched: {error}. Try again later, or put {spec.file} (from another machine's "
+            f"cache) into a folder and set {FOLDER_VARIABLE} to that folder."
+        ) from error
+    except OSError as error:
+        raise DatasetFileError(
+            f"The cache {cache} cannot be written ({error.strerror or error}); set DISTREDUCE_CACHE to another folder."
+        ) from error
+
+
+def _download(spec: FileSet, folder: Path, progress: bool) -> Arrays:
+    """Fetch and parse the files of a set; `folder` holds them meanwhile, and what a killed process left is removed."""
+    try:
+        with _progress_bar(spec, progress) as advance, _silence_pooch():
+            files = {remote.name: _fetch_file(remote, folder, advance) for remote in spec.remote}
+        arrays = spec.parse(files)
+        fault = spec.find_fault(arrays)
+    except DatasetFileError as error:
+        fault = str(error)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if fault:
+        urls = ", ".join(remote.urls[0] for remote in spec.remote)
+        raise DownloadError(f"{urls}: the download is not what was published, {fault}")
+    return arrays
+
+
+def _fetch_file(remote: RemoteFile, folder: Path, advance: Callable[[int], None]) -> bytes:
+    """The bytes of one file, from the first URL that has them."""
+    failures = []
+    for url in remote.urls:
+        try:
+            return _retry(url, remote, folder, advance)
+        except DownloadError as error:
+            failures.append(f"{url}: {error}")
+    raise DownloadError("; ".join(failures))
+
+
+def _retry(url: str, remote: RemoteFile, folder: Path, advance: Callable[[int], None]) -> bytes:
+    for attempt in range(PATIENCE.attempts):
+        if attempt:
+            time.sleep(PATIENCE.pause * 2 ** (attempt - 1))
+        meter = _Meter(2 * remote.size + 2**16, advance)
+        try:
+            return _retrieve(url, remote, folder, meter)
+        except _InterruptedError as error:
+            reason = str(error)
+            meter.reset()
+    raise DownloadError(f"{reason} (tried {PATIENCE.attempts} times)")
+
+
+def _retrieve(url: str, remote: RemoteFile, folder: Path, meter: _Meter) -> bytes:
+    """One attempt. pooch writes to a temporary file, compares the sha256 and removes the file if it differs."""
+    import pooch
+    from requests import exceptions
+
+    headers = {"User-Agent": "distreduce", "Accept-Encoding": "identity"}
+    download = pooch.HTTPDownloader(meter, CHUNK, timeout=PATIENCE.silence, headers=headers)
+    try:
+        path = pooch.retrieve(url, f"sha256:{remote.sha256}", remote.name, folder, downloader=download)
+        return Path(path).read_bytes()
+    except exceptions.HTTPError as error:
+        answer: Any = error.response
+        kind = _InterruptedError if answer.status_code in TRANSIENT else DownloadError
+        raise kind(f"the server answered {answer.status_code} {answer.reason}") from error
+    except exceptions.SSLError as error:
+        raise DownloadError(f"the server's certificate cannot be verified ({error})") from error
+    except exceptions.ChunkedEncodingError as error:
+        raise _InterruptedError(f"the connection ended after {meter.size} of {meter.total} bytes") from error
+    except exceptions.RequestException as error:
+        if "timed out" in str(error):  # requests has no class of its own for a silence within the body
+            raise _InterruptedError(f"the server was silent for {PATIENCE.silence:g} s") from error
+        raise _InterruptedError(f"no connection ({error})") from error
+    except ValueError as error:
+        raise DownloadError("the file there is not the one published (its sha256 differs)") from error
+
+
+class _Meter:
+    """The progress bar that pooch moves; it also ends a download that is too large or too slow."""
+
+    def __init__(self, limit: int, advance: Callable[[int], None]) -> None:
+        self.limit, self.advance = limit, advance
+        self.total, self.size, self.begin = 0, 0, time.monotonic()  # pooch sets the total that the server promises
+
+    def update(self, count: int) -> None:
+        """Count bytes that have arrived; at the end pooch counts the total, which is 0 if the server does not say."""
+        if not count:
+            return
+        self.size += count
+        self.advance(count)
+        if self.size > self.limit:
+            raise DownloadError(f"the server sends {self.size} bytes or more where at most {self.limit} were expected")
+        seconds = time.monotonic() - self.begin
+        if seconds > PATIENCE.silence and self.size < PATIENCE.slowest * seconds:
+            raise _InterruptedError(f"the server sent only {self.size} bytes in {seconds:.0f} s")
+
+    def reset(self) -> None:
+        """Count from zero again; pooch does so before it reports the whole file at the end."""
+        self.advance(-self.size)
+        self.size = 0
+
+    def close(self) -> None:
+        """Nothing to close: the bar on the screen is that of the whole set."""
+
+
+@contextmanager
+def _progress_bar(spec: FileSet, wanted: bool) -> Iterator[Callable[[int], None]]:
+    """A bar for the whole set on standard error, only if that is a terminal; yields a function that advances it."""
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with progress_bar(*columns, visible=wanted) as bar:
+        task = bar.add_task(f"fetching {spec.name}", total=spec.download_size)
+        yield lambda count: bar.advance(task, count)
+
+
+@contextmanager
+def _silence_pooch() -> Iterator[None]:
+    """Hide pooch's log lines about what it downloads; there is a progress bar."""
+    import pooch
+
+    logger = pooch.get_logger()
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

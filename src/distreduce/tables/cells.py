@@ -1,0 +1,129 @@
+"""Convert the cells of a column to text, numbers, booleans or days; missing cells become None or NaN."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+
+from distreduce._utils.typing import Array
+from distreduce.exceptions import InvalidInputError
+
+EPOCH = pd.Timestamp(0, tz="UTC")
+LARGEST_EXACT = 2**53  # float64 rounds integers beyond it
+NEARLY_ALL = 0.9  # share of numbers above which the other cells are taken as mistakes
+# The format of a column is the first of these that reads all its cells.
+DATE_FORMATS = {
+    "ISO8601": "year-month-day",
+    "%d.%m.%Y": "day.month.year",
+    "%d.%m.%Y %H:%M": "day.month.year hour:minute",
+    "%m/%d/%Y": "month/day/year",
+    "%d/%m/%Y": "day/month/year",
+    "%m/%d/%Y %H:%M": "month/day/year hour:minute",
+    "%d/%m/%Y %H:%M": "day/month/year hour:minute",
+}
+
+
+def is_number(column: pd.Series) -> bool:
+    """Whether the dtype is real numbers; booleans do not count."""
+    types = pd.api.types
+    return types.is_numeric_dtype(column) and not types.is_bool_dtype(column) and not types.is_complex_dtype(column)
+
+
+def is_plain_number(cells: pd.Series) -> pd.Series:
+    """Which texts are numbers as Python writes them."""
+    return pd.to_numeric(cells, errors="coerce").notna()
+
+
+def to_text(column: pd.Series) -> pd.Series:
+    """Cells as stripped text, None where missing; whole numbers without a fraction, whatever the other rows hold."""
+    out = pd.Series(None, index=column.index, dtype=object, name=column.name)
+    known = column.notna()
+    cells = column[known]
+    if is_number(column):  # a column of codes with a gap comes as 7.0
+        written = [str(int(cell) if float(cell).is_integer() else cell) for cell in cells.to_numpy()]
+        cells = pd.Series(written, index=cells.index, dtype=object)
+    cells = cells.astype(str).str.strip().astype(object)
+    out[known] = cells.where(cells != "", None)
+    return out
+
+
+def to_numbers(column: pd.Series) -> Array:
+    """Cells as float64; infinite ones count as missing, other text raises InvalidInputError."""
+    values = column
+    if not is_number(column):
+        cells = to_text(column)
+        values = pd.to_numeric(cells, errors="coerce").astype(np.float64)
+        _reject_cells(cells, cells.notna() & values.isna(), "should hold numbers")
+    out = values.to_numpy(dtype=np.float64, na_value=np.nan).copy()
+    out[np.isinf(out)] = np.nan
+    return out
+
+
+def to_booleans(column: pd.Series) -> Array:
+    """Cells as 0 and 1: booleans, the words true and false, and the numbers 0 and 1; others raise InvalidInputError."""
+    cells = to_text(column).map(lambda cell: cell.lower() if isinstance(cell, str) else None)
+    values = cells.map({"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}).astype(np.float64)
+    _reject_cells(column, cells.notna() & values.isna(), "should be true or false")
+    return np.asarray(values, dtype=np.float64)
+
+
+def parse_days(column: pd.Series, layout: str) -> Array:
+    """Cells as days since 1970; NaN where missing or not written as `layout`, a key of `DATE_FORMATS`."""
+    if pd.api.types.is_datetime64_any_dtype(column):
+        moments = column.dt.tz_localize("UTC") if column.dt.tz is None else column.dt.tz_convert("UTC")
+    else:
+        moments = pd.to_datetime(to_text(column), format=layout, errors="coerce", utc=True)
+    unit = moments.dt.unit  # dates of a Parquet file may lie beyond the year 2262, where nanoseconds end
+    return np.asarray((moments - EPOCH.as_unit(unit)) / pd.Timedelta(days=1).as_unit(unit), dtype=np.float64)
+
+
+def to_days(column: pd.Series, layout: str) -> Array:
+    """:func:`parse_days` that raises InvalidInputError for cells that are not dates."""
+    values = parse_days(column, layout)
+    wrong = column.notna() & np.isnan(values)
+    _reject_cells(column, wrong, f"should hold dates ({DATE_FORMATS.get(layout, layout)})")
+    return values
+
+
+def _reject_cells(column: pd.Series, wrong: pd.Series, expected: str) -> None:
+    if wrong.any():
+        raise InvalidInputError(
+            f"Column {column.name!r} {expected} but has {str(column[wrong].iloc[0])!r} (in "
+            f"{_count_rows(int(wrong.sum()))}); correct it, or leave the cell empty."
+        )
+
+
+def find_date_format(cells: pd.Series) -> str | None:
+    """The first of `DATE_FORMATS` that reads every text, or None."""
+    few = cells.iloc[:50]
+    for layout in DATE_FORMATS:
+        if not np.isnan(parse_days(few, layout)).any() and not np.isnan(parse_days(cells, layout)).any():
+            return layout
+    return None
+
+
+def are_mostly_numbers(cells: pd.Series) -> bool:
+    """Whether a share of `NEARLY_ALL` of the texts are numbers, and none is a code such as 01."""
+    return bool(is_plain_number(cells).mean() >= NEARLY_ALL and not cells.str.fullmatch(r"0\d+").any())
+
+
+def reject_malformed_numbers(cells: pd.Series, instead: str = "") -> None:
+    """Raise InvalidInputError for text that is nearly all numbers: it holds a typo or an unknown notation.
+
+    `instead` says what else can be done with the column.
+    """
+    plain = is_plain_number(cells)
+    almost = cells.map(lambda cell: bool(re.fullmatch(r"[^\w.,+-]*[+-]?[\d.,' ]*\d[\d.,' ]*\s*[^\w\s]?", cell)))
+    if plain.all() or (plain | almost).mean() < NEARLY_ALL:
+        return
+    strange = cells[~plain]
+    raise InvalidInputError(
+        f"Column {cells.name!r} looks like numbers but has {strange.iloc[0]!r} (in {_count_rows(len(strange))}). Write "
+        f"numbers as 1234.5 and leave unknown cells empty{instead}."
+    )
+
+
+def _count_rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count} rows"

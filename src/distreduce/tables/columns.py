@@ -1,0 +1,273 @@
+"""The kind of each column, guessed from its cells, and how cells of this kind become columns of X."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from distreduce._utils.typing import Array
+from distreduce.exceptions import InvalidInputError
+from distreduce.tables.cells import (
+    DATE_FORMATS,
+    LARGEST_EXACT,
+    are_mostly_numbers,
+    find_date_format,
+    is_number,
+    is_plain_number,
+    parse_days,
+    reject_malformed_numbers,
+    to_booleans,
+    to_days,
+    to_numbers,
+    to_text,
+)
+
+MISSING, OTHER = "missing", "other"
+MAX_LEVELS = 30
+MIN_SHUFFLED = 20  # rows: in fewer rows, a feature may hold consecutive numbers by chance
+CYCLES = (365.2425, 7.0, 1.0)  # days in a year, a week, a day
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dropped:
+    """A column that is left out, and why."""
+
+    kind: ClassVar[str] = "dropped"
+    name: str
+    reason: str
+
+    def columns(self) -> list[str]:
+        """Names of the columns of X: none."""
+        return []
+
+    def describe(self) -> str:
+        """What the column is taken as, in a few words."""
+        return f"left out: {self.reason}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boolean:
+    """0 and 1; missing cells become `fill`, the more frequent one, and `flag` adds a column that marks them with 1."""
+
+    kind: ClassVar[str] = "boolean"
+    name: str
+    fill: float
+    flag: bool = False
+
+    def read(self, column: pd.Series) -> Array:
+        """Cells as float64 codes, NaN where missing; raise InvalidInputError for cells of another kind."""
+        return to_booleans(column)
+
+    def encode(self, codes: Array) -> Array:
+        """Codes as columns of X: (n, 1), or (n, 2) with the flag."""
+        missing = np.isnan(codes)
+        scaled = self._scaled(np.where(missing, self.fill, codes))
+        return np.column_stack([scaled, missing] if self.flag else [scaled])
+
+    def columns(self) -> list[str]:
+        """Names of the columns of X."""
+        return [self.name, f"{self.name} {MISSING}"] if self.flag else [self.name]
+
+    def describe(self) -> str:
+        """What the column is taken as, in a few words."""
+        return self._noun() + (", with gaps" if self.flag else "")
+
+    def _scaled(self, codes: Array) -> Array:
+        return codes
+
+    def _noun(self) -> str:
+        return "true or false"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number(Boolean):
+    """(x − center) / scale; missing cells as for a boolean."""
+
+    kind: ClassVar[str] = "number"
+    center: float
+    scale: float
+
+    def read(self, column: pd.Series) -> Array:
+        return to_numbers(column)
+
+    def _scaled(self, codes: Array) -> Array:
+        return (codes - self.center) / self.scale
+
+    def _noun(self) -> str:
+        return "number"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Date(Number):
+    """Days since 1970, scaled as a number; and sine and cosine of the phase in each of `cycles`, lengths in days."""
+
+    kind: ClassVar[str] = "date"
+    layout: str
+    cycles: tuple[float, ...] = ()
+
+    def read(self, column: pd.Series) -> Array:
+        return to_days(column, self.layout)
+
+    def encode(self, codes: Array) -> Array:
+        """(n, 1 + 2·cycles), and the flag."""
+        filled = np.where(np.isnan(codes), self.fill, codes)
+        turns = [2 * np.pi * filled / cycle for cycle in self.cycles]
+        waves = [wave(turn) for turn in turns for wave in (np.sin, np.cos)]
+        return np.column_stack([super().encode(codes), *waves])
+
+    def columns(self) -> list[str]:
+        waves = [f"{self.name} {wave}{cycle:g}" for cycle in self.cycles for wave in ("sin", "cos")]
+        return super().columns() + waves
+
+    def _noun(self) -> str:
+        return f"date, {DATE_FORMATS.get(self.layout, self.layout)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Category:
+    """One 0/1 column per level, one for all rarer levels if `other`, and one for missing cells if `flag`."""
+
+    kind: ClassVar[str] = "category"
+    name: str
+    levels: tuple[str, ...]
+    other: bool = False
+    flag: bool = False
+
+    def read(self, column: pd.Series) -> Array:
+        """Cells as the index of their level; an unknown level has the index ``len(levels)``.
+
+        A level that is a number matches however it is written: pandas writes the code 7 as 7.0 if another is missing.
+        """
+        cells, levels = to_text(column), pd.Series(self.levels, dtype=object)
+        exact = {level: float(code) for code, level in enumerate(self.levels)}
+        whole = {level: float(code) for code, level in enumerate(_drop_zero_fraction(levels))}
+        codes = cells.map(exact).astype(np.float64)
+        codes = codes.fillna(_drop_zero_fraction(cells).map(whole).astype(np.float64))
+        return np.asarray(codes.mask(cells.notna() & codes.isna(), float(len(self.levels))))
+
+    def encode(self, codes: Array) -> Array:
+        """(n, levels + other + missing); an unknown level is all zeros if there is no column for others."""
+        parts = [codes[:, None] == np.arange(len(self.levels) + self.other)]
+        if self.flag:
+            parts.append(np.isnan(codes)[:, None])
+        return np.hstack(parts).astype(np.float64)
+
+    def columns(self) -> list[str]:
+        """Names of the columns of X."""
+        labels = [*self.levels, *([OTHER] * self.other), *([MISSING] * self.flag)]
+        return [f"{self.name} = {label}" for label in labels]
+
+    def describe(self) -> str:
+        """What the column is taken as, in a few words."""
+        others, gaps = " and others" if self.other else "", ", with gaps" if self.flag else ""
+        return f"category, {len(self.levels)} levels{others}{gaps}"
+
+
+Used = Boolean | Number | Date | Category
+Column = Used | Dropped
+
+
+def _drop_zero_fraction(cells: pd.Series) -> pd.Series:
+    return cells.str.replace(r"^([+-]?\d+)\.0+$", r"\1", regex=True)
+
+
+def guess_column(column: pd.Series, *, as_category: bool = False) -> Column:
+    """The kind of one column; infinite numbers count as missing.
+
+    Left out are columns that are empty or constant, integers that float64 would round, and text in which every cell
+    (or more than half of them, if there are more than `MAX_LEVELS` levels) is different.
+    """
+    name = str(column.name)
+    if not as_category and is_number(column):
+        return _guess_number(column)
+    if not as_category and pd.api.types.is_datetime64_any_dtype(column):
+        return _guess_date(column, "ISO8601")
+    cells = to_text(column)
+    known = cells[cells.notna()]
+    levels = known.value_counts()  # most frequent first; ties in the order of the rows
+    if len(levels) < 2:
+        return Dropped(name=name, reason=_constant(levels.index[0]) if len(levels) else "empty")
+    if not as_category and not isinstance(column.dtype, pd.CategoricalDtype):
+        if is_plain_number(known).all():  # numbers stored as text
+            return _guess_number(pd.Series(to_numbers(column), name=column.name))
+        if set(known.str.lower()) <= {"true", "false"}:
+            truths = known.str.lower() == "true"
+            return Boolean(name=name, fill=float(truths.mean() >= 0.5), flag=bool(cells.isna().any()))
+        layout = find_date_format(known)
+        if layout is not None:
+            return _guess_date(column, layout)
+        if len(levels) > min(MAX_LEVELS, len(known) / 2) or are_mostly_numbers(known):
+            category, drop = f"--category {name!r} to take each value as a category", f"--drop {name!r}"
+            reject_malformed_numbers(known, f"; or give {category}, {drop} to leave the column out")
+        if len(levels) == len(known) or len(levels) > max(MAX_LEVELS, len(known) / 2):
+            return Dropped(name=name, reason=f"text with {len(levels)} values in {len(known)} rows")
+    kept = tuple(sorted(levels.index[:MAX_LEVELS]))
+    return Category(name=name, levels=kept, other=len(levels) > MAX_LEVELS, flag=bool(cells.isna().any()))
+
+
+def is_row_number(column: pd.Series) -> bool:
+    """Whether integers go up by one, or are consecutive in another order, as in a file that was shuffled.
+
+    Ask about all rows of a file: within some of them, a row number cannot be told from a feature.
+    """
+    if not pd.api.types.is_integer_dtype(column) or len(column) < 3 or column.isna().any():
+        return False
+    values = to_numbers(column)
+    if (np.diff(values) == 1).all():
+        return True
+    consecutive = len(values) >= MIN_SHUFFLED and np.ptp(values) == len(values) - 1
+    return bool(consecutive and len(np.unique(values)) == len(values))
+
+
+def pixel_columns(features: pd.DataFrame) -> list[Column]:
+    """The pixels of images: all divided by the brightest one, and none left out."""
+    values = np.column_stack([to_numbers(features[name]) for name in features])
+    if np.isnan(values).any():
+        raise InvalidInputError("Images must not have missing pixels.")
+    scale = float(np.abs(values).max()) or 1.0
+    return [Number(name=str(name), center=0.0, scale=scale, fill=0.0) for name in features]
+
+
+def _guess_number(column: pd.Series) -> Column:
+    name, values = str(column.name), to_numbers(column)
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return Dropped(name=name, reason="empty")
+    if known.min() == known.max():
+        return Dropped(name=name, reason=_constant(f"{known[0]:g}"))
+    if pd.api.types.is_integer_dtype(column) and np.abs(known).max() > LARGEST_EXACT:
+        return Dropped(name=name, reason="whole numbers too long to be exact, such as identifiers")
+    return Number(name=name, **_measure(values))
+
+
+def _guess_date(column: pd.Series, layout: str) -> Column:
+    name, values = str(column.name), parse_days(column, layout)
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return Dropped(name=name, reason="empty")
+    if known.min() == known.max():
+        return Dropped(name=name, reason=_constant(str(column.dropna().iloc[0])))
+    # A cycle is informative if the dates span it twice and do not all lie at the same phase.
+    cycles = tuple(cycle for cycle in CYCLES if np.ptp(known) >= 2 * cycle and np.ptp(known % cycle) > 0)
+    return Date(name=name, layout=layout, cycles=cycles, **_measure(values))
+
+
+def _measure(values: Array) -> dict[str, Any]:
+    """Center, scale, fill and flag of numbers."""
+    known = values[~np.isnan(values)]
+    size = float(np.abs(known).max())  # the squares of huge numbers would overflow
+    scale = float((known / size).std() * size)
+    return {
+        "center": float((known / size).mean() * size),
+        # Equal up to rounding: leave the differences as small as they are.
+        "scale": scale if scale > 1e-12 * size else size,
+        "fill": float(np.median(known)),
+        "flag": bool(np.isnan(values).any()),
+    }
+
+
+def _constant(value: str) -> str:
+    return f"constant ({value if len(value) <= 20 else value[:19] + '…'})"
