@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_info
 
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp import GPClassifier, SDRGPClassifier, _classification
-from distreduce.gp._classification import drawn_from_every_class
+from distreduce.gp._classification import draw_from_every_class
 from distreduce.metrics import expected_calibration_error
 
 Array = NDArray[np.float64]
@@ -139,14 +139,14 @@ def test_hyperparameters_from_a_part_of_the_samples(
 
 @given(labels=st.lists(st.integers(0, 4), min_size=1, max_size=30), size=st.integers(5, 40), seed=st.integers(0, 99))
 def test_a_part_of_the_samples_has_every_class(labels: list[int], size: int, seed: int) -> None:
-    rows = drawn_from_every_class(np.array(labels), size, np.random.RandomState(seed))
+    rows = draw_from_every_class(np.array(labels), size, np.random.RandomState(seed))
     assert (len(set(rows)), set(np.array(labels)[rows])) == (min(size, len(labels)), set(labels))
 
 
 def test_parts_are_drawn_evenly_from_the_samples() -> None:
     """Every sample of a class is drawn as often as another: 30 of 100, 1000 times."""
     labels, draw = np.zeros(100, dtype=int), np.random.RandomState(0)
-    counts = np.bincount(np.concatenate([drawn_from_every_class(labels, 30, draw) for _ in range(1000)]))
+    counts = np.bincount(np.concatenate([draw_from_every_class(labels, 30, draw) for _ in range(1000)]))
     assert abs(counts - 300).max() < 5 * np.sqrt(1000 * 0.3 * 0.7)
 
 

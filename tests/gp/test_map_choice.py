@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 from sklearn.kernel_ridge import KernelRidge
 
 from distreduce import SDRGPClassifier
-from distreduce.gp._map_choice import LENGTH_SCALES, RIDGES, _left_out_errors, chosen_map
+from distreduce.gp._map_choice import LENGTH_SCALES, RIDGES, _left_out_errors, choose_map
 
 
 def noisy(rng, n=240):
@@ -29,18 +29,18 @@ def test_errors_are_those_of_ridge_regressions_without_the_sample(rng):
 
 
 def test_numbers_are_kept(rng):
-    assert chosen_map(*noisy(rng), 1.0, 0.3, 0.07) == (0.3, 0.07)
+    assert choose_map(*noisy(rng), 1.0, 0.3, 0.07) == (0.3, 0.07)
 
 
 @pytest.mark.parametrize(("given", "place"), [((2.0, "auto"), 0), (("auto", 0.1), 1)])
 def test_what_is_not_given_is_chosen(given, place, rng):
-    found = chosen_map(*noisy(rng), 2.6, *given)
+    found = choose_map(*noisy(rng), 2.6, *given)
     assert found[place] == given[place] and found[1 - place] in (RIDGES, LENGTH_SCALES)[place]
 
 
 def test_labels_without_noise_keep_the_first_pair():
     X, y = load_digits(return_X_y=True)
-    assert chosen_map(X[:400] / 16, y[:400], 2.2, "auto", "auto") == (LENGTH_SCALES[0], RIDGES[0])
+    assert choose_map(X[:400] / 16, y[:400], 2.2, "auto", "auto") == (LENGTH_SCALES[0], RIDGES[0])
 
 
 def test_equal_samples_are_left_out_together(rng):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
 
 from distreduce.estimators import SDR
+from distreduce.exceptions import SolverConvergenceWarning
 from distreduce.gp._hyperparameters import Hyperparameters
-from distreduce.gp._reduce import LEAST_MAP_REG, drawn, fit_reduction, left_out, most_neighbours, relevance_metric
+from distreduce.gp._reduce import LEAST_MAP_REG, draw_rows, embed_left_out, largest_perplexity, relevance_metric
 
 
 @pytest.fixture(scope="module", params=[None, 12])
@@ -18,7 +21,9 @@ def reduced(request):
     X = rng.normal(size=(36, 3))[np.r_[:36, :4]]
     y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=40)
     reduction = SDR(2, n_prototypes=request.param, map_reg=0.05, length_scale=1.0, perplexity=8.0, random_state=0)
-    return fit_reduction(reduction, X, y), X
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SolverConvergenceWarning)
+        return reduction.fit(X, y), X
 
 
 def ridge(reduction):
@@ -40,7 +45,7 @@ def test_left_out_is_the_map_fitted_without_the_sample_and_its_equals(reduced):
     expected = [
         ridge(reduction).fit(X[rest], places[rest]).predict(row[None])[0] for row, rest in zip(X, others, strict=True)
     ]
-    np.testing.assert_allclose(left_out(reduction, X), expected, atol=1e-8)
+    np.testing.assert_allclose(embed_left_out(reduction, X), expected, atol=1e-8)
 
 
 def test_features_that_matter_to_one_target_matter():
@@ -56,13 +61,13 @@ def test_the_ridge_is_kept_within_bounds(noise, expected):
 
 @pytest.mark.parametrize("n", [2, 3, 4, 10, 1000])
 def test_there_are_fewer_neighbours_than_samples(n):
-    assert 1 < most_neighbours(n) < n
+    assert 1 < largest_perplexity(n) < n
 
 
 def test_samples_are_drawn_once_each():
-    rows = drawn(50, 20, np.random.RandomState(0))
+    rows = draw_rows(50, 20, np.random.RandomState(0))
     assert len(set(rows)) == 20 and max(rows) < 50
 
 
 def test_all_samples_are_taken_if_there_are_few():
-    np.testing.assert_array_equal(drawn(5, 20, np.random.RandomState(0)), np.arange(5))
+    np.testing.assert_array_equal(draw_rows(5, 20, np.random.RandomState(0)), np.arange(5))

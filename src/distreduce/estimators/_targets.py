@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
 
 DATES = "dates or durations; give numbers, such as the days since the first of them."
@@ -51,12 +53,7 @@ def read_targets(y: Any, n_samples: int, task: str, weights: Array, *, to_learn:
     Unless y is `to_learn` from (a plot only shows it), a single class and constant numbers are accepted as well.
     """
     names = _column_names(y)
-    labels = _as_table(y)
-    if len(labels) != n_samples:
-        raise InvalidInputError(
-            f"Found input variables with inconsistent numbers of samples: X has {n_samples} rows and y {len(labels)}; "
-            "give one target for each row (None or NaN where it is unknown)."
-        )
+    labels = _as_table(y, n_samples)
     missing = np.asarray(pd.isna(labels))
     known = np.asarray(~missing.any(axis=1))
     if not (known & (weights > 0)).any():
@@ -65,9 +62,55 @@ def read_targets(y: Any, n_samples: int, task: str, weights: Array, *, to_learn:
         row = int(np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1))[0])
         raise InvalidInputError(f"y has some targets of row {row} but not all; give all of a row or none (NaN).")
     if task == "auto":
-        task = "classification" if _is_categorical(y) else guess_task(labels[known])
+        task = _find_task(y, labels[known])
     reader = _read_classes if task == "classification" else _read_numbers
     return reader(labels, known, weights, names, to_learn)
+
+
+def read_known_task(y: Any, n_samples: int, task: str) -> str:
+    """The task of a predictor: the one that was asked for, or for "auto" the one that y suggests."""
+    return _find_task(y, _read_known(y, n_samples)) if task == "auto" else task
+
+
+def read_known_numbers(y: Any, n_samples: int) -> Array:
+    """y of a regressor, which needs every target: float64 numbers (n,) or (n, c)."""
+    numbers = _as_numbers(_read_known(y, n_samples), "; for classes use a classifier.")
+    assert_all_finite(numbers, input_name="y")
+    return numbers[:, 0] if as_array(y).ndim == 1 else numbers
+
+
+def read_known_labels(y: Any, n_samples: int) -> tuple[NDArray[Any], Index]:
+    """y of a classifier, which needs every label: the classes, and the number of each sample's class."""
+    _read_known(y, n_samples)
+    labels = column_or_1d(y, warn=True)
+    assert_all_finite(labels, input_name="y")
+    check_classification_targets(labels)
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise InvalidInputError(f"y has a single class ({classes.tolist()[0]!r}); give samples of two or more classes.")
+    return classes, codes
+
+
+def require_targets(estimator: Any, y: Any) -> None:
+    """Raise InvalidInputError if y is None."""
+    if y is None:
+        raise InvalidInputError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
+
+
+def _read_known(y: Any, n_samples: int) -> NDArray[Any]:
+    table = _as_table(y, n_samples)
+    missing = np.asarray(pd.isna(table))
+    if missing.any():
+        row = int(np.flatnonzero(missing.any(axis=1))[0])
+        raise InvalidInputError(
+            f"Input y contains NaN or None: row {row} is the first of the unknown labels or targets; leave these rows "
+            "out: only SDR can use them."
+        )
+    return table
+
+
+def _find_task(y: Any, known: NDArray[Any]) -> Task:
+    return "classification" if _is_categorical(y) else guess_task(known)
 
 
 def guess_task(known: NDArray[Any]) -> Task:
@@ -116,7 +159,8 @@ def as_array(y: Any) -> NDArray[Any]:
     return np.asarray(y, dtype=object) if read.dtype.kind in "US" and isinstance(y, list | tuple) else read
 
 
-def _as_table(y: Any) -> NDArray[Any]:
+def _as_table(y: Any, n_samples: int) -> NDArray[Any]:
+    """y as an (n, c) array with one row per sample."""
     if sparse.issparse(y):
         raise InvalidInputError("y is a sparse matrix; give a dense array (y.toarray()).")
     labels = as_array(y)
@@ -128,6 +172,11 @@ def _as_table(y: Any) -> NDArray[Any]:
         labels = labels[:, None]
     if labels.ndim != 2 or labels.shape[1] == 0:
         raise InvalidInputError(f"y should be a 1d array or a table (n_samples, n_targets); got shape {labels.shape}.")
+    if len(labels) != n_samples:
+        raise InvalidInputError(
+            f"Found input variables with inconsistent numbers of samples: X has {n_samples} rows and y {len(labels)}; "
+            "give one target for each row (None or NaN where it is unknown)."
+        )
     return labels
 
 
@@ -159,13 +208,8 @@ def _one_type(column: NDArray[Any]) -> bool:
 def _read_numbers(
     labels: NDArray[Any], known: NDArray[np.bool_], weights: Array, names: tuple[str, ...], to_learn: bool
 ) -> Targets:
-    if labels.dtype.kind in "mM":
-        raise InvalidInputError(f"y holds {DATES}")
     values = np.full(labels.shape, np.nan)
-    try:
-        values[known] = labels[known].astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"y cannot be read as numbers for task='regression' ({error}).") from error
+    values[known] = _as_numbers(labels[known], " for task='regression'.")
     if not np.isfinite(values[known]).all():
         raise InvalidInputError("Input y contains infinity; remove those rows, or put NaN where the target is unknown.")
     used = known & (weights > 0)
@@ -173,6 +217,15 @@ def _read_numbers(
     if to_learn and constant.all():
         raise InvalidInputError(f"y is constant ({values[used][0, 0]}); there is nothing to learn from it. Use DistR.")
     return Targets("regression", values, scaled, None, names)
+
+
+def _as_numbers(table: NDArray[Any], advice: str) -> Array:
+    if table.dtype.kind in "mM":
+        raise InvalidInputError(f"y holds {DATES}")
+    try:
+        return table.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"y cannot be read as numbers ({error}){advice}") from error
 
 
 def standardised(values: Array, weights: Array) -> tuple[Array, NDArray[np.bool_]]:

@@ -1,4 +1,4 @@
-"""An exact Gaussian process for one target: training, prediction without a test covariance, leave-one-out."""
+"""An exact Gaussian process for one target: training, prediction, leave-one-out."""
 
 from __future__ import annotations
 
@@ -10,24 +10,31 @@ from scipy.linalg import LinAlgError, cho_solve, solve_triangular
 from distreduce._utils.linalg import jittered_cholesky
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array
-from distreduce.exceptions import NumericalError
+from distreduce.exceptions import InvalidInputError, NumericalError
 from distreduce.gp._hyperparameters import Hyperparameters, Training
 from distreduce.kernels import DistanceKernel
 from distreduce.mapping.relevance import GAUSSIAN, negative_log_likelihood
 
 BATCH_NUMBERS = 8_000_000  # covariances held at once in a prediction: 64 MB
+MAX_EXACT = 10_000  # an exact GP holds n² numbers (0.8 GB here) and takes n³ operations
 JITTERS = (1e-12, 1e-10, 1e-8, 1e-6)  # relative to the mean variance of the inputs
 
 
 def train(
     inputs: Array, target: Array, training: Training, scales: Array, kernel: DistanceKernel = GAUSSIAN
 ) -> Hyperparameters:
-    """Hyperparameters that maximise the marginal likelihood of one target (n,), standardised."""
-    # The likelihood's gradient squares the inputs: an offset, such as that of dates, would drown their differences.
+    """Maximise the marginal likelihood of one standardised target (n,), starting at length scales `scales`."""
+    # The likelihood's gradient squares the inputs: an offset, such as that of dates, would swamp their differences.
     centred = inputs - inputs.mean(axis=0)
-    fixed = {"X": centred, "Y": target[:, None], "weights": np.ones(len(inputs)), "kernel": kernel}
-    objective = partial(negative_log_likelihood, **fixed)
+    weights = np.ones(len(inputs))
+    objective = partial(negative_log_likelihood, X=centred, Y=target[:, None], weights=weights, kernel=kernel)
     return training(objective, scales)
+
+
+def check_exact_size(n: int, advice: str) -> None:
+    """Raise InvalidInputError if an exact GP of n samples would fill the memory and not end in reasonable time."""
+    if n > MAX_EXACT:
+        raise InvalidInputError(f"An exact GP of {n} samples is too large (at most {MAX_EXACT}); {advice}.")
 
 
 class ExactGP:
@@ -46,14 +53,14 @@ class ExactGP:
     hyperparameters : Hyperparameters
         Length scales, signal and noise.
     kernel : DistanceKernel
-        Correlation K_l of values, a function of the distance in units of the length scales.
+        Correlation K_l, a function of the distance in units of the length scales.
     """
 
     def __init__(
         self, inputs: Array, target: Array, hyperparameters: Hyperparameters, kernel: DistanceKernel = GAUSSIAN
     ) -> None:
         self.inputs, self.target, self.hyperparameters, self.kernel = inputs, target, hyperparameters, kernel
-        with single_threaded_blas():  # a loaded model must find the same bits whatever the machine's threads
+        with single_threaded_blas():  # a loaded model must have the same bits with any number of threads
             self._factor = factorise(self._covariance(inputs), hyperparameters.noise)
             self._weights = cho_solve((self._factor, True), target)
 
@@ -83,9 +90,13 @@ class ExactGP:
         return np.asarray(prior - explained.T @ explained + self.hyperparameters.noise * np.eye(len(inputs)))
 
     def leave_one_out(self) -> tuple[Array, Array]:
-        r"""Mean and variance of each training target given all others (Rasmussen & Williams, 5.12):
+        r"""Mean and variance of each training target given all others ([1]_, equation 5.12).
 
         .. math:: m_i = y_i - [\Sigma^{-1}y]_i / [\Sigma^{-1}]_{ii}, \qquad v_i = 1/[\Sigma^{-1}]_{ii}
+
+        References
+        ----------
+        .. [1] Rasmussen, Williams (2006). Gaussian Processes for Machine Learning. MIT Press.
         """
         half = solve_triangular(self._factor, np.eye(len(self.target)), lower=True, check_finite=False)
         precision = np.einsum("ij,ij->j", half, half)

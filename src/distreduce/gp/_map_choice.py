@@ -17,7 +17,7 @@ CLEARLY = 0.75  # an error that is not below this part of the first pair's is no
 SAMPLES = 500
 
 
-def chosen_map(
+def choose_map(
     X: Array, labels: NDArray[np.intp], median: float, length_scale: float | str, map_reg: float | str
 ) -> tuple[float, float]:
     """The length scale, in units of `median`, and the ridge; "auto" is chosen, a number is kept.

@@ -1,4 +1,4 @@
-"""The plain exact GPs on X: the honest comparators, and the GPs that EmbeddingGP puts on an embedding."""
+"""Exact GPs on the features themselves: the comparators of the SDR-GPs, and the GPs that EmbeddingGP uses."""
 
 from __future__ import annotations
 
@@ -11,33 +11,39 @@ from distreduce._utils.typing import Array
 from distreduce.estimators._transaction import whole_fit
 from distreduce.estimators._validate import own_generator
 from distreduce.gp._classification import BaseGPClassifier
-from distreduce.gp._exact import ExactGP, train
-from distreduce.gp._regression import BaseGPRegressor, refuse_large
+from distreduce.gp._exact import ExactGP, check_exact_size, train
+from distreduce.gp._regression import BaseGPRegressor
 from distreduce.gp._stack import Stack
 from distreduce.gp._target_scale import feature_spread
 
 
 class GPRegressor(BaseGPRegressor):
-    """Exact Gaussian process with an RBF-ARD kernel on the features as they are.
+    """Exact Gaussian-process regression [1]_ with an RBF-ARD kernel on the features.
 
     Parameters
     ----------
     gp_optimizer : {"lbfgs", "adam"}, default="lbfgs"
-        "lbfgs" maximises the marginal likelihood to convergence; "adam" takes `gp_steps` steps of `gp_lr` from
-        GPyTorch's usual start, as the paper trains.
+        "lbfgs" maximises the marginal likelihood to convergence; "adam" takes `gp_steps` steps from GPyTorch's usual
+        start, as in the paper.
     gp_steps : int or None, default=None
-        Iterations; None is at most 200 for L-BFGS, 20 for Adam.
+        Number of iterations; None is at most 200 for L-BFGS and 20 for Adam.
     gp_lr : float, default=0.1
-        Adam's learning rate.
+        Learning rate of Adam.
     n_jobs : int or None, default=None
-        Threads, at most one a target; None uses every core.
-    random_state : int, RandomState or None
-        Not needed: the fit has no randomness. Kept so that all models are called alike.
+        Number of threads, at most one per target; None uses every core.
+    random_state : int, RandomState or None, default=None
+        Ignored: the fit is deterministic. Present for consistency with the other models.
 
     Attributes
     ----------
     stacks_ : tuple
-        One predictor a target, each with its hyperparameters.
+        One predictor per target, each with its hyperparameters.
+    target_scale_ : TargetScale
+        Mean and standard deviation of each target.
+
+    References
+    ----------
+    .. [1] Rasmussen, Williams (2006). Gaussian Processes for Machine Learning. MIT Press.
 
     Examples
     --------
@@ -48,30 +54,16 @@ class GPRegressor(BaseGPRegressor):
     ((3,), (3,))
     """
 
-    def __init__(
-        self,
-        *,
-        gp_optimizer: str = "lbfgs",
-        gp_steps: int | None = None,
-        gp_lr: float = 0.1,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.gp_optimizer = gp_optimizer
-        self.gp_steps = gp_steps
-        self.gp_lr = gp_lr
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
     def fit(self, X: Any, y: Any) -> GPRegressor:
         """Fit to samples X (n_samples, n_features) and targets y (n_samples,) or (n_samples, n_targets)."""
         with whole_fit(self):
             X, Y = self._read(X, y)
-            refuse_large(len(X), "use SDRGPRegressor(n_prototypes=...), or fit a part of them")
-            # Adam starts at fixed length scales, as the paper's does: features are taken on the scale they have.
+            check_exact_size(len(X), "use SDRGPRegressor(n_prototypes=...), or fit a part of them")
+            # Adam starts at fixed length scales, as in the paper, so it takes the features on the scale they have.
             scales = feature_spread(X) if self.gp_optimizer == "lbfgs" else np.ones(X.shape[1])
-            with workers(self.n_jobs) as pool:  # a thread a target
-                found = pool.run(lambda t, _: train(X, Y[:, t], self._training(), scales), Y.shape[1])
+            training = self._regression_training()
+            with workers(self.n_jobs) as pool:  # one thread per target
+                found = pool.run(lambda t, _: train(X, Y[:, t], training, scales), Y.shape[1])
                 processes = [{"inputs": ExactGP(X, y, gp)} for y, gp in zip(Y.T, found, strict=True)]
                 self.stacks_ = tuple(Stack.of(process, rescaled=self.gp_optimizer == "lbfgs") for process in processes)
         return self
@@ -81,17 +73,24 @@ class GPRegressor(BaseGPRegressor):
 
 
 class GPClassifier(BaseGPClassifier):
-    """Exact Gaussian process with the Dirichlet likelihood and an RBF-ARD kernel on the features as they are.
+    """Exact Gaussian-process classification with the Dirichlet likelihood [1]_ and an RBF-ARD kernel on the features.
 
     Parameters
     ----------
     alpha_epsilon : float, default=0.01
         Concentration of the Dirichlet likelihood.
     n_draws : int, default=256
-        Posterior samples behind each probability.
-    gp_optimizer, gp_steps, gp_lr, n_jobs
-        As in :class:`GPRegressor`, with 50 iterations by default.
-    random_state : int, RandomState or None
+        Number of posterior draws that each probability averages over.
+    gp_optimizer : {"lbfgs", "adam"}, default="lbfgs"
+        "lbfgs" maximises the marginal likelihood to convergence; "adam" takes `gp_steps` steps from GPyTorch's usual
+        start, as in the paper.
+    gp_steps : int or None, default=None
+        Number of iterations; None is 50.
+    gp_lr : float, default=0.1
+        Learning rate of Adam.
+    n_jobs : int or None, default=None
+        Ignored: the classes share one factorisation. Present for consistency with the other models.
+    random_state : int, RandomState or None, default=None
         Seed of the posterior draws, and of the samples that hyperparameters are learned from if there are many.
 
     Attributes
@@ -99,7 +98,15 @@ class GPClassifier(BaseGPClassifier):
     gp_ : DirichletGP
         Posterior of the latent functions.
     classes_ : array
-        Labels in the order of the probabilities' columns.
+        Labels in the order of the columns of the probabilities.
+    draws_ : (n_draws, n_classes) array
+        Standard normal draws that the probabilities average over.
+    feature_spread_ : (d,) array
+        What each feature is divided by before the GP sees it.
+
+    References
+    ----------
+    .. [1] Milios et al. (2018). Dirichlet-based Gaussian processes for large-scale calibrated classification. NeurIPS.
 
     Examples
     --------
@@ -109,31 +116,12 @@ class GPClassifier(BaseGPClassifier):
     (2, 3)
     """
 
-    def __init__(
-        self,
-        *,
-        alpha_epsilon: float = 0.01,
-        n_draws: int = 256,
-        gp_optimizer: str = "lbfgs",
-        gp_steps: int | None = None,
-        gp_lr: float = 0.1,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.alpha_epsilon = alpha_epsilon
-        self.n_draws = n_draws
-        self.gp_optimizer = gp_optimizer
-        self.gp_steps = gp_steps
-        self.gp_lr = gp_lr
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
     def fit(self, X: Any, y: Any) -> GPClassifier:
         """Fit to samples X (n_samples, n_features) and their labels y (n_samples,)."""
         with whole_fit(self):
             X, labels = self._read(X, y)
-            refuse_large(len(X), "fit a part of them")
-            # As in the regressor, Adam takes features on the scale they have.
+            check_exact_size(len(X), "fit a part of them")
+            # As in the regressor, Adam takes the features on the scale they have.
             self.feature_spread_ = feature_spread(X) if self.gp_optimizer == "lbfgs" else np.ones(X.shape[1])
             with single_threaded_blas():
                 self._fit_gp(X / self.feature_spread_, labels, own_generator(self.random_state))

@@ -1,21 +1,80 @@
-"""From (X, y) to the inputs of SDR's Gaussian processes: the metric, the reduction, the left-out embedding."""
+"""Base of the SDR-GPs: the reduction between X and the Gaussian processes."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Index
 from distreduce.estimators import SDR
+from distreduce.estimators._renamed import RenamedParametersMixin, Translation, leave_out
 from distreduce.exceptions import DataWarning, SolverConvergenceWarning
 from distreduce.gp._hyperparameters import Hyperparameters
 from distreduce.mapping import left_out_embedding
+from distreduce.sharding.dask_collections import is_dask
+from distreduce.sharding.dask_predict import by_blocks
 
 LEAST_MAP_REG = 1e-3  # below, the map interpolates the embedding of every sample and says nothing of its neighbours
+
+
+class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """Reduce with SDR, then predict from the embedding."""
+
+    _reduction_constraints: ClassVar[Mapping[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_prototypes": [Interval(Integral, 2, None, closed="left"), None],
+        "eta": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "perplexity": [Interval(Real, 1, None, closed="left")],
+        "map_reg": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "training_inputs": [StrOptions({"left_out", "fitted"})],
+        "max_reduction_samples": [Interval(Integral, 2, None, closed="left")],
+        "verbose": ["verbose"],
+        "checkpoint": SDR._parameter_constraints["checkpoint"],
+    }
+    _renamed: ClassVar[Mapping[str, Translation]] = {"checkpoint_every": leave_out}
+
+    def transform(self, X: Any) -> Array:
+        """Embed samples, seen or unseen: (n_samples, n_components)."""
+        check_is_fitted(self)
+        if is_dask(X):
+            return by_blocks(self, "transform", X)
+        return self._embed(validate_data(self, X, reset=False, dtype=np.float64, order="C"))
+
+    @property
+    def _n_features_out(self) -> int:
+        """For scikit-learn's ``get_feature_names_out``."""
+        return int(self.reduction_.prototypes_.shape[1])
+
+    def _embed(self, X: Array) -> Array:
+        """Embed validated samples."""
+        return np.asarray(self.reduction_.transform(X))
+
+    def _fit_reduction(self, X: Array, y: Any, random_state: Any, **map_parameters: Any) -> None:
+        """Set ``reduction_``."""
+        reduction = SDR(
+            self.n_components,
+            n_prototypes=self.n_prototypes,
+            eta=self.eta,
+            perplexity=min(self.perplexity, largest_perplexity(len(X))),
+            # The identity plan of pure dimensionality reduction is a stationary point already (decision 12).
+            max_iter=0 if self.n_prototypes is None else 50,
+            n_jobs=self.n_jobs,
+            random_state=random_state,
+            verbose=self.verbose,
+            checkpoint=self.checkpoint,
+            **map_parameters,
+        )
+        with warnings.catch_warnings():  # users asked for a GP: that the embedding stopped at its limit is no news
+            warnings.simplefilter("ignore", SolverConvergenceWarning)
+            warnings.simplefilter("ignore", DataWarning)
+            self.reduction_ = reduction.fit(X, y)
 
 
 def relevance_metric(found: Sequence[Hyperparameters]) -> tuple[Array, float]:
@@ -28,27 +87,19 @@ def relevance_metric(found: Sequence[Hyperparameters]) -> tuple[Array, float]:
     return 1.0 / np.sqrt(precision), float(np.clip(ratio, LEAST_MAP_REG, 1.0))
 
 
-def most_neighbours(n: int) -> float:
-    """Largest perplexity that still tells near from far among n samples (decision 8)."""
+def largest_perplexity(n: int) -> float:
+    """Largest perplexity that still distinguishes near from far among n samples (decision 8)."""
     return max(n / 3, min(1.5, 2 * n / 3))
 
 
-def fit_reduction(reduction: SDR, X: Array, y: Any) -> SDR:
-    """Fit quietly: that the embedding step stopped at its limit is no news to somebody who asked for a GP."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SolverConvergenceWarning)
-        warnings.simplefilter("ignore", DataWarning)
-        return reduction.fit(X, y)
-
-
-def left_out(reduction: SDR, X: Array) -> Array:
-    """Embedding of the training samples by maps that have not seen them (nor samples of equal features)."""
+def embed_left_out(reduction: SDR, X: Array) -> Array:
+    """Embed each training sample by a map fitted without it and without samples of equal features."""
     placed = reduction.coupling_ @ reduction.prototypes_
     _, groups = np.unique(X, axis=0, return_inverse=True)
     K = reduction.map_.kernel(X / reduction.map_.unit)
     return left_out_embedding(K, placed, reduction.map_reg / reduction.mu, groups.ravel())
 
 
-def drawn(n: int, size: int, random_state: np.random.RandomState) -> NDArray[np.intp]:
-    """All rows, or `size` of them drawn at random, in an order that is random as well."""
+def draw_rows(n: int, size: int, random_state: np.random.RandomState) -> Index:
+    """All rows in order, or `size` of them drawn at random, in random order."""
     return np.arange(n) if size >= n else random_state.permutation(n)[:size]

@@ -1,76 +1,42 @@
-"""What the GP regressors share: reading y, predictions in its units, their intervals."""
+"""Base of the GP regressors: targets in any unit, predictions with their uncertainty."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array
-from distreduce.estimators import SDR
-from distreduce.estimators._saving import SavingMixin
-from distreduce.estimators._targets import DATES
+from distreduce.estimators._targets import read_known_numbers
 from distreduce.exceptions import InvalidInputError
+from distreduce.gp._estimator import BaseGP
 from distreduce.gp._hyperparameters import Training
-from distreduce.gp._stack import Stack
 from distreduce.gp._target_scale import TargetScale
-from distreduce.sharding.dask_collections import brought, gathered, is_dask
+from distreduce.sharding.dask_collections import brought, is_dask
 from distreduce.sharding.dask_predict import by_blocks
 
-CHUNK = 100_000  # samples whose views are held at once in a prediction
-MAX_EXACT = 10_000  # an exact GP holds n² numbers (0.8 GB here) and takes n³ operations
+CHUNK = 100_000  # samples that are predicted at once
 
 
-class BaseGPRegressor(SavingMixin, RegressorMixin, MultiOutputMixin, BaseEstimator):
-    """A regressor whose fitted state is one :class:`Stack` a target; subclasses say which views of X these see."""
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "gp_optimizer": [StrOptions({"lbfgs", "adam"})],
-        "gp_steps": [Interval(Integral, 1, None, closed="left"), None],
-        "gp_lr": [Interval(Real, 0, None, closed="neither")],
-        "n_jobs": SDR._parameter_constraints["n_jobs"],
-        "random_state": ["random_state"],
-    }
-
-    gp_optimizer: str
-    gp_steps: int | None
-    gp_lr: float
-    stacks_: tuple[Stack, ...]
-    target_scale_: TargetScale
-
-    def _training(self) -> Training:
-        default = 200 if self.gp_optimizer == "lbfgs" else 20
-        return Training(self.gp_optimizer, self.gp_steps or default, self.gp_lr)
+class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
+    """A regressor with one :class:`Stack` per target in ``stacks_``; subclasses define the views of X they see."""
 
     def _read(self, X: Any, y: Any) -> tuple[Array, Array]:
-        """X, and the standardised targets (n, c); sets ``target_scale_``."""
-        self._validate_params()
-        if y is None:
-            raise InvalidInputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        # One memory order, whatever came: sums of a frame's columns would otherwise round differently.
-        X, y = validate_data(
-            self,
-            gathered(X),
-            brought(y),
-            dtype=np.float64,
-            order="C",
-            multi_output=True,
-            y_numeric=True,
-            ensure_min_samples=2,
-        )
-        y = _numbers(y)
+        """Return X and the standardised targets (n, c); set ``target_scale_``."""
+        X = self._read_inputs(X, y)
+        y = read_known_numbers(brought(y), len(X))
         self.target_scale_ = TargetScale.of(y)
         return X, self.target_scale_.standardise(y).reshape(len(y), -1)
 
+    def _regression_training(self) -> Training:
+        return self._training(lbfgs_steps=200, adam_steps=20)
+
     def _views(self, X: Array) -> dict[str, Array]:
-        """What the processes see of validated samples."""
+        """Inputs of each process at validated samples."""
         raise NotImplementedError
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
@@ -79,7 +45,7 @@ class BaseGPRegressor(SavingMixin, RegressorMixin, MultiOutputMixin, BaseEstimat
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples; any number of them, in bounded memory unless `return_cov`.
+            Samples. Memory is bounded for any number of them, unless `return_cov` is True.
         return_std : bool, default=False
             Also return the standard deviation of each prediction, observation noise included.
         return_cov : bool, default=False
@@ -91,7 +57,7 @@ class BaseGPRegressor(SavingMixin, RegressorMixin, MultiOutputMixin, BaseEstimat
             Means, or means and standard deviations or covariances.
         """
         if return_std and return_cov:
-            raise InvalidInputError("At most one of return_std and return_cov can be asked for.")
+            raise InvalidInputError("At most one of return_std and return_cov can be True.")
         check_is_fitted(self)
         if is_dask(X):
             if return_cov:
@@ -108,9 +74,19 @@ class BaseGPRegressor(SavingMixin, RegressorMixin, MultiOutputMixin, BaseEstimat
             return mean, self._covariance(X)
 
     def predict_quantiles(self, X: Any, quantiles: Sequence[float] = (0.05, 0.5, 0.95)) -> Array:
-        """Quantiles of the predictive distribution: (n_samples, n_quantiles), or (n_samples, n_targets, n_quantiles).
+        """Predict quantiles of the targets, by default the median and the bounds of the central 90 % interval.
 
-        The default is the median with the bounds of the central 90 % interval.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+        quantiles : sequence of float, default=(0.05, 0.5, 0.95)
+            Probabilities between 0 and 1.
+
+        Returns
+        -------
+        array of shape (n_samples, n_quantiles) or (n_samples, n_targets, n_quantiles)
+            Quantiles of the predictive distribution, in the units of y.
         """
         levels = np.asarray(quantiles, dtype=np.float64)
         if levels.ndim != 1 or len(levels) == 0 or not ((levels > 0) & (levels < 1)).all():
@@ -132,19 +108,4 @@ class BaseGPRegressor(SavingMixin, RegressorMixin, MultiOutputMixin, BaseEstimat
         views = self._views(X)
         covariances = np.stack([stack.covariance(views) for stack in self.stacks_], axis=-1)
         scaled = covariances * self.target_scale_.std**2
-        return scaled if self.target_scale_.is_table else scaled[..., 0]
-
-
-def _numbers(y: NDArray[Any]) -> Array:
-    if y.dtype.kind in "mM":
-        raise InvalidInputError(f"y holds {DATES}")
-    try:
-        return y.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"y cannot be read as numbers ({error}); for classes use a classifier.") from error
-
-
-def refuse_large(n: int, advice: str) -> None:
-    """An exact GP of too many samples would fill the memory and never end."""
-    if n > MAX_EXACT:
-        raise InvalidInputError(f"An exact GP of {n} samples is too large (at most {MAX_EXACT}); {advice}.")
+        return np.asarray(scaled if self.target_scale_.is_table else scaled[..., 0])

@@ -2,89 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from numbers import Integral, Real
+from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import single_threaded_blas
-from distreduce._utils.typing import Array
-from distreduce.estimators import SDR
+from distreduce._utils.typing import Array, Index
 from distreduce.estimators._checkpoints import require_seed
-from distreduce.estimators._renamed import RenamedParametersMixin, Translation, leave_out
 from distreduce.estimators._transaction import whole_fit
 from distreduce.estimators._validate import check_spread, own_generator, power_of_two_unit
 from distreduce.exceptions import InvalidInputError
-from distreduce.gp._classification import BaseGPClassifier, drawn_from_every_class
-from distreduce.gp._map_choice import chosen_map
-from distreduce.gp._reduce import fit_reduction, left_out, most_neighbours
-from distreduce.gp._regression import refuse_large
-from distreduce.sharding.dask_collections import is_dask
-from distreduce.sharding.dask_predict import by_blocks
+from distreduce.gp._classification import BaseGPClassifier, draw_from_every_class
+from distreduce.gp._exact import check_exact_size
+from distreduce.gp._map_choice import choose_map
+from distreduce.gp._reduce import ReducingGP, embed_left_out
 from distreduce.sharding.merge import merge_duplicates
 from distreduce.solver.fit import median_length_scale
 
 
-class SDRGPClassifier(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseGPClassifier):
-    """Gaussian-process classification on a supervised distributional reduction.
+class SDRGPClassifier(ReducingGP, BaseGPClassifier):
+    """Gaussian-process classification on a supervised distributional reduction [1]_.
 
-    SDR reduces the samples; an exact GP with the Dirichlet likelihood (Milios et al., 2018) predicts the classes from
-    the embedding, trained on leave-one-out embeddings so that it knows how good the map is on new samples.
+    SDR reduces the samples. An exact GP with the Dirichlet likelihood [2]_ predicts the classes from the embedding. It
+    is trained on leave-one-out embeddings, so that it knows how good the map is on new samples. Features are used on
+    the scale they have, as in SDR: standardise them unless their scales mean something (pixels do).
 
     Parameters
     ----------
     n_components : int, default=10
-        Dimension of the embedding; at most the number of features is needed.
+        Dimension of the embedding; no more than the number of features is needed.
     n_prototypes : int or None, default=None
-        None: every sample is a prototype and a training input of the GP, for up to 10,000 samples. A number m: the
-        reduction has m prototypes, and the GP is trained on `max_reduction_samples` samples at most.
+        Number of prototypes of the reduction, as in :class:`SDR`. None: every sample is a prototype and a training
+        input of the GP, for up to 10,000 samples. With a number, at most `max_reduction_samples` samples are used.
     eta : float or "auto", default=10000.0
-        Weight of the classes in the reduction. Ten times SDR's own default: here the embedding is for prediction.
+        Weight of the classes in the reduction. Ten times the default of SDR, because the embedding is for prediction.
     perplexity : float, default=20.0
-        Neighbours in the reduction's affinity; a third of the samples where there are few.
+        Effective number of neighbours in the affinity of the reduction; at most a third of the samples.
     length_scale : float or "auto", default="auto"
-        Length scale of the map's kernel in units of the median heuristic's; 1 is the paper's. Features are used on the
-        scale they have, as in SDR: standardise them unless their scales mean something (pixels do).
+        Length scale of the map's kernel in units of the median heuristic; 1 is the paper's. "auto" chooses it, like
+        `map_reg`, by the squared error of left-out classes: 0.5 and 0.01 where labels have little noise, a smoother map
+        where they have much.
     map_reg : float or "auto", default="auto"
-        Ridge of the out-of-sample map. Of both, "auto" takes what carries the classes best to samples that are left
-        out: 0.5 and 0.01 where labels have little noise, a smoother map where they have much.
+        Ridge penalty of the out-of-sample map; "auto" chooses it together with the length scale.
     training_inputs : {"left_out", "fitted"}, default="left_out"
-        What the GP is trained on: leave-one-out embeddings, or the embedding as fitted, which has seen y.
+        Training inputs of the GP: leave-one-out embeddings, or the fitted embedding, which has seen y.
     max_reduction_samples : int, default=4000
-        With `n_prototypes`, at most this many samples are used, drawn at random from all classes.
+        With `n_prototypes`, the largest number of samples to use, drawn at random from all classes.
     alpha_epsilon : float, default=0.01
         Concentration of the Dirichlet likelihood.
     n_draws : int, default=256
-        Posterior samples behind each probability.
+        Number of posterior draws that each probability averages over.
     gp_optimizer : {"lbfgs", "adam"}, default="lbfgs"
-        "lbfgs" trains to convergence; "adam" takes `gp_steps` steps of `gp_lr`, the paper's training.
+        "lbfgs" maximises the marginal likelihood to convergence; "adam" takes `gp_steps` steps, as in the paper.
     gp_steps : int or None, default=None
-        Iterations; None is 50.
+        Number of iterations; None is 50.
     gp_lr : float, default=0.1
-        Adam's learning rate.
+        Learning rate of Adam.
     n_jobs : int or None, default=None
-        Threads of the reduction.
-    random_state : int, RandomState or None
-        Seed of the reduction's start, of the samples drawn and of the posterior draws.
+        Number of threads of the reduction; None uses every core.
+    random_state : int, RandomState or None, default=None
+        Seed of the reduction's start, of the drawn samples and of the posterior draws.
     verbose : int, default=0
         1 shows the progress of the reduction.
     checkpoint : str, path-like or None, default=None
-        File of the reduction, as in :class:`SDR`; the GPs are trained again.
+        File that keeps the state of the reduction, as in :class:`SDR`. The GP is trained again.
 
     Attributes
     ----------
     reduction_ : SDR
-        The reduction.
+        The fitted reduction.
     gp_ : DirichletGP
         Posterior of the latent functions.
+    draws_ : (n_draws, n_classes) array
+        Standard normal draws that the probabilities average over.
+    embedding_scale_ : float
+        What the embedding is divided by before the GP sees it.
     classes_ : array
-        Labels in the order of the probabilities' columns.
+        Labels in the order of the columns of the probabilities.
+
+    References
+    ----------
+    .. [1] Ramesh et al. (2026). Supervised Distributional Reduction via Optimal Transport and Dependence Maximization.
+       arXiv:2605.27619.
+    .. [2] Milios et al. (2018). Dirichlet-based Gaussian processes for large-scale calibrated classification. NeurIPS.
 
     Examples
     --------
@@ -98,18 +101,9 @@ class SDRGPClassifier(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, T
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseGPClassifier._parameter_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "n_prototypes": [Interval(Integral, 2, None, closed="left"), None],
-        "eta": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "perplexity": [Interval(Real, 1, None, closed="left")],
+        **ReducingGP._reduction_constraints,
         "length_scale": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "map_reg": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "training_inputs": [StrOptions({"left_out", "fitted"})],
-        "max_reduction_samples": [Interval(Integral, 2, None, closed="left")],
-        "verbose": ["verbose"],
-        "checkpoint": SDR._parameter_constraints["checkpoint"],
     }
-    _renamed: ClassVar[Mapping[str, Translation]] = {"checkpoint_every": leave_out}
 
     def __init__(
         self,
@@ -158,78 +152,66 @@ class SDRGPClassifier(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, T
         return cls(n_components, **{**recipe, **parameters})
 
     def fit(self, X: Any, y: Any) -> SDRGPClassifier:
-        """Fit to samples X (n_samples, n_features) and their labels y (n_samples,)."""
+        """Fit to samples and labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        SDRGPClassifier
+            The fitted estimator.
+        """
         with whole_fit(self) as fitting:
             X, labels = self._read(X, y)
             require_seed(self)
             random_state = own_generator(self.random_state)
-            if self.n_prototypes is None:
-                refuse_large(len(X), "give n_prototypes, such as 200")
-            else:
-                self._check_size()
-                rows = drawn_from_every_class(labels, self.max_reduction_samples, random_state)
-                X, labels = X[rows], labels[rows]
-                refuse_large(len(X), f"lower max_reduction_samples={self.max_reduction_samples}")
+            X, labels = self._draw_samples(X, labels, random_state)
             self._reduce(X, labels, random_state)
             fitting.best = self.reduction_
             with single_threaded_blas():
                 embedded = self.reduction_.embedding_
                 if self.training_inputs == "left_out":
-                    embedded = left_out(self.reduction_, X)
-                # Adam starts at fixed length scales, as the paper's does, and takes the embedding on the scale it has.
+                    embedded = embed_left_out(self.reduction_, X)
+                # Adam starts at fixed length scales, as in the paper, so it takes the embedding on the scale it has.
                 self.embedding_scale_ = 1.0
                 if self.gp_optimizer == "lbfgs":
                     self.embedding_scale_ = float(np.sqrt(embedded.var(axis=0).mean())) or 1.0
                 self._fit_gp(embedded / self.embedding_scale_, labels, random_state)
         return self
 
-    def _check_size(self) -> None:
+    def _draw_samples(self, X: Array, labels: Index, random_state: np.random.RandomState) -> tuple[Array, Index]:
+        """All samples, or as many as are used with prototypes; raise InvalidInputError if these are too many."""
+        if self.n_prototypes is None:
+            check_exact_size(len(X), "give n_prototypes, such as 200")
+            return X, labels
         if self.max_reduction_samples < len(self.classes_):
             raise InvalidInputError(
                 f"max_reduction_samples={self.max_reduction_samples} is less than the {len(self.classes_)} classes; "
                 "give at least some samples of each."
             )
+        rows = draw_from_every_class(labels, self.max_reduction_samples, random_state)
+        check_exact_size(len(rows), f"lower max_reduction_samples={self.max_reduction_samples}")
+        return X[rows], labels[rows]
 
-    def transform(self, X: Any) -> Array:
-        """Place of each sample in the embedding: (n_samples, n_components)."""
-        check_is_fitted(self)
-        if is_dask(X):
-            return by_blocks(self, "transform", X)
-        return np.asarray(self.reduction_.transform(validate_data(self, X, reset=False, dtype=np.float64)))
-
-    @property
-    def _n_features_out(self) -> int:
-        """For scikit-learn's ``get_feature_names_out``."""
-        return int(self.reduction_.prototypes_.shape[1])
-
-    def _reduce(self, X: Array, labels: NDArray[np.intp], random_state: np.random.RandomState) -> None:
-        """Set ``reduction_``."""
+    def _reduce(self, X: Array, labels: Index, random_state: np.random.RandomState) -> None:
+        """Choose the map and set ``reduction_``."""
         median = _median_length_scale(X)
         with single_threaded_blas():
-            length_scale, ridge = chosen_map(X, labels, median, self.length_scale, self.map_reg)
-        reduction = SDR(
-            self.n_components,
-            n_prototypes=self.n_prototypes,
-            eta=self.eta,
-            perplexity=min(self.perplexity, most_neighbours(len(X))),
-            length_scale=length_scale * median,
-            map_reg=ridge,
-            task="classification",
-            # The identity plan of pure dimensionality reduction is a stationary point already (decision 12).
-            max_iter=0 if self.n_prototypes is None else 50,
-            n_jobs=self.n_jobs,
-            random_state=random_state,
-            verbose=self.verbose,
-            checkpoint=self.checkpoint,
-        )
-        self.reduction_ = fit_reduction(reduction, X, self.classes_[labels])
+            factor, ridge = choose_map(X, labels, median, self.length_scale, self.map_reg)
+        y, length_scale = self.classes_[labels], factor * median
+        self._fit_reduction(X, y, random_state, task="classification", length_scale=length_scale, map_reg=ridge)
 
     def _view(self, X: Array) -> Array:
-        return np.asarray(self.reduction_.transform(X) / self.embedding_scale_)
+        return self._embed(X) / self.embedding_scale_
 
 
 def _median_length_scale(X: Array) -> float:
-    """The median heuristic, whatever the unit of X and the order of its rows."""
+    """The median heuristic, independent of the unit of X and of the order of its rows."""
     distinct = merge_duplicates(X, None, np.ones(len(X)))
     check_spread(X, len(distinct.rows), precomputed=False)
     unit = power_of_two_unit(X)

@@ -14,7 +14,7 @@ from distreduce._utils.tensor_reader import Reader, RefusedError, require
 from distreduce._utils.tensor_writer import Node, Writer
 from distreduce.estimators._renamed import translate_renamed
 from distreduce.exceptions import NumericalError
-from distreduce.gp._regression import MAX_EXACT
+from distreduce.gp._exact import MAX_EXACT
 
 
 def write_params(model: Any, write: Writer) -> Node:

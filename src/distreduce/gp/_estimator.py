@@ -1,0 +1,57 @@
+"""Base of the GP estimators: how they read X, and how their hyperparameters are trained."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import validate_data
+
+from distreduce._utils.typing import Array
+from distreduce.estimators import SDR
+from distreduce.estimators._saving import SavingMixin
+from distreduce.estimators._targets import require_targets
+from distreduce.gp._hyperparameters import Training
+from distreduce.sharding.dask_collections import gathered
+
+
+class BaseGP(SavingMixin, BaseEstimator):
+    """An estimator with a GP inside; subclasses add the likelihood."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "gp_optimizer": [StrOptions({"lbfgs", "adam"})],
+        "gp_steps": [Interval(Integral, 1, None, closed="left"), None],
+        "gp_lr": [Interval(Real, 0, None, closed="neither")],
+        "n_jobs": SDR._parameter_constraints["n_jobs"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        gp_optimizer: str = "lbfgs",
+        gp_steps: int | None = None,
+        gp_lr: float = 0.1,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.gp_optimizer = gp_optimizer
+        self.gp_steps = gp_steps
+        self.gp_lr = gp_lr
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _read_inputs(self, X: Any, y: Any) -> Array:
+        """Check the parameters and X, and that there is a y."""
+        self._validate_params()
+        require_targets(self, y)
+        # One memory order, whatever was given: sums over the columns of a data frame would round differently.
+        return np.asarray(validate_data(self, gathered(X), dtype=np.float64, order="C", ensure_min_samples=2))
+
+    def _training(self, *, lbfgs_steps: int, adam_steps: int) -> Training:
+        """The training of hyperparameters, with these steps unless `gp_steps` is given."""
+        default = lbfgs_steps if self.gp_optimizer == "lbfgs" else adam_steps
+        return Training(self.gp_optimizer, self.gp_steps or default, self.gp_lr)
