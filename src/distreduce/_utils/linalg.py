@@ -34,11 +34,13 @@ def jittered_cholesky(A: Array, unit: Array | float, jitters: Iterable[float]) -
     Raises
     ------
     FloatingPointError
-        The matrix holds NaN or infinity.
+        The matrix or `unit` holds NaN or infinity.
     LinAlgError
         The matrix is not positive definite even with the largest jitter.
     """
     diagonal = A.diagonal().copy()
+    if not (np.isfinite(diagonal).all() and np.isfinite(unit).all()):
+        raise FloatingPointError("the matrix holds NaN or infinity")
     for jitter in (0.0, *jitters):
         if jitter:  # a failed attempt overwrites the lower triangle only
             for i in range(len(A)):
@@ -51,7 +53,7 @@ def jittered_cholesky(A: Array, unit: Array | float, jitters: Iterable[float]) -
         if np.isfinite(factor.diagonal()).all():  # a NaN anywhere reaches a later pivot
             return factor, jitter
         break
-    if np.isfinite(diagonal).all() and np.isfinite(np.triu(A, 1)).all():
+    if np.isfinite(np.triu(A, 1)).all():
         raise LinAlgError("the matrix is not positive definite, even with jitter on its diagonal")
     raise FloatingPointError("the matrix holds NaN or infinity")
 
