@@ -105,7 +105,7 @@ class DistR(BaseReduction):
         Perplexity that was used.
     n_features_in_ : int
         Number of features seen during fit.
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (n_features,)
         Names of the features; only if X has names that are all strings.
 
     References

@@ -142,7 +142,7 @@ class SDR(BaseReduction):
         Names of the columns of `prototype_targets_`.
     n_features_in_ : int
         Number of features seen during fit.
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (n_features,)
         Names of the features; only if X has names that are all strings.
 
     References
