@@ -1,4 +1,4 @@
-"""Sphinx settings: ``make docs`` builds the site into docs/_build/html. Nothing is fetched from the network."""
+"""Sphinx settings. ``make docs`` builds the site into docs/_build/html, without network access."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ version = release = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "sphinx_gallery.gen_gallery"]
 exclude_patterns = ["_build", "gallery", "examples"]
 templates_path = ["_templates"]
-highlight_language = "none"  # theory.md prints formulas as indented blocks; Python is named where it is meant
+highlight_language = "none"  # theory.md has formulas in indented blocks; blocks of Python are marked as such
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 
-# Signatures stay short: numpydoc's sections say the types.
+# Signatures stay short: the numpydoc sections have the types.
 autodoc_typehints = "none"
 autodoc_default_options = {"members": True, "inherited-members": True}
 autosummary_generate = True
@@ -59,7 +59,7 @@ sphinx_gallery_conf = {
 
 
 class LinksOutOfTheSite(SphinxTransform):
-    """Links that GitHub follows beyond docs/: a Markdown file becomes a download, as MyST makes one of any other file.
+    """Make links out of docs/ work: a Markdown file becomes a download, as MyST does for any other file.
 
     A folder, or results that have not been made yet, cannot be reached from here, and only the text remains.
     """
@@ -80,13 +80,13 @@ class LinksOutOfTheSite(SphinxTransform):
 
 
 def show_decisions(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Put the decisions below their list in the menu; on GitHub the list alone is enough."""
+    """Add the decisions to the menu; on GitHub the list is enough."""
     if docname == "decisions/README":
         source[0] += "\n```{toctree}\n:hidden:\n:glob:\n\n0*\n```\n"
 
 
 def leave_out_inherited(app: Sphinx, what: str, name: str, found: object, skip: bool, options: Any) -> bool | None:
-    """Members that come from scikit-learn, GPyTorch or Python are documented there."""
+    """Skip members of scikit-learn, GPyTorch and Python, which are documented there."""
     home = getattr(found, "fget", found)
     return True if not str(getattr(home, "__module__", "")).startswith("distreduce") else None
 
@@ -103,7 +103,7 @@ def write_block(writer: Any, node: nodes.math_block) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Formulas become MathML, which browsers draw without a script."""
+    """Render formulas as MathML, which browsers draw without a script."""
     app.add_html_math_renderer("mathml", (write_inline, None), (write_block, None))
     app.add_transform(LinksOutOfTheSite)
     app.connect("source-read", show_decisions)

@@ -1,4 +1,4 @@
-"""Photograph pages for the documentation: ``python docs/make_page_pictures.py``, with selenium and chromium."""
+"""Take screenshots for the documentation: ``python docs/make_page_pictures.py``, with selenium and chromium."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ DESK, PHONE = (1280, 900), (390, 844)
 
 
 def digits(path: Path) -> Path:
-    """The page of a fit to three quarters of the digits."""
+    """Write the page of a fit to three quarters of the digits."""
     X, _, y, _ = train_test_split(*load_digits(return_X_y=True), random_state=0)
     model = SDR(n_prototypes=60, random_state=0).fit(X, y)
     return write_report(path, model, X, pd.Series(y, name="digit"), image_shape=(8, 8))
 
 
 def diabetes(path: Path) -> Path:
-    """The page of a fit to three quarters of the diabetes data."""
+    """Write the page of a fit to three quarters of the diabetes data."""
     X, _, y, _ = train_test_split(*load_diabetes(return_X_y=True, as_frame=True), random_state=0)
     return write_report(path, SDR(n_prototypes=30, random_state=0).fit(X, y), X, y)
 
 
 def browser(profile: str) -> Any:
-    """Headless Chromium."""
+    """Start headless Chromium."""
     options = webdriver.ChromeOptions()
     options.binary_location = str(shutil.which("chromium"))
     for flag in (*FLAGS, f"--user-data-dir={profile}"):
@@ -47,7 +47,7 @@ def browser(profile: str) -> Any:
 
 
 def photograph(driver: Any, page: Path, name: str, size: tuple[int, int], theme: str, script: str) -> None:
-    """The page in this size and theme, after a script that selects a prototype and scrolls."""
+    """Save the page in this size and theme, after a script that selects a prototype and scrolls."""
     width, height = size
     metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
@@ -61,7 +61,7 @@ def photograph(driver: Any, page: Path, name: str, size: tuple[int, int], theme:
 
 
 def main() -> None:
-    """Write both pages and photograph them: light and dark, desk and phone."""
+    """Write both pages and save screenshots: light and dark, desktop and phone."""
     with TemporaryDirectory() as folder:
         scans, patients = digits(Path(folder) / "digits.html"), diabetes(Path(folder) / "diabetes.html")
         driver = browser(str(Path(folder) / "profile"))

@@ -1,4 +1,4 @@
-"""Draw the pictures of the documentation again: ``python docs/make_pictures.py`` (data that come with scikit-learn)."""
+"""Draw the pictures of the documentation: ``python docs/make_pictures.py`` (with data from scikit-learn)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parent / "img"
 
 
 def compare(X: np.ndarray, y: np.ndarray, distr: DistR, sdr: SDR) -> Figure:
-    """Two principal components, DistR's prototypes and SDR's, side by side."""
+    """Draw two principal components, DistR's prototypes and SDR's prototypes side by side."""
     figure = Figure(figsize=(13.5, 4.6), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     scores = PCA(2, random_state=0).fit_transform(X)
@@ -44,7 +44,7 @@ def compare(X: np.ndarray, y: np.ndarray, distr: DistR, sdr: SDR) -> Figure:
 
 
 def inspect(y: np.ndarray, sdr: SDR) -> Figure:
-    """The history of the fit and what the prototypes are made of."""
+    """Draw the history of the fit and the targets in each prototype."""
     figure = Figure(figsize=(12, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     plot_history(sdr, left)
@@ -53,7 +53,7 @@ def inspect(y: np.ndarray, sdr: SDR) -> Figure:
 
 
 def uncertainty() -> Figure:
-    """Predictions for the diabetes data in the plane behind them, and how calibrated they are on held-out samples."""
+    """Draw held-out predictions for the diabetes data with intervals, and their calibration."""
     X_train, X_test, y_train, y_test = train_test_split(*load_diabetes(return_X_y=True), random_state=0)
     default = SDRGPRegressor(random_state=0).fit(X_train, y_train)
     paper = SDRGPRegressor.paper(random_state=0).fit(X_train, y_train)

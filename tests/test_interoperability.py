@@ -27,8 +27,8 @@ COLUMNS = ["sepal length", "sepal width", "petal length", "petal width"]
 ROWS = [f"flower {i}" for i in range(len(X))]
 QUICK = {"n_prototypes": 8, "tol": 1e-2, "random_state": 0}
 
-# All that transform, except supervised UMAP: it takes half a minute to compile, and scikit-learn's checks of it cover
-# frames (tests/baselines).
+# All transformers except supervised UMAP, which takes half a minute to compile; scikit-learn's checks cover its frames
+# (tests/baselines).
 TRANSFORMERS = [
     SDR(**QUICK),
     DistR(3, **QUICK),
@@ -43,7 +43,7 @@ TRANSFORMERS = [
 
 @pytest.fixture(scope="module", params=TRANSFORMERS, ids=lambda model: type(model).__name__)
 def case(request):
-    """An estimator, and the places it gives without any frame."""
+    """An estimator, and the positions it computes without frames."""
     return request.param, clone(request.param).fit(X, CODES).transform(X)
 
 
@@ -100,7 +100,7 @@ callbacks = pytest.mark.skipif(find_spec("sklearn.callback") is None, reason="sc
 
 
 class Diary:
-    """A callback by scikit-learn's protocol that writes down what it is told."""
+    """A callback by scikit-learn's protocol that records its calls."""
 
     def __init__(self, fail_at: int | None = None) -> None:
         self.entries: list[tuple] = []
@@ -131,7 +131,7 @@ def iterations(diary):
 
 @callbacks
 @pytest.mark.parametrize("model", [SDR(**QUICK), DistR(**QUICK)], ids=["SDR", "DistR"])
-def test_callbacks_hear_of_a_fit_from_beginning_to_end(model):
+def test_callbacks_are_called_from_beginning_to_end_of_a_fit(model):
     diary = Diary()
     clone(model).set_callbacks(diary).fit(X, CODES)
     ends = [entry for entry in diary.entries if entry not in iterations(diary)]
@@ -139,18 +139,18 @@ def test_callbacks_hear_of_a_fit_from_beginning_to_end(model):
 
 
 @callbacks
-def test_callbacks_hear_of_every_outer_iteration_in_turn():
+def test_callbacks_are_called_in_every_outer_iteration():
     diary = Diary()
     model = DistR(n_prototypes=20, random_state=0).set_callbacks(diary).fit(X)
-    told = iterations(diary)
-    assert told == [(hook, "outer iteration", k) for k in range(len(told) // 2) for hook in ("begin", "end")]
-    assert len(told) // 2 >= model.n_iter_ > 2  # a coupling that was tried and not taken is an iteration as well
+    calls = iterations(diary)
+    assert calls == [(hook, "outer iteration", k) for k in range(len(calls) // 2) for hook in ("begin", "end")]
+    assert len(calls) // 2 >= model.n_iter_ > 2  # an iteration whose coupling was rejected counts too
 
 
 @callbacks
 @pytest.mark.filterwarnings("ignore::distreduce.exceptions.SolverConvergenceWarning")
 @pytest.mark.parametrize("max_iter", [0, 1, 3])
-def test_callbacks_hear_of_no_more_iterations_than_were_announced(max_iter):
+def test_callbacks_are_called_at_most_max_iter_plus_one_times(max_iter):
     diary = Diary()
     DistR(n_prototypes=20, max_iter=max_iter, tol=0, random_state=0).set_callbacks(diary).fit(X)
     assert len(iterations(diary)) // 2 == max_iter + 1
@@ -159,8 +159,8 @@ def test_callbacks_hear_of_no_more_iterations_than_were_announced(max_iter):
 @callbacks
 def test_a_callback_may_stop_the_fit():
     class Impatient(Diary):
-        def on_fit_task_end(self, estimator, context, **told):
-            super().on_fit_task_end(estimator, context, **told)
+        def on_fit_task_end(self, estimator, context, **given):
+            super().on_fit_task_end(estimator, context, **given)
             return context.task_id == 1
 
     diary = Impatient()
@@ -169,14 +169,14 @@ def test_a_callback_may_stop_the_fit():
 
 
 @callbacks
-def test_callbacks_get_what_was_given_to_fit():
+def test_callbacks_receive_the_arguments_of_fit():
     diary, frame, weights = Diary(), pd.DataFrame(X, ROWS, COLUMNS), np.ones(len(X))
     SDR(**QUICK).set_callbacks(diary).fit(frame, SPECIES, sample_weight=weights)
     assert diary.given[0] is frame and diary.given[1] is SPECIES and diary.given[2]["sample_weight"] is weights
 
 
 @callbacks
-def test_callbacks_get_the_fitted_estimator_at_the_end():
+def test_callbacks_receive_the_fitted_estimator_at_the_end():
     diary = Diary()
     model = SDR(**QUICK).set_callbacks(diary).fit(X, CODES)
     np.testing.assert_array_equal([fitted.transform(X) for fitted in diary.fitted], [model.embedding_])
@@ -184,8 +184,8 @@ def test_callbacks_get_the_fitted_estimator_at_the_end():
 
 @callbacks
 def test_callbacks_do_not_change_the_fit():
-    told, alone = SDR(**QUICK).set_callbacks(Diary()).fit(X, CODES), SDR(**QUICK).fit(X, CODES)
-    np.testing.assert_array_equal(told.embedding_, alone.embedding_)
+    watched, alone = SDR(**QUICK).set_callbacks(Diary()).fit(X, CODES), SDR(**QUICK).fit(X, CODES)
+    np.testing.assert_array_equal(watched.embedding_, alone.embedding_)
 
 
 @callbacks
@@ -197,7 +197,7 @@ def test_callbacks_are_torn_down_after_a_fit_that_fails():
 
 
 @callbacks
-def test_callbacks_of_an_estimator_that_refuses_its_data_hear_nothing():
+def test_callbacks_are_not_called_if_the_data_are_rejected():
     diary = Diary()
     with pytest.raises(InvalidInputError):
         SDR(n_prototypes=200).set_callbacks(diary).fit(X, CODES)
@@ -232,7 +232,7 @@ assert model.embedding_.shape == (5, 2) and not hasattr(model, "set_callbacks")
 
 
 def test_blocks_of_the_page_run(tmp_path, monkeypatch):
-    """From top to bottom; one that names a library which is not installed is left out."""
+    """Run them from top to bottom; skip blocks that need a library which is not installed."""
     monkeypatch.chdir(tmp_path)
     page = (Path(__file__).parent.parent / "docs" / "interoperability.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
