@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.table import Table
 
 from distreduce_paper import Cell
-from distreduce_paper.prediction import CLASSIFICATION, REGRESSION
-from distreduce_paper.runtimes import timed
+from distreduce_paper.experiments._prediction import CLASSIFICATION, REGRESSION
+from distreduce_paper.experiments.runtimes import timed
 
 METHODS = ("SDR-GP", "NCA-GP", "DKL")
 

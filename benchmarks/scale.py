@@ -17,8 +17,7 @@ from scale_points import DENSE, PAPER, SPARSE, UMAP, measure_point
 
 from distreduce._utils.threads import effective_threads
 from distreduce_paper import Cell, problems
-from distreduce_paper.record import Record
-from distreduce_paper.store import Store
+from distreduce_paper.store import CellResult, Store
 
 NAME = "scale"
 PARTS = ("fashion", "mixtures", "memory")
@@ -32,7 +31,7 @@ OUR_SECONDS = 3600.0
 
 def fashion(seeds: int, threads: int) -> list[Cell]:
     """Sparse against dense on Fashion-MNIST, with the perplexity of the experiments."""
-    perplexity = problems.problem("fashion").perplexity
+    perplexity = problems.get_problem("fashion").perplexity
     return [
         _cell("fashion", method, seed, FASHION_ROWS, perplexity, threads)
         for seed in range(seeds)
@@ -94,10 +93,10 @@ def run(cells: Sequence[Cell], limits: Limits, store: Store, console: Console) -
             progress.advance(task)
 
 
-def stored_or_measured(cell: Cell, limits: Limits, store: Store) -> Record:
+def stored_or_measured(cell: Cell, limits: Limits, store: Store) -> CellResult:
     """The cell's record, which is stored afterwards if it was not before."""
     own = Limits(max(limits.seconds, OUR_SECONDS), limits.gigabytes) if cell.method == SPARSE else limits
-    for record in store.records(NAME):
+    for record in store.results(NAME):
         if Cell.from_dict(record).key == cell.key and settled(record, own):
             return record
     found = measured_apart(cell, own)
@@ -131,7 +130,7 @@ def main(arguments: list[str] | None = None) -> None:
     store = Store(options.out)
     if not options.report:
         run(planned(options), Limits(options.limit, options.memory_limit), store, console)
-    for path in save(store.records(NAME), options.out):
+    for path in save(store.results(NAME), options.out):
         console.print(f"written: {path}")
 
 

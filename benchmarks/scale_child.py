@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from distreduce_paper import Cell
-from distreduce_paper.record import Record
+from distreduce_paper.store import CellResult
 
 POLL_SECONDS = 0.2
 
@@ -31,7 +31,7 @@ class PointError(Exception):
     """A point ended by an error and not by a limit; the message is the end of what it wrote."""
 
 
-def measured_apart(cell: Cell, limits: Limits) -> Record:
+def measured_apart(cell: Cell, limits: Limits) -> CellResult:
     """The cell's record; one with an "error" that names the limit where the fit went over one."""
     command = [sys.executable, str(Path(__file__).with_name("scale.py")), "--point", cell.key]
     command += ["--limit", str(limits.seconds)]
@@ -53,7 +53,7 @@ def measured_apart(cell: Cell, limits: Limits) -> Record:
         return record
 
 
-def settled(record: Record, limits: Limits) -> bool:
+def settled(record: CellResult, limits: Limits) -> bool:
     """Whether a stored record need not be measured again: it is whole, or no limit is wider now than it was."""
     then = record.get("limits", {})
     return "error" not in record or all(then[name] >= limit for name, limit in asdict(limits).items())

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scale_points import DENSE, PAPER, SPARSE, UMAP
 
-from distreduce_paper.drawing import drawn, legend
+from distreduce_paper.report.drawing import add_legend, draw_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +27,9 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 def drawing(mixtures: pd.DataFrame) -> str:
     """The drawing as SVG."""
-    return drawn("scale", "Seconds of a fit over the number of samples.", (6.8, 4.8), lambda f: draw(f, mixtures)).svg
+    return draw_figure(
+        "scale", "Seconds of a fit over the number of samples.", (6.8, 4.8), lambda f: draw(f, mixtures)
+    ).svg
 
 
 def draw(figure: Figure, mixtures: pd.DataFrame) -> None:
@@ -41,7 +43,7 @@ def draw(figure: Figure, mixtures: pd.DataFrame) -> None:
         _stopped(ax, str(method), own)
     ax.grid(which="minor", alpha=0.12)
     ax.margins(x=0.08)
-    legend(figure, columns=3)
+    add_legend(figure, columns=3)
 
 
 def series(mixtures: pd.DataFrame) -> dict[str, tuple[Any, Any]]:

@@ -25,7 +25,7 @@ from distreduce.sharding import rows as large_rows
 from distreduce.sharding.graph import GraphRows
 from distreduce.solver import fit_sharded as large_fit
 from distreduce_paper import Cell, problems
-from distreduce_paper.measure import machine, measured, versions
+from distreduce_paper.measure import machine, measure, versions
 from distreduce_paper.methods import REDUCTIONS
 
 Array = NDArray[Any]
@@ -119,7 +119,7 @@ def measure_point(cell: Cell, seconds: float) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a fit that meets its iteration limit is measured all the same
         warm_up(cell)
-        X, y = problems.whole(cell.data, cell.seed) if cell.data == "fashion" else mixture(_size(cell), cell.seed)
+        X, y = problems.load_whole(cell.data, cell.seed) if cell.data == "fashion" else mixture(_size(cell), cell.seed)
         model, watch = estimator(cell), Watch()
         before, cost = _timed_fit(lambda: model.fit(X, y), watch, seconds)
         result = {"before_mb": before, **_outcome(model, watch, X, y)}
@@ -137,7 +137,7 @@ def _timed_fit(fit: Callable[[], Any], watch: Watch, limit: float) -> tuple[floa
         patch.object(large_fit, "keep_neighbours", watch.keep_neighbours),
     )
     signal.setitimer(signal.ITIMER_REAL, limit)
-    with stages[0], stages[1], measured() as cost:
+    with stages[0], stages[1], measure() as cost:
         fit()
     signal.setitimer(signal.ITIMER_REAL, 0)
     seconds = cost.seconds - watch.own_seconds

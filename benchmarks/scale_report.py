@@ -13,7 +13,7 @@ from scale_claims import claims
 from scale_figure import drawing
 from scale_points import CENTRE_SCALE, DENSE, PAPER, RECALL_ROWS, SPARSE, UMAP
 
-from distreduce_paper.record import Record
+from distreduce_paper.store import CellResult
 
 COMMAND = "python benchmarks/scale.py"
 SCORES = {"homogeneity": "homogeneity", "nmi": "NMI", "silhouette": "silhouette"}
@@ -32,7 +32,7 @@ over a limit was not run on more samples."""
 MEASURED = ("seconds", "peak_mb", "before_mb", "after_seconds", "stopped")
 
 
-def frame_of(records: Sequence[Record]) -> pd.DataFrame:
+def frame_of(records: Sequence[CellResult]) -> pd.DataFrame:
     """A row a point, by data, size, method and seed; "stopped" says why there are no numbers."""
     rows = [
         {"data": one["data"], "method": one["method"], "seed": one["seed"], **one["parameters"]}
@@ -49,7 +49,7 @@ def frame_of(records: Sequence[Record]) -> pd.DataFrame:
     return frame.assign(rank=rank).sort_values(["data", "n", "rank", "seed"], ignore_index=True)
 
 
-def save(records: Sequence[Record], folder: Path) -> list[Path]:
+def save(records: Sequence[CellResult], folder: Path) -> list[Path]:
     """Write scale.md and, if there are mixtures, scale.svg; returns their paths."""
     frame = frame_of(records)
     if frame.empty:
@@ -63,7 +63,7 @@ def save(records: Sequence[Record], folder: Path) -> list[Path]:
     return paths
 
 
-def markdown(frame: pd.DataFrame, records: Sequence[Record]) -> str:
+def markdown(frame: pd.DataFrame, records: Sequence[CellResult]) -> str:
     """The page."""
     parts = ["# A fit over the number of samples", f"`{COMMAND}`. {_setting(records)}", NOTES]
     if found := claims(frame):
@@ -138,7 +138,7 @@ def _score(value: float | None) -> str:
     return "" if value is None or math.isnan(value) else f"{value:.1f}"
 
 
-def _setting(records: Sequence[Record]) -> str:
+def _setting(records: Sequence[CellResult]) -> str:
     """Machines, threads, versions and load of the points; several if they were not measured all at once."""
     machines = sorted({one["machine"] for one in records if "machine" in one})
     threads = sorted({str(one["parameters"]["threads"]) for one in records})

@@ -2,6 +2,6 @@
 
 from sklearn.datasets import load_diabetes
 
-from distreduce_paper.problems import Problem, add
+from distreduce_paper.problems import Problem, add_problem
 
-add("diabetes", Problem(lambda seed: load_diabetes(return_X_y=True), task="regression"))
+add_problem("diabetes", Problem(lambda seed: load_diabetes(return_X_y=True), task="regression"))

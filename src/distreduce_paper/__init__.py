@@ -1,20 +1,21 @@
-"""The paper's tables and figures: one file each, one runner, one store of results. ``distreduce reproduce --help``.
+"""The paper's tables and figures, rebuilt through the public interface of distreduce. ``distreduce reproduce --help``.
 
-Experiments are imported when they are asked for, so that listing them needs neither torch nor matplotlib.
+Each table or figure is a module of :mod:`distreduce_paper.experiments`. Modules are imported on demand, so that
+listing the experiments needs neither torch nor matplotlib.
 """
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 
-from distreduce._utils.text import did_you_mean
 from distreduce.exceptions import InvalidInputError
 from distreduce_paper.cell import Cell
 from distreduce_paper.experiment import Experiment, Selection
 
-__all__ = ["NAMES", "Cell", "Experiment", "Selection", "experiment"]
+__all__ = ["NAMES", "Cell", "Experiment", "Selection", "load_experiment"]
 
-# In the order of the report; each is a module of this package with an EXPERIMENT. The last two are not in the paper.
+# In the order of the report. Each is a module of `experiments` with an EXPERIMENT; the last two go beyond the paper.
 NAMES = (
     "prototypes",
     "regression",
@@ -32,10 +33,17 @@ NAMES = (
 )
 
 
-def experiment(name: str) -> Experiment:
-    """The experiment of that name."""
+def load_experiment(name: str) -> Experiment:
+    """Import and return the experiment called `name`.
+
+    Raises
+    ------
+    InvalidInputError
+        If no experiment has this name.
+    """
     if name not in NAMES:
-        meant = did_you_mean(name, NAMES)
-        raise InvalidInputError(f"There is no experiment {name!r}. {meant}There are {', '.join(NAMES)}.")
-    found: Experiment = import_module(f"distreduce_paper.{name}").EXPERIMENT
-    return found
+        close = get_close_matches(name, NAMES, n=1)
+        hint = f"Did you mean {close[0]!r}? " if close else ""
+        raise InvalidInputError(f"There is no experiment {name!r}. {hint}There are {', '.join(NAMES)}.")
+    experiment: Experiment = import_module(f"distreduce_paper.experiments.{name}").EXPERIMENT
+    return experiment

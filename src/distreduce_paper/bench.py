@@ -1,7 +1,7 @@
-"""What ``distreduce bench`` measures: fits of data that come with scikit-learn or are drawn, each beside a yardstick.
+"""What ``distreduce bench`` measures: fits on built-in or generated data, each next to a reference.
 
-The yardstick of a reduction is the paper's algorithm, that of a Gaussian process scikit-learn's. ``benchmarks/`` has
-the larger comparison, with the straightforward pipeline and with the paper's data.
+The reference for a reduction is the paper's algorithm, for a Gaussian process scikit-learn's. ``benchmarks/`` has the
+larger comparison, with the straightforward pipeline and with the paper's data.
 """
 
 from __future__ import annotations
@@ -24,48 +24,48 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 from threadpoolctl import threadpool_limits
 
-from distreduce._utils.typing import Array
-from distreduce.estimators import SDR
+from distreduce import SDR
 from distreduce.gp import SDRGPRegressor
-from distreduce_paper.measure import measured
+from distreduce_paper.measure import measure
 from distreduce_paper.methods import PAPER_ALGORITHM
+from distreduce_paper.problems import Array
 
-Fit = Callable[[], float]  # gives what was reached
+Fit = Callable[[], float]  # fits a model and returns its score
 
 
 @dataclass(frozen=True)
 class Case:
-    """A fit in two ways; `measure` is the name of what either gives back."""
+    """One problem fitted in two ways, ours first; `score` names what each fit returns."""
 
     name: str
     shape: tuple[int, int]
-    measure: str
-    fits: dict[str, Fit]  # ours first
+    score: str
+    fits: dict[str, Fit]
 
 
 @dataclass(frozen=True)
-class Run:
-    """One fit of a case: how long it took, the largest resident set of the process meanwhile, and what it reached."""
+class Timing:
+    """One fit of a case: its seconds, the largest resident set of the process during it, and its score."""
 
-    by: str
+    method: str
     seconds: float
     peak_mb: float
-    reached: float
+    value: float
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The runs of a case; `ratio` is the yardstick's seconds over ours."""
+class CaseResult:
+    """The timings of a case; `ratio` is the seconds of the reference divided by ours."""
 
     case: str
     shape: tuple[int, int]
-    measure: str
-    runs: tuple[Run, ...]
+    score: str
+    timings: tuple[Timing, ...]
     ratio: float
 
 
-def cases(*, quick: bool) -> list[Case]:
-    """The cases of a quick or a full run; data are read and drawn here, outside of what is timed."""
+def make_cases(*, quick: bool) -> list[Case]:
+    """Make the cases of a quick or a full run. Data are loaded here, outside of what is timed."""
     wine, cultivar = load_wine(return_X_y=True)
     images, digits = load_digits(return_X_y=True)
     X, y = load_diabetes(return_X_y=True)
@@ -87,56 +87,57 @@ def cases(*, quick: bool) -> list[Case]:
     ]
 
 
-def run_cases(some: Sequence[Case], advance: Callable[[str], object]) -> Iterator[Outcome]:
-    """Time the cases one after the other; `advance` is called with a few words before each fit."""
-    for case in some:
-        runs = []
-        for by, fit in case.fits.items():
-            advance(f"{case.name}: {by}")
-            runs.append(_timed(by, fit))
-        yield Outcome(case.name, case.shape, case.measure, tuple(runs), runs[-1].seconds / runs[0].seconds)
+def run_cases(cases: Sequence[Case], advance: Callable[[str], object]) -> Iterator[CaseResult]:
+    """Time the cases one after the other; call `advance` with a short description before each fit."""
+    for case in cases:
+        timings = []
+        for method, fit in case.fits.items():
+            advance(f"{case.name}: {method}")
+            timings.append(_time(method, fit))
+        ratio = timings[-1].seconds / timings[0].seconds
+        yield CaseResult(case.name, case.shape, case.score, tuple(timings), ratio)
 
 
 def compile_loops() -> float:
-    """Fit small data in every way once, so that no run pays for the compilation of the loops; its seconds."""
+    """Fit small data in every way once, so that no timing includes compilation; return the seconds."""
     start = time.perf_counter()
     X, y = load_iris(return_X_y=True)
     for case in (_reduction("", X, y, None), _reduction("", X, y, 10), _regression("", X[:60], X[:60, 2])):
-        for by, fit in case.fits.items():
-            _timed(by, fit)
+        for method, fit in case.fits.items():
+            _time(method, fit)
     return time.perf_counter() - start
 
 
 def load_average() -> float | None:
-    """Processes that wanted a core in the last minute, None where the system does not say."""
+    """Return the load average of the last minute, or None if the system has none."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
 
-def _timed(by: str, fit: Fit) -> Run:
-    # Matrices are small here: BLAS on several threads would be slower, and on busy cores thirty times as slow.
-    with threadpool_limits(1, "blas"), warnings.catch_warnings(), measured() as cost:
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the paper's algorithm ends without converging
-        reached = fit()
-    return Run(by, cost.seconds, cost.peak_mb, reached)
+def _time(method: str, fit: Fit) -> Timing:
+    # Matrices are small here: BLAS on several threads would be slower, up to thirty times on busy cores.
+    with threadpool_limits(1, "blas"), warnings.catch_warnings(), measure() as cost:
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the paper's algorithm stops before it converges
+        value = fit()
+    return Timing(method, cost.seconds, cost.peak_mb, value)
 
 
 def _reduction(name: str, X: Array, y: NDArray[Any], m: int | None) -> Case:
     def fit(**options: Any) -> float:
         return float(SDR(n_prototypes=m, random_state=0, **options).fit(X, y).objective_)
 
-    few = "m = n" if m is None else f"m = {m}"
+    prototypes = "m = n" if m is None else f"m = {m}"
     fits: dict[str, Fit] = {"SDR": fit, "paper's algorithm": lambda: fit(**PAPER_ALGORITHM)}
-    return Case(f"{name}, {few}", X.shape, "J", fits)
+    return Case(f"{name}, {prototypes}", X.shape, "J", fits)
 
 
 def _regression(name: str, X: Array, y: Array) -> Case:
-    """Features are standardised by either; scores are of a fifth held out, and count as time too."""
-    A, B, a, b = train_test_split(X, y, test_size=0.2, random_state=0)
+    """Both standardize the features. Scores are those of a held-out fifth, and scoring counts as time too."""
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=0)
     kernel = ConstantKernel() * RBF(np.ones(X.shape[1])) + WhiteKernel()
     plain = make_pipeline(StandardScaler(), GaussianProcessRegressor(kernel, normalize_y=True, random_state=0))
     ours = SDRGPRegressor(random_state=0)
     fits: dict[str, Fit] = {
-        "SDRGPRegressor": lambda: float(ours.fit(A, a).score(B, b)),
-        "scikit-learn's GP": lambda: float(plain.fit(A, a).score(B, b)),
+        "SDRGPRegressor": lambda: float(ours.fit(X_train, y_train).score(X_test, y_test)),
+        "scikit-learn's GP": lambda: float(plain.fit(X_train, y_train).score(X_test, y_test)),
     }
-    return Case(f"{name}, GP", A.shape, "R²", fits)
+    return Case(f"{name}, GP", X_train.shape, "R²", fits)

@@ -1,4 +1,4 @@
-"""A cell: one fit to be scored. Experiments are made of cells, the runner computes them and the store keeps them."""
+"""A cell is one fit to be scored. Experiments consist of cells, the runner computes them, the store keeps them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ Scalar = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Cell:
-    """What is fitted to what. Two cells with the same `key` have the same result on any machine.
+    """Which method is fitted to which data. Cells with the same `key` have the same result on any machine.
 
     Attributes
     ----------
-    experiment, data, method : str
-        Names in the registries of experiments, problems and methods.
+    experiment : str
+        Name of the experiment, one of ``distreduce_paper.NAMES``.
+    data : str
+        Name of the data set in :mod:`distreduce_paper.problems`.
+    method : str
+        Name of the method in :mod:`distreduce_paper.methods`.
     seed : int
-        Of the draw, of the split and of the method: equal seeds give every method the same samples.
+        Seed of the sample, the split and the method: for one seed, every method sees the same samples.
     parameters : mapping
-        What the experiment varies beyond that, such as ``{"n_prototypes": 100}``.
+        Further parameters that the experiment varies, such as ``{"n_prototypes": 100}``.
     quick : bool
-        A small version, for trying things out.
+        Whether this is the small version, for trying things out.
     """
 
     experiment: str
@@ -35,28 +39,22 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """The cell's identity as a line of JSON."""
+        """The cell's identity as one line of JSON."""
         return json.dumps(self.as_dict(), sort_keys=True)
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as JSON can hold them."""
-        return {
-            "experiment": self.experiment,
-            "data": self.data,
-            "method": self.method,
-            "seed": self.seed,
-            "parameters": dict(self.parameters),
-            "quick": self.quick,
-        }
+        """Return the fields as a dict that JSON can represent."""
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**fields, "parameters": dict(self.parameters)}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Cell:
-        """The cell of a record; what a record holds beyond the cell's fields is left aside."""
+        """Build the cell that `fields` describe; keys that are not fields of a cell are ignored."""
         return cls(**{name: fields[name] for name in cls.__dataclass_fields__})
 
     def __str__(self) -> str:
-        varied = "".join(f", {name}={value}" for name, value in self.parameters.items())
-        return f"{self.experiment}: {self.method} on {self.data}{varied}, seed {self.seed}"
+        parameters = "".join(f", {name}={value}" for name, value in self.parameters.items())
+        return f"{self.experiment}: {self.method} on {self.data}{parameters}, seed {self.seed}"
 
     def __hash__(self) -> int:
         return hash(self.key)

@@ -1,4 +1,4 @@
-"""What an experiment is: a grid of cells, a function that computes one, and a function that shows them all."""
+"""An experiment: a grid of cells, a function that computes one cell, and a function that shows all of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from distreduce_paper.cell import Cell, Scalar
 if TYPE_CHECKING:
     import pandas as pd
 
-    from distreduce_paper.blocks import Block
+    from distreduce_paper.report.blocks import Block
 
 Kind = Literal["predictor", "embedding", "reduction"]
 QUICK_SEEDS = 2
@@ -21,7 +21,7 @@ QUICK_SEEDS = 2
 
 @dataclass(frozen=True)
 class Selection:
-    """Which cells of the experiments are wanted; None takes what the experiment says."""
+    """Which cells of the experiments to take; None leaves the choice to the experiment."""
 
     datasets: tuple[str, ...] | None = None
     methods: tuple[str, ...] | None = None
@@ -35,29 +35,36 @@ class Experiment:
 
     Attributes
     ----------
-    name, title, paper : str
-        Name on the command line, heading of the report, and the tables and figures of the paper it rebuilds
-        (empty: it goes beyond the paper).
-    kind : {"predictor", "embedding", "reduction"}
-        Which registry of :mod:`distreduce_paper.methods` the methods come from.
-    datasets, methods : tuple of str
-        Rows and columns. Other registered names can be asked for on the command line.
-    run : callable
-        From a cell to its results: numbers, and lists for figures.
+    name : str
+        Name on the command line.
+    title : str
+        Heading in the report.
+    paper : str
+        The tables and figures of the paper that it rebuilds; empty if it goes beyond the paper.
     report : callable
-        From a frame, a row a finished cell, to the blocks of the report.
-    grid, quick_grid : mapping
+        From a frame with one row per finished cell to the blocks of the report.
+    kind : {"predictor", "embedding", "reduction"}
+        The registry of :mod:`distreduce_paper.methods` that its methods come from.
+    datasets : tuple of str
+        Data sets of the grid. Further registered ones can be selected on the command line.
+    methods : tuple of str
+        Methods of the grid. Further registered ones can be selected on the command line.
+    run : callable, optional
+        From a cell to its scores: numbers, and lists of numbers for figures.
+    grid : mapping
         Values of each further parameter; every combination is a cell.
+    quick_grid : mapping
+        The grid of a quick run.
     seeds : int
         Number of seeds.
     task : {"regression", "classification"}, optional
-        The kind of targets that it is about; data sets of the other kind are passed over.
+        The task that it is about; data sets of the other task are skipped.
     skips : callable
-        Whether a data set and a method do not go together.
+        From a data set and a method to whether the experiment leaves the pair out.
     sources : tuple of str
-        Names of the experiments whose cells it shows, if it has none of its own.
+        Names of the experiments whose cells it shows; empty for its own only.
     exclusive : bool
-        Its seconds matter: cells run one at a time with every core, after all others.
+        Whether its seconds matter: cells then run one at a time with every core, after all others.
     """
 
     name: str
@@ -77,55 +84,59 @@ class Experiment:
     exclusive: bool = False
 
     def cells(self, selection: Selection | None = None) -> list[Cell]:
-        """Its own cells, data set by data set, every seed of a method before the next method."""
+        """Return its own cells, one data set after the other, all seeds of a method before the next method."""
         selection = selection or Selection()
         grid = self.quick_grid if selection.quick and self.quick_grid else self.grid
         points = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
         return [
             Cell(self.name, data, method, seed, point, selection.quick)
-            for data in self._wanted(self.datasets, selection.datasets, self._known_datasets())
-            if self._suits(data)
-            for method in self._wanted(self.methods, selection.methods, self._known_methods())
+            for data in self._select(self.datasets, selection.datasets, self.known_datasets())
+            if self._has_task(data)
+            for method in self._select(self.methods, selection.methods, self.known_methods())
             if not self.skips(data, method)
             for point in points
             for seed in range(self._n_seeds(selection))
         ]
+
+    def known_datasets(self) -> set[str]:
+        """Return the data sets that can be selected."""
+        from distreduce_paper import problems
+
+        return {*self.datasets, *problems.added_names(self.kind)}
+
+    def known_methods(self) -> set[str]:
+        """Return the methods that can be selected."""
+        from distreduce_paper import methods
+
+        return {*self.methods, *methods.get_registry(self.kind)}
 
     def _n_seeds(self, selection: Selection) -> int:
         if selection.seeds is not None:
             return selection.seeds
         return min(self.seeds, QUICK_SEEDS) if selection.quick else self.seeds
 
-    def _wanted(self, own: tuple[str, ...], asked: tuple[str, ...] | None, known: set[str]) -> tuple[str, ...]:
-        """The experiment's own names; or of those asked for, in their order, the ones that it can run."""
+    def _select(self, own: tuple[str, ...], asked: tuple[str, ...] | None, known: set[str]) -> tuple[str, ...]:
+        """Return the experiment's own names or, if names are asked for, the known ones in their order."""
         if asked is None or not self.datasets:
             return own
-        return tuple(name for name in dict.fromkeys(asked) if name in own or name in known)
+        return tuple(name for name in dict.fromkeys(asked) if name in known)
 
-    def _suits(self, data: str) -> bool:
+    def _has_task(self, data: str) -> bool:
         from distreduce_paper import problems
 
-        return data in self.datasets or self.task in (None, problems.problem(data).task)
-
-    def _known_datasets(self) -> set[str]:
-        from distreduce_paper import problems
-
-        return problems.added(self.kind)
-
-    def _known_methods(self) -> set[str]:
-        from distreduce_paper import methods
-
-        return set(methods.registry(self.kind))
+        return data in self.datasets or self.task in (None, problems.get_problem(data).task)
 
 
 def check_selection(selection: Selection, experiments: Sequence[Experiment]) -> None:
-    """Refuse names of data sets and methods that none of the experiments has."""
-    for what, asked in (("datasets", selection.datasets), ("methods", selection.methods)):
-        known = {name for e in experiments for name in getattr(e, what)}
-        known |= {name for e in experiments for name in getattr(e, f"_known_{what}")()}
-        for name in asked or ():
-            if name not in known:
+    """Raise InvalidInputError if a selected data set or method is unknown to all of the experiments."""
+    known = {
+        "datasets": set[str]().union(*(one.known_datasets() for one in experiments)),
+        "methods": set[str]().union(*(one.known_methods() for one in experiments)),
+    }
+    for option, names in known.items():
+        for name in getattr(selection, option) or ():
+            if name not in names:
                 raise InvalidInputError(
-                    f"--{what} {name!r} is in none of {', '.join(e.name for e in experiments)}; "
-                    f"there are {', '.join(map(repr, sorted(known)))}."
+                    f"--{option} {name!r} is in none of {', '.join(one.name for one in experiments)}; "
+                    f"there are {', '.join(map(repr, sorted(names)))}."
                 )

@@ -2,69 +2,72 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from distreduce._utils.versions import library_versions
+from distreduce import __version__
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "POT", "torch", "gpytorch", "umap-learn")
 
 
 @dataclass(eq=False)
 class Cost:
-    """What a piece of work took; filled in when it ends. `peak_mb`: largest resident set of the process meanwhile."""
+    """What a piece of work took; `peak_mb` is the largest resident set of the process during it."""
 
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     peak_mb: float = 0.0
 
 
-_UNDER_WAY: list[Cost] = []  # a fit is measured inside its cell
+_RUNNING: list[Cost] = []  # nested measurements: a fit is measured inside its cell
 
 
 @contextmanager
-def measured() -> Iterator[Cost]:
-    """Measure what happens inside. CPU seconds are of all threads of the process."""
-    _note_peak()
+def measure() -> Iterator[Cost]:
+    """Measure the body of the ``with`` statement. CPU seconds are those of all threads of the process."""
+    _update_peaks()
     _reset_peak()
     cost = Cost()
-    _UNDER_WAY.append(cost)
+    _RUNNING.append(cost)
     wall, cpu = time.perf_counter(), time.process_time()
     try:
         yield cost
     finally:
         cost.seconds += time.perf_counter() - wall
         cost.cpu_seconds += time.process_time() - cpu
-        _note_peak()
-        _UNDER_WAY.remove(cost)
+        _update_peaks()
+        _RUNNING.remove(cost)
 
 
 def charge(earlier: Cost) -> None:
-    """Add to all that is under way what was measured before: work done once for several counts in each of them."""
-    for cost in _UNDER_WAY:
+    """Add an earlier cost to all running measurements: work that several cells share counts in each of them."""
+    for cost in _RUNNING:
         cost.seconds += earlier.seconds
         cost.cpu_seconds += earlier.cpu_seconds
         cost.peak_mb = max(earlier.peak_mb, cost.peak_mb)
 
 
-def _note_peak() -> None:
-    """Tell all that is under way, before the system is made to forget it."""
+def _update_peaks() -> None:
+    """Pass the peak to all running measurements, before the system resets it."""
     peak = _peak_mb()
-    for cost in _UNDER_WAY:
+    for cost in _RUNNING:
         cost.peak_mb = max(peak, cost.peak_mb)
 
 
 def _reset_peak() -> None:
-    """Linux keeps the peak of a process's life unless told to forget it."""
+    """Reset the peak, which Linux otherwise keeps for the lifetime of the process."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
-        pass  # elsewhere, or not allowed: the peak is that of the process so far
+        pass  # not Linux, or not permitted: the peak is that of the process so far
 
 
 def _peak_mb() -> float:
@@ -72,10 +75,10 @@ def _peak_mb() -> float:
         lines = Path("/proc/self/status").read_text().splitlines()
         return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
     except (OSError, StopIteration):
-        return _life_peak_mb()
+        return _lifetime_peak_mb()
 
 
-def _life_peak_mb() -> float:
+def _lifetime_peak_mb() -> float:
     try:
         import resource
     except ImportError:  # Windows
@@ -85,6 +88,38 @@ def _life_peak_mb() -> float:
 
 
 @cache
-def versions() -> dict[str, str]:
-    """Versions of Python and of the installed packages that affect the results."""
-    return library_versions(PACKAGES)
+def package_versions() -> dict[str, str]:
+    """Return the versions of Python and of the installed packages that affect the numbers."""
+    versions = {"distreduce": __version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return versions
+
+
+@cache
+def describe_machine() -> str:
+    """Describe the machine in one line: processor, cores, memory, system."""
+    return f"{_processor()}, {available_cores()} cores, {_memory_gib():.0f} GiB, {platform.system()}"
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def _memory_gib() -> float:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1024**3
+    except (AttributeError, ValueError, OSError):
+        return float("nan")

@@ -1,7 +1,8 @@
-"""The methods that experiments compare, by name. A new one is one call of `add_predictor` and the like, in any file.
+"""The methods that the experiments compare, by name. Add one with a single call of `add_predictor` or its siblings.
 
-A *predictor* has ``fit``, and ``predict(X, return_std=True)`` or ``predict_proba``; an *embedding* has ``fit(X, y)``
-and ``transform``; a *reduction* has the fitted names of :class:`distreduce.DistR`.
+- A *predictor* has ``fit``, and ``predict(X, return_std=True)`` or ``predict_proba``.
+- An *embedding* has ``fit(X, y)`` and ``transform``.
+- A *reduction* has the fitted attributes of :class:`distreduce.DistR`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor, baselines
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp import GPClassifier, GPRegressor
-from distreduce_paper._embedded_once import EmbeddedOnce
+from distreduce_paper.embed_once import EmbedOnce
 from distreduce_paper.experiment import Kind
 
 Maker = Callable[[int], Any]  # from a seed to an unfitted estimator
@@ -23,7 +24,17 @@ ReductionMaker = Callable[[int, float, int], Any]  # from the number of prototyp
 
 @dataclass(frozen=True)
 class Predictor:
-    """How to make a model for either task; None where the method has none. `images`: it reads images, not features."""
+    """A method that predicts.
+
+    Attributes
+    ----------
+    regression : callable, optional
+        From a seed to a model for regression; None if the method has none.
+    classification : callable, optional
+        From a seed to a model for classification; None if the method has none.
+    images : bool
+        Whether it reads images as pixels instead of principal components.
+    """
 
     regression: Maker | None = None
     classification: Maker | None = None
@@ -33,67 +44,67 @@ class Predictor:
 PREDICTORS: dict[str, Predictor] = {}
 EMBEDDINGS: dict[str, EmbeddingMaker] = {}
 REDUCTIONS: dict[str, ReductionMaker] = {}
-_OURS: set[tuple[Kind, str]] = set()  # filled at the end of this file
+_REGISTRIES: dict[Kind, dict[str, Any]] = {
+    "predictor": PREDICTORS,
+    "embedding": EMBEDDINGS,
+    "reduction": REDUCTIONS,
+}
+_RESERVED: set[tuple[Kind, str]] = set()  # names of this file, filled at its end
 
 
 def add_predictor(
     name: str, *, regression: Maker | None = None, classification: Maker | None = None, images: bool = False
 ) -> None:
-    """Register a model that predicts with uncertainty, for Tables 1 and 2 and what is made of them."""
-    _check_name("predictor", name)
-    PREDICTORS[name] = Predictor(regression, classification, images)
+    """Register a model that predicts with uncertainty, for Tables 1 and 2 and the experiments derived from them."""
+    _register("predictor", name, Predictor(regression, classification, images))
 
 
 def add_embedding(name: str, make: EmbeddingMaker, *, with_gp: bool = True) -> None:
-    """Register a supervised embedding, for the k-NN and KRR tables; and as "NAME-GP", with the paper's GP on it.
-
-    That GP takes 20 Adam steps on two components for regression, and 50 on ten components for classification.
-    """
-    _check_name("embedding", name)
-    EMBEDDINGS[name] = make
+    """Register a supervised embedding for the k-NN and KRR tables and, as "NAME-GP", with the paper's GP on it."""
+    _register("embedding", name, make)
     if with_gp:
-        add_predictor(
-            f"{name}-GP",
-            regression=lambda seed: baselines.EmbeddingGP(
-                make(2, seed), GPRegressor(gp_optimizer="adam"), task="regression"
-            ),
-            classification=lambda seed: baselines.EmbeddingGP(
-                make(10, seed), GPClassifier(gp_optimizer="adam", random_state=seed), task="classification"
-            ),
-        )
+        _add_embedding_gp(f"{name}-GP", make)
 
 
 def add_reduction(name: str, make: ReductionMaker) -> None:
     """Register a reduction to prototypes, for Figures 2 and 3."""
-    _check_name("reduction", name)
-    REDUCTIONS[name] = make
+    _register("reduction", name, make)
 
 
-def _check_name(kind: Kind, name: str) -> None:
-    if (kind, name) in _OURS:
-        raise InvalidInputError(f"The package has a {kind} {name!r} of its own; choose another name for yours.")
+def get_registry(kind: Kind) -> dict[str, Any]:
+    """Return all registered methods of a kind."""
+    return _REGISTRIES[kind]
 
 
-def registry(kind: Kind) -> dict[str, Any]:
-    """All registered methods of a kind."""
-    registries: dict[str, dict[str, Any]] = {
-        "predictor": PREDICTORS,
-        "embedding": EMBEDDINGS,
-        "reduction": REDUCTIONS,
-    }
-    return registries[kind]
+def _register(kind: Kind, name: str, method: Any) -> None:
+    if (kind, name) in _RESERVED:
+        raise InvalidInputError(f"The package has its own {kind} {name!r}; choose another name for yours.")
+    _REGISTRIES[kind][name] = method
+
+
+def _add_embedding_gp(name: str, make: EmbeddingMaker) -> None:
+    """Register the paper's GP on an embedding: 20 Adam steps in 2 dimensions for regression, 50 in 10 for classes."""
+    add_predictor(
+        name,
+        regression=lambda seed: baselines.EmbeddingGP(
+            make(2, seed), GPRegressor(gp_optimizer="adam"), task="regression"
+        ),
+        classification=lambda seed: baselines.EmbeddingGP(
+            make(10, seed), GPClassifier(gp_optimizer="adam", random_state=seed), task="classification"
+        ),
+    )
 
 
 # The paper's algorithm: Z by Adam (at most 1000 steps of 0.001), L in closed form, Z relaxed towards the map, T by the
-# transport solver, stopped when the objective rises.
+# transport solver; it stops when the objective rises.
 PAPER_ALGORITHM: dict[str, Any] = {"solver": "alternating", "optimizer": "adam", "max_inner_iter": 1000}
-# Reductions to prototypes have no out-of-sample map in the paper (beta 0), its own form of the targets, and start from
+# In the paper, reductions to prototypes have no out-of-sample map (beta = 0), align with T'K_Y T, and start from
 # spectral clustering.
 PAPER_REDUCTION: dict[str, Any] = {**PAPER_ALGORITHM, "beta": 0.0, "dependence": "cka:transport", "init": "spectral"}
 
 
-def _paper_embedding(n_components: int, seed: int, **options: Any) -> SDR:
-    return SDR(n_components, perplexity=20.0, random_state=seed, **PAPER_ALGORITHM, **options)
+def _paper_embedding(n_components: int, seed: int) -> SDR:
+    return SDR(n_components, perplexity=20.0, random_state=seed, **PAPER_ALGORITHM)
 
 
 add_predictor(
@@ -108,15 +119,7 @@ add_predictor(
     regression=lambda seed: SDRGPRegressor.paper(random_state=seed),
     classification=lambda seed: SDRGPClassifier.paper(random_state=seed),
 )
-add_predictor(
-    "SDR-GP, paper's algorithm",
-    regression=lambda seed: baselines.EmbeddingGP(
-        _paper_embedding(2, seed), GPRegressor(gp_optimizer="adam"), task="regression"
-    ),
-    classification=lambda seed: baselines.EmbeddingGP(
-        _paper_embedding(10, seed), GPClassifier(gp_optimizer="adam", random_state=seed), task="classification"
-    ),
-)
+_add_embedding_gp("SDR-GP, paper's algorithm", _paper_embedding)
 add_embedding("SDR", lambda p, seed: SDR(p, perplexity=20.0, random_state=seed), with_gp=False)
 add_embedding("SDR, paper's algorithm", _paper_embedding, with_gp=False)
 add_embedding("NCA", lambda p, seed: baselines.NCA(p, random_state=seed))
@@ -145,27 +148,20 @@ add_predictor(
     classification=lambda seed: baselines.LinearBaseline(task="classification"),
 )
 
-add_reduction("SDR", lambda m, perplexity, seed: SDR(n_prototypes=m, perplexity=perplexity, random_state=seed))
-add_reduction(
-    "SDR, eta=auto",
-    lambda m, perplexity, seed: SDR(n_prototypes=m, perplexity=perplexity, eta="auto", random_state=seed),
-)
-add_reduction(
-    "SDR, paper's algorithm",
-    lambda m, perplexity, seed: SDR(n_prototypes=m, perplexity=perplexity, random_state=seed, **PAPER_REDUCTION),
-)
-add_reduction(
-    "FGW-only", lambda m, perplexity, seed: SDR(n_prototypes=m, perplexity=perplexity, eta=0.0, random_state=seed)
-)
-add_reduction("DistR", lambda m, perplexity, seed: DistR(n_prototypes=m, perplexity=perplexity, random_state=seed))
-add_reduction(
-    "Cluster-then-DR",
-    lambda m, perplexity, seed: baselines.ClusterThenReduce(n_prototypes=m, perplexity=perplexity, random_state=seed),
-)
-add_reduction(
-    "DR-then-Cluster",
-    lambda m, perplexity, seed: EmbeddedOnce(n_prototypes=m, perplexity=perplexity, random_state=seed),
-)
 
-KINDS: tuple[Kind, ...] = ("predictor", "embedding", "reduction")
-_OURS.update((kind, name) for kind in KINDS for name in registry(kind))
+def _add_reduction_class(name: str, estimator: Callable[..., Any], **options: Any) -> None:
+    def make(m: int, perplexity: float, seed: int) -> Any:
+        return estimator(n_prototypes=m, perplexity=perplexity, random_state=seed, **options)
+
+    add_reduction(name, make)
+
+
+_add_reduction_class("SDR", SDR)
+_add_reduction_class("SDR, eta=auto", SDR, eta="auto")
+_add_reduction_class("SDR, paper's algorithm", SDR, **PAPER_REDUCTION)
+_add_reduction_class("FGW-only", SDR, eta=0.0)
+_add_reduction_class("DistR", DistR)
+_add_reduction_class("Cluster-then-DR", baselines.ClusterThenReduce)
+_add_reduction_class("DR-then-Cluster", EmbedOnce)
+
+_RESERVED.update((kind, name) for kind, registry in _REGISTRIES.items() for name in registry)

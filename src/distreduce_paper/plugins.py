@@ -12,23 +12,23 @@ from zlib import crc32
 from distreduce.exceptions import InvalidInputError
 
 Plugins = tuple[str, ...]
-_LOADING = threading.Lock()  # the threads of a Dask worker share the registries
+_LOCK = threading.Lock()  # the threads of a Dask worker share the registries
 
 
 def load_plugins(paths: Plugins) -> None:
-    """Import Python files once a process, for what they register."""
-    with _LOADING:
+    """Import each Python file once per process, for what it registers."""
+    with _LOCK:
         for path in paths:
             _load_plugin(Path(path).resolve())
 
 
 def _load_plugin(path: Path) -> None:
-    name = f"distreduce_plugin_{path.stem}_{crc32(str(path).encode()):08x}"  # two folders can hold files of one name
+    name = f"distreduce_plugin_{path.stem}_{crc32(str(path).encode()):08x}"  # two folders may hold files of one name
     if name in sys.modules:
         return
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise InvalidInputError(f"--plugin {path} is not a Python file that can be read.")
+        raise InvalidInputError(f"--plugin {path} is not a readable Python file.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:

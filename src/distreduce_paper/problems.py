@@ -1,7 +1,7 @@
-"""The data sets as the experiments use them: drawn, split, scaled. The same seed gives every method the same samples.
+"""The data sets as the experiments use them: loaded, split, scaled. For one seed, every method sees the same samples.
 
-Tables are standardised feature by feature. Images keep one global scale, because rescaling every pixel or component
-would undo their geometry: they are reduced to 50 principal components, divided by one number.
+Tables are standardized feature by feature. Images keep one global scale, because rescaling each pixel or component
+would destroy their geometry: they are reduced to 50 principal components, which are divided by one number.
 """
 
 from __future__ import annotations
@@ -9,21 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from distreduce import datasets
-from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 from distreduce_paper.experiment import Kind
 
+Array = NDArray[np.float64]
 Task = Literal["regression", "classification"]
 QUICK_SAMPLES = 240
 N_COMPONENTS = 50
+COIL20_SIDE, DKL_SIDE = 128, 32  # pixels
 
 
 @dataclass(frozen=True)
@@ -35,12 +37,13 @@ class Problem:
     load : callable
         From a seed to X and y.
     task : {"regression", "classification"}
+        Kind of the targets.
     images : bool
-        X are pixels in 0..1.
+        Whether X holds pixels between 0 and 1.
     perplexity : float
-        The paper's, for reductions to prototypes.
+        Perplexity for reductions to prototypes, as in the paper.
     seeded : bool
-        The samples depend on the seed; otherwise only the split does.
+        Whether the samples depend on the seed; otherwise only the split does.
     """
 
     load: Callable[[int], tuple[Array, Array]]
@@ -52,7 +55,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Split:
-    """80 % to fit, 20 % to score."""
+    """80 % of the samples to fit, 20 % held out."""
 
     X_train: Array
     X_test: Array
@@ -64,126 +67,120 @@ PROBLEMS: dict[str, Problem] = {}
 _ADDED: dict[str, set[str]] = {"predictor": set(), "embedding": set(), "reduction": set()}
 
 
-def add(name: str, problem: Problem, kinds: tuple[Kind, ...] = ("predictor", "embedding", "reduction")) -> None:
-    """Register a data set; the experiments of these kinds can then be asked for it."""
-    if name in PROBLEMS and not any(name in names for names in _ADDED.values()):
-        raise InvalidInputError(f"The package has a data set {name!r} of its own; choose another name for yours.")
+def add_problem(name: str, problem: Problem, kinds: tuple[Kind, ...] = ("predictor", "embedding", "reduction")) -> None:
+    """Register a data set that can be selected in all experiments of these kinds."""
+    _check_name(name, taken=name in PROBLEMS and not _is_added(name))
     PROBLEMS[name] = problem
-    _whole.cache_clear()
+    _load_whole.cache_clear()
     for kind in kinds:
         _ADDED[kind].add(name)
 
 
-def include(name: str, problem: Problem) -> None:
-    """Register a data set of one experiment; others do not offer it."""
-    if any(name in names for names in _ADDED.values()):
-        raise InvalidInputError(f"The package has a data set {name!r} of its own; choose another name for yours.")
+def add_own_problem(name: str, problem: Problem) -> None:
+    """Register a data set that belongs to one experiment; other experiments do not offer it."""
+    _check_name(name, taken=_is_added(name))
     PROBLEMS[name] = problem
 
 
-def added(kind: Kind) -> set[str]:
-    """Names of the data sets registered beyond the paper's."""
+def _is_added(name: str) -> bool:
+    return any(name in names for names in _ADDED.values())
+
+
+def _check_name(name: str, *, taken: bool) -> None:
+    if taken:
+        raise InvalidInputError(f"The package has its own data set {name!r}; choose another name for yours.")
+
+
+def added_names(kind: Kind) -> set[str]:
+    """Return the names of the data sets added to the paper's."""
     return _ADDED[kind]
 
 
-def problem(name: str) -> Problem:
-    """The data set of that name."""
+def get_problem(name: str) -> Problem:
+    """Return the data set called `name`; raise InvalidInputError if there is none."""
     if name not in PROBLEMS:
         raise InvalidInputError(f"There is no data set {name!r} in the experiments; there are {', '.join(PROBLEMS)}.")
     return PROBLEMS[name]
 
 
-def whole(name: str, seed: int, *, quick: bool = False) -> tuple[Array, Array]:
-    """All samples, scaled: what a reduction to prototypes is given."""
-    X, y = _whole(name, seed if quick or problem(name).seeded else 0, quick)
-    return X.copy(), y.copy()  # a method that works in place must not change what the next one is given
+def load_whole(name: str, seed: int, *, quick: bool = False) -> tuple[Array, Array]:
+    """Load all samples, scaled, as reductions to prototypes see them."""
+    X, y = _load_whole(name, seed if quick or get_problem(name).seeded else 0, quick)
+    return X.copy(), y.copy()  # a method that works in place must not change the samples of the next one
 
 
-@lru_cache(maxsize=2)  # the principal components of COIL-20 take longer than many a fit
-def _whole(name: str, seed: int, quick: bool) -> tuple[Array, Array]:
-    X, y = _drawn(problem(name), seed, quick)
-    return _scaled(problem(name), X)[0], y
+@lru_cache(maxsize=2)  # the principal components of COIL-20 take longer than many fits
+def _load_whole(name: str, seed: int, quick: bool) -> tuple[Array, Array]:
+    problem = get_problem(name)
+    X, y = _load(problem, seed, quick)
+    return _scale(problem, X)[0], y
 
 
-def split(name: str, seed: int, *, images: bool = False, quick: bool = False) -> Split:
-    """A split scaled by its training part alone; targets that are numbers are standardised too.
+def load_split(name: str, seed: int, *, images: bool = False, quick: bool = False) -> Split:
+    """Load a split that is scaled by its training part alone; numeric targets are standardized too.
 
-    Methods that read `images` get pixels in 0..1, COIL-20 averaged from 128 × 128 to 32 × 32 for their sake.
+    With `images`, image data are pixels between 0 and 1, and COIL-20 is averaged from 128 × 128 to 32 × 32.
     """
-    one = problem(name)
-    X, y = _drawn(one, seed, quick)
+    problem = get_problem(name)
+    X, y = _load(problem, seed, quick)
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=seed)
-    if one.images and images:
-        X_train, X_test = _pixels(X_train), _pixels(X_test)
+    if problem.images and images:
+        X_train, X_test = _shrink(X_train), _shrink(X_test)
     else:
-        X_train, X_test = _scaled(one, X_train, X_test)
-    if one.task == "regression":
-        y_train, y_test = _standardised(y_train, y_test)
+        X_train, X_test = _scale(problem, X_train, X_test)
+    if problem.task == "regression":
+        y_train, y_test = _standardize(y_train, y_test)
     return Split(X_train, X_test, y_train, y_test)
 
 
-def _drawn(one: Problem, seed: int, quick: bool) -> tuple[Array, Array]:
-    X, y = one.load(seed)
+def _load(problem: Problem, seed: int, quick: bool) -> tuple[Array, Array]:
+    X, y = problem.load(seed)
     if quick and len(X) > QUICK_SAMPLES:
         rows = np.random.default_rng(seed).choice(len(X), QUICK_SAMPLES, replace=False)
         X, y = X[rows], y[rows]
     return X, y
 
 
-def _scaled(one: Problem, train: Array, *others: Array) -> tuple[Array, ...]:
-    if not one.images:
-        return _standardised(train, *others)
+def _scale(problem: Problem, train: Array, *others: Array) -> tuple[Array, ...]:
+    if not problem.images:
+        return _standardize(train, *others)
     pca = PCA(min(N_COMPONENTS, *train.shape), random_state=0).fit(train)
     scale = pca.transform(train).std()
     return tuple(pca.transform(part) / scale for part in (train, *others))
 
 
-def _standardised(train: Array, *others: Array) -> tuple[Array, ...]:
+def _standardize(train: Array, *others: Array) -> tuple[Array, ...]:
     scaler = StandardScaler().fit(train.reshape(len(train), -1))
     return tuple(scaler.transform(part.reshape(len(part), -1)).reshape(part.shape) for part in (train, *others))
 
 
-def _pixels(X: Array) -> Array:
-    if X.shape[1] == 128 * 128:
-        return X.reshape(-1, 32, 4, 32, 4).mean(axis=(2, 4)).reshape(-1, 1024)
-    return X
+def _shrink(X: Array) -> Array:
+    """Average the pixels of COIL-20; smaller images stay as they are."""
+    if X.shape[1] != COIL20_SIDE**2:
+        return X
+    factor = COIL20_SIDE // DKL_SIDE
+    return X.reshape(-1, DKL_SIDE, factor, DKL_SIDE, factor).mean(axis=(2, 4)).reshape(-1, DKL_SIDE**2)
 
 
-def _table(name: str) -> Callable[[int], tuple[Array, Array]]:
+def _loader(name: str, scale: float = 1.0, **options: Any) -> Callable[[int], tuple[Array, Array]]:
     def load(seed: int) -> tuple[Array, Array]:
-        found = datasets.load(name)
-        return found.X, found.y
-
-    return load
-
-
-def _images(name: str, n_samples: int | None = None) -> Callable[[int], tuple[Array, Array]]:
-    def load(seed: int) -> tuple[Array, Array]:
-        found = datasets.load(name, n_samples=n_samples, random_state=seed)
-        return found.X / 255.0, found.y
-
-    return load
-
-
-def _generated(name: str) -> Callable[[int], tuple[Array, Array]]:
-    def load(seed: int) -> tuple[Array, Array]:
-        found = datasets.load(name, random_state=seed)
-        return found.X, found.y
+        bunch = datasets.load(name, random_state=seed, **options)
+        return bunch.X / scale, bunch.y
 
     return load
 
 
 PROBLEMS.update(
     {
-        "boston": Problem(_table("boston"), "regression"),
-        "energy": Problem(_table("energy"), "regression"),
-        "concrete": Problem(_table("concrete"), "regression"),
-        "mnist2k": Problem(_images("mnist", 2000), "classification", images=True, seeded=True),
-        "coil20": Problem(_images("coil20"), "classification", images=True, perplexity=20.0),
-        "fashion": Problem(_images("fashion_mnist"), "classification", images=True, perplexity=50.0),
-        "snareseq": Problem(_table("snareseq"), "classification", perplexity=30.0),
-        "s_curve": Problem(_generated("s_curve"), "regression", seeded=True),
-        "swiss_roll": Problem(_generated("swiss_roll"), "regression", seeded=True),
-        "friedman": Problem(_generated("friedman"), "regression", seeded=True),
+        "boston": Problem(_loader("boston"), "regression"),
+        "energy": Problem(_loader("energy"), "regression"),
+        "concrete": Problem(_loader("concrete"), "regression"),
+        "mnist2k": Problem(_loader("mnist", 255.0, n_samples=2000), "classification", images=True, seeded=True),
+        "coil20": Problem(_loader("coil20", 255.0), "classification", images=True, perplexity=20.0),
+        "fashion": Problem(_loader("fashion_mnist", 255.0), "classification", images=True, perplexity=50.0),
+        "snareseq": Problem(_loader("snareseq"), "classification", perplexity=30.0),
+        "s_curve": Problem(_loader("s_curve"), "regression", seeded=True),
+        "swiss_roll": Problem(_loader("swiss_roll"), "regression", seeded=True),
+        "friedman": Problem(_loader("friedman"), "regression", seeded=True),
     }
 )

@@ -1,4 +1,4 @@
-"""Finished cells as a frame for the reports: a row a cell."""
+"""Finished cells as a frame for the reports: one row per cell."""
 
 from __future__ import annotations
 
@@ -8,57 +8,56 @@ import pandas as pd
 
 from distreduce.exceptions import StoreError
 from distreduce_paper.experiment import Experiment
-from distreduce_paper.record import COLUMNS, Record
-from distreduce_paper.store import Store
+from distreduce_paper.store import COLUMNS, CellResult, Store
 
 
-def results(experiment: Experiment, store: Store) -> pd.DataFrame:
-    """All cells with a result that the experiment shows, in the order of its grid whatever the order they ended in.
+def load_frame(experiment: Experiment, store: Store) -> pd.DataFrame:
+    """Return one row per successful cell that the experiment shows, in the order of its grid.
 
-    Columns: experiment, data, method, seed, quick, the cell's parameters, its results (numbers, and lists for
-    figures), seconds, cpu_seconds, peak_mb, machine.
+    The columns are experiment, data, method, seed, quick, the parameters of the cell, its scores (numbers, and lists
+    for figures), seconds, cpu_seconds, peak_mb and machine.
     """
-    frame = pd.DataFrame([_row(record) for record in shown(experiment, store) if "error" not in record])
-    return frame if frame.empty else _sorted(frame, experiment)
+    rows = [_row(one) for one in load_results(experiment, store) if "error" not in one]
+    return _sort(pd.DataFrame(rows), experiment) if rows else pd.DataFrame()
 
 
-def shown(experiment: Experiment, store: Store) -> list[Record]:
-    """The records that the experiment is about: those of full runs, or of quick ones as long as there are no others."""
+def load_results(experiment: Experiment, store: Store) -> list[CellResult]:
+    """Return the results that the experiment shows: those of full runs, or of quick runs if there are no others."""
     sources = experiment.sources or (experiment.name,)
-    records = {name: store.records(name) for name in sources}
+    results = {name: store.results(name) for name in sources}
     decisive = (experiment.name,) if experiment.run is not None else sources
-    quick = all(record["quick"] for name in decisive for record in records[name])
-    return [record for name in sources for record in records[name] if record["quick"] == quick]
+    quick = all(one["quick"] for name in decisive for one in results[name])
+    return [one for name in sources for one in results[name] if one["quick"] == quick]
 
 
-def failures(experiment: Experiment, store: Store) -> list[Record]:
-    """The experiment's own cells that ended in an error."""
-    return [one for one in shown(experiment, store) if "error" in one and one["experiment"] == experiment.name]
+def load_failures(experiment: Experiment, store: Store) -> list[CellResult]:
+    """Return the results of the experiment's own cells that ended in an error."""
+    results = load_results(experiment, store)
+    return [one for one in results if "error" in one and one["experiment"] == experiment.name]
 
 
-def _row(record: Record) -> dict[str, object]:
-    missing = [name for name in COLUMNS if name not in record]
+def _row(result: CellResult) -> dict[str, object]:
+    missing = [name for name in COLUMNS if name not in result]
     if missing:
         raise StoreError(
-            f"A record of {record['experiment']!r:.100} lacks {missing[0]!r}; delete its line, and run again."
+            f"A result of {result['experiment']!r:.100} lacks {missing[0]!r}; delete its line and run again."
         )
-    return {**{name: record[name] for name in COLUMNS}, **record["parameters"], **record["result"]}
+    return {**{name: result[name] for name in COLUMNS}, **result["parameters"], **result["result"]}
 
 
-def _sorted(frame: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
+def _sort(frame: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
     parameters = [name for name in experiment.grid if name in frame]
-    ranks = {"data": _ranks(experiment.datasets, frame["data"]), "method": _ranks(experiment.methods, frame["method"])}
-    order = frame.assign(**{f"_{name}": frame[name].map(rank) for name, rank in ranks.items()})
-    keys = ["experiment", "_data", "_method", *parameters, "seed"]
+    ranked = frame.assign(
+        _data=_rank(experiment.datasets, frame["data"]), _method=_rank(experiment.methods, frame["method"])
+    )
     try:
-        ordered = order.sort_values(keys, kind="stable")
-    except TypeError as error:  # texts among numbers
-        raise StoreError(
-            f"Parameters of {experiment.name!r} cannot be put in order ({error}); run it again."
-        ) from error
-    return ordered.drop(columns=["_data", "_method"]).reset_index(drop=True)
+        ranked = ranked.sort_values(["experiment", "_data", "_method", *parameters, "seed"], kind="stable")
+    except TypeError as error:  # strings among numbers
+        raise StoreError(f"Cannot sort the parameters of {experiment.name!r} ({error}); run it again.") from error
+    return ranked.drop(columns=["_data", "_method"]).reset_index(drop=True)
 
 
-def _ranks(own: Sequence[str], found: pd.Series) -> dict[str, int]:
+def _rank(own: Sequence[str], found: pd.Series) -> pd.Series:
+    """Position of each name: first the experiment's own, then the others by alphabet."""
     names = [*own, *sorted(set(found) - set(own))]
-    return {name: rank for rank, name in enumerate(names)}
+    return found.map({name: rank for rank, name in enumerate(names)})

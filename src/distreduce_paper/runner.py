@@ -1,8 +1,11 @@
-"""Computes cells, in this process, in several, or on a Dask cluster, and hands every finished one to the store."""
+"""Computes cells in this process, in several processes or on a Dask cluster, and stores each result at once."""
 
 from __future__ import annotations
 
 import json
+import os
+import threading
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -13,21 +16,21 @@ from typing import Any
 from joblib import Parallel, cpu_count, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-from distreduce._utils.versions import machine
 from distreduce.exceptions import InvalidInputError, MissingDependencyError
 from distreduce_paper.cell import Cell
-from distreduce_paper.measure import measured, versions
+from distreduce_paper.measure import describe_machine, measure, package_versions
 from distreduce_paper.plugins import Plugins, load_plugins
-from distreduce_paper.record import Record
-from distreduce_paper.store import Store
+from distreduce_paper.store import CellResult, Store
+
+WATCH_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How many cells were asked for, were there already, were computed, and failed."""
+class RunCounts:
+    """Number of cells requested, already stored, computed, and failed among the computed ones."""
 
-    asked: int
-    kept: int
+    requested: int
+    stored: int
     computed: int
     failed: int
 
@@ -40,127 +43,147 @@ def run_cells(
     dask: str | None = None,
     plugins: Plugins = (),
     retry: bool = False,
-    report: Callable[[Record | None], object] = lambda record: None,
-) -> Outcome:
-    """Compute the cells that the store does not have, and keep each as soon as it is finished.
+    on_result: Callable[[CellResult | None], object] = lambda result: None,
+) -> RunCounts:
+    """Compute the cells that are missing from the store, and store each as soon as it is finished.
 
     Parameters
     ----------
     cells : sequence of Cell
+        Cells to compute; duplicates are computed once.
     store : Store
-        Cells with a result are never computed again; cells that failed only with `retry`.
-    jobs : int
-        Number of processes; they share the cores.
+        Cells with a result are never computed again; cells that failed only if `retry` is set.
+    jobs : int, default=1
+        Number of processes, which share the cores.
     dask : str, optional
         Address of a Dask scheduler to compute on instead.
     plugins : tuple of str
-        Python files that register methods or data sets, loaded wherever a cell is computed.
-    report : callable
-        Called with None for every cell that is there already, and with every new record.
+        Python files that register methods or data sets. They are loaded wherever a cell is computed.
+    retry : bool, default=False
+        Whether to compute cells again that have failed before.
+    on_result : callable
+        Called with None for each stored cell and with each new result.
+
+    Returns
+    -------
+    RunCounts
     """
     cells = list(dict.fromkeys(cells))
-    with store.writing():
-        names = {cell.experiment for cell in cells}
+    names = {cell.experiment for cell in cells}
+    with store.writing(*names):
         done = set().union(*(store.finished(name, also_failed=not retry) for name in names))
-        todo = [cell for cell in cells if cell.key not in done]
-        for _ in range(len(cells) - len(todo)):
-            report(None)
+        missing = [cell for cell in cells if cell.key not in done]
+        for _ in range(len(cells) - len(missing)):
+            on_result(None)
         failed = 0
-        for record in _records(todo, jobs, dask, plugins):
-            store.add(record)
-            failed += "error" in record
-            report(record)
-    return Outcome(len(cells), len(cells) - len(todo), len(todo), failed)
+        for result in _compute_all(missing, jobs, dask, plugins):
+            store.add(result)
+            failed += "error" in result
+            on_result(result)
+    return RunCounts(len(cells), len(cells) - len(missing), len(missing), failed)
 
 
-def compute(cell: Cell, plugins: Plugins = ()) -> Record:
-    """One cell's record: its result or its error, what it cost, and with which versions on which machine."""
-    from distreduce_paper import experiment
+def compute_cell(cell: Cell, plugins: Plugins = ()) -> CellResult:
+    """Compute one cell: its scores or its error, its cost, and the versions and the machine behind it."""
+    from distreduce_paper import load_experiment
 
     load_plugins(plugins)
-    with measured() as cost:
-        outcome: Record
+    with measure() as cost:
+        outcome: dict[str, Any]
         try:
-            run = experiment(cell.experiment).run
+            run = load_experiment(cell.experiment).run
             if run is None:
                 raise InvalidInputError(f"The experiment {cell.experiment!r} has no cells of its own.")
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # thousands of fits; what they say is in their scores
-                outcome = {"result": _checked(run(cell))}
+                warnings.simplefilter("ignore")  # thousands of fits; their scores show what went wrong
+                outcome = {"result": _check_scores(run(cell))}
         except (Exception, SystemExit) as error:  # one failing cell must not stop the others; the report shows it
-            outcome = {"error": _described(error)}
-    return _record(cell, outcome, **asdict(cost))
+            outcome = {"error": _describe(error)}
+    return _make_result(cell, outcome, **asdict(cost))
 
 
-def _checked(result: Any) -> dict[str, Any]:
-    """The result if the store can hold it: otherwise that is the cell's error, and not that of the run."""
-    if not isinstance(result, dict):
-        raise InvalidInputError(f"A cell's result is a dict; this is of type {type(result).__name__}.")
+def _check_scores(scores: Any) -> dict[str, Any]:
+    """Raise if the store cannot hold the scores, so that this is an error of the cell and not of the run."""
+    if not isinstance(scores, dict):
+        raise InvalidInputError(f"The result of a cell must be a dict; got {type(scores).__name__}.")
     try:
-        json.dumps(result)
+        json.dumps(scores)
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"A cell's result is made of numbers, texts and lists of them: {error}.") from error
-    return result
+        raise InvalidInputError(f"The result of a cell holds numbers, strings and lists of them: {error}.") from error
+    return scores
 
 
-def _record(cell: Cell, outcome: Record, seconds: float, cpu_seconds: float, peak_mb: float) -> Record:
+def _make_result(cell: Cell, outcome: dict[str, Any], seconds: float, cpu_seconds: float, peak_mb: float) -> CellResult:
     cost = {"seconds": round(seconds, 4), "cpu_seconds": round(cpu_seconds, 4), "peak_mb": round(peak_mb, 1)}
-    return {**cell.as_dict(), **outcome, **cost, "versions": versions(), "machine": machine()}
+    return {**cell.as_dict(), **outcome, **cost, "versions": package_versions(), "machine": describe_machine()}
 
 
-def _described(error: BaseException) -> dict[str, str]:
-    """The error with its traceback, without the folders of this machine."""
+def _describe(error: BaseException) -> dict[str, str]:
+    """Describe an error with its traceback, without the folders of this machine."""
     frames = traceback.extract_tb(error.__traceback__)
     lines = [f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}: {frame.line}" for frame in frames]
     return {"type": type(error).__name__, "message": str(error), "traceback": "\n".join(lines)}
 
 
-def _records(cells: Sequence[Cell], jobs: int, dask: str | None, plugins: Plugins) -> Iterator[Record]:
+def _compute_all(cells: Sequence[Cell], jobs: int, dask: str | None, plugins: Plugins) -> Iterator[CellResult]:
     if dask is not None:
-        yield from _on_dask(cells, dask, plugins)
+        yield from _compute_on_dask(cells, dask, plugins)
     elif jobs == 1:
-        yield from (compute(cell, plugins) for cell in cells)
+        yield from (compute_cell(cell, plugins) for cell in cells)
     else:
-        yield from _in_processes(cells, jobs, plugins)
+        yield from _compute_in_processes(cells, jobs, plugins)
 
 
-def _in_processes(cells: Sequence[Cell], jobs: int, plugins: Plugins) -> Iterator[Record]:
-    """All cells in `jobs` processes. A process that dies takes its neighbours along: those are then run one by one."""
+def _compute_in_processes(cells: Sequence[Cell], jobs: int, plugins: Plugins) -> Iterator[CellResult]:
+    """Compute in `jobs` processes. If one dies, the pool is lost, and the cells it was computing are run one by one."""
     left = {cell.key: cell for cell in cells}
     while left:
         try:
-            for record in _pool(list(left.values()), jobs, plugins):
-                del left[Cell.from_dict(record).key]
-                yield record
+            for result in _compute_in_pool(list(left.values()), jobs, plugins):
+                del left[Cell.from_dict(result).key]
+                yield result
         except TerminatedWorkerError:
-            for cell in list(left.values())[: 2 * jobs]:  # as many as can have been under way
-                yield _alone(cell, plugins)
+            for cell in list(left.values())[: 2 * jobs]:  # as many as can have been running
+                yield _compute_apart(cell, plugins)
                 del left[cell.key]
 
 
-def _pool(cells: Sequence[Cell], jobs: int, plugins: Plugins) -> Iterator[Record]:
+def _compute_in_pool(cells: Sequence[Cell], jobs: int, plugins: Plugins) -> Iterator[CellResult]:
     with warnings.catch_warnings(), parallel_config("loky", inner_max_num_threads=max(1, cpu_count() // jobs)):
-        # joblib starts a process afresh when it has grown; that is no news to the user
+        # joblib replaces a process that has grown, which is of no interest to the user
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given", category=UserWarning)
         pool = Parallel(jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=jobs)
-        yield from pool(delayed(compute)(cell, plugins) for cell in cells)
+        yield from pool(delayed(_compute_in_worker)(cell, plugins, os.getpid()) for cell in cells)
 
 
-def _alone(cell: Cell, plugins: Plugins) -> Record:
+def _compute_apart(cell: Cell, plugins: Plugins) -> CellResult:
     try:
-        [record] = _pool([cell], 2, plugins)  # with one process joblib would use this one
-        return record
+        [result] = _compute_in_pool([cell], 2, plugins)  # with one job, joblib would use this process
+        return result
     except TerminatedWorkerError as error:
-        return _died(cell, error)
+        return _make_killed(cell, error)
 
 
-def _died(cell: Cell, error: Exception) -> Record:
-    sentence = "The process that computed this cell was killed; most often it ran out of memory."
-    outcome = {"error": {"type": type(error).__name__, "message": sentence, "traceback": ""}}
-    return _record(cell, outcome, float("nan"), float("nan"), float("nan"))
+def _compute_in_worker(cell: Cell, plugins: Plugins, parent: int) -> CellResult:
+    """Compute a cell in a process that ends when its parent does, however the parent ends."""
+    if not any(thread.name == _exit_with_parent.__name__ for thread in threading.enumerate()):
+        threading.Thread(target=_exit_with_parent, name=_exit_with_parent.__name__, args=(parent,), daemon=True).start()
+    return compute_cell(cell, plugins)
 
 
-def _on_dask(cells: Sequence[Cell], address: str, plugins: Plugins) -> Iterator[Record]:
+def _exit_with_parent(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(WATCH_SECONDS)
+    os._exit(1)  # nobody is left to take the result
+
+
+def _make_killed(cell: Cell, error: Exception) -> CellResult:
+    message = "The process that computed this cell was killed; most often it ran out of memory."
+    outcome = {"error": {"type": type(error).__name__, "message": message, "traceback": ""}}
+    return _make_result(cell, outcome, float("nan"), float("nan"), float("nan"))
+
+
+def _compute_on_dask(cells: Sequence[Cell], address: str, plugins: Plugins) -> Iterator[CellResult]:
     try:
         from dask.distributed import Client, KilledWorker, as_completed
     except ImportError as error:
@@ -171,14 +194,15 @@ def _on_dask(cells: Sequence[Cell], address: str, plugins: Plugins) -> Iterator[
         client = Client(address, timeout=10)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         raise InvalidInputError(
-            f"--dask {address} cannot be reached ({error}); give what `dask scheduler` prints, such as tcp://host:8786."
+            f"--dask {address} cannot be reached ({error}); give the address that `dask scheduler` prints, such as "
+            "tcp://host:8786."
         ) from error
     with client:
-        futures: list[Any] = client.map(compute, cells, plugins=plugins, pure=False)
+        futures: list[Any] = client.map(compute_cell, cells, plugins=plugins, pure=False)
         cell_of = {future.key: cell for future, cell in zip(futures, cells, strict=True)}
         for future in as_completed(futures):  # type: ignore[no-untyped-call]
             try:
-                record = future.result()
+                result = future.result()
             except KilledWorker as error:
-                record = _died(cell_of[future.key], error)
-            yield record
+                result = _make_killed(cell_of[future.key], error)
+            yield result

@@ -1,7 +1,7 @@
-"""Where finished cells are kept: a file of JSON lines an experiment, a line a cell.
+"""The store of finished cells: one file of JSON lines per experiment, one line per cell.
 
-A line is written with one call and forced to the disk, so that a run killed at any point loses at most the cells it was
-computing; the torn line that a crash can leave is dropped by the next run. Lines sort and diff well in git.
+Each line is written by a single call and flushed to disk, so a run killed at any point loses only the cells that it was
+computing. A crash can leave an incomplete last line; the next run of that experiment removes it.
 """
 
 from __future__ import annotations
@@ -11,77 +11,153 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from distreduce._utils.lock import exclusive
 from distreduce.exceptions import StoreError
 from distreduce_paper.cell import Cell
-from distreduce_paper.record import Record, parsed
 
-MAX_BYTES = 2**28  # of a file; all experiments of the paper take three megabytes
+CellResult = dict[str, Any]  # the fields of a cell, its result or its error, its cost, versions and machine
+COSTS = ("seconds", "cpu_seconds", "peak_mb")
+# Columns that a table has for every cell. A parameter or a result of the same name would overwrite them.
+COLUMNS = ("experiment", "data", "method", "seed", "quick", *COSTS, "machine")
+MAX_BYTES = 2**28  # per file; all experiments of the paper together take three megabytes
+MAX_DIGITS = 18  # larger integers do not fit into a column of int64
+
+
+def parse_line(line: bytes) -> CellResult:
+    """Parse one line of a file, which anybody may have written.
+
+    Raises
+    ------
+    ValueError
+        If the line is not the result of a cell; the message says why.
+    """
+    try:
+        result = json.loads(line, parse_int=_parse_int)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    _require(isinstance(result, dict), "it is not a JSON object")
+    missing = sorted({*Cell.__dataclass_fields__} - {*result})
+    _require(not missing, f"it lacks {missing}")
+    _require(all(isinstance(result[name], str) for name in ("experiment", "data", "method")), "a name is not a string")
+    _require(type(result["seed"]) is int and type(result["quick"]) is bool, "seed or quick has the wrong type")
+    parameters = result["parameters"]
+    _require(isinstance(parameters, dict), "its parameters are not an object")
+    scalar = str | int | float | bool | None
+    _require(all(isinstance(value, scalar) for value in parameters.values()), "a parameter is not a single value")
+    _require("result" in result or "error" in result, "it has neither a result nor an error")
+    scores = {} if "error" in result else result["result"]
+    _require(isinstance(scores, dict), "its result is not an object")
+    reserved = sorted({*COLUMNS} & {*parameters, *scores})
+    _require(not reserved, f"a parameter or a score has the reserved name {reserved}")
+    costs = [result[name] for name in COSTS if name in result]
+    _require(all(isinstance(cost, int | float) for cost in costs), "a cost is not a number")
+    return result
+
+
+def _parse_int(digits: str) -> int:
+    _require(len(digits) <= MAX_DIGITS, f"it has the number {digits:.40}")
+    return int(digits)
+
+
+def _require(condition: bool, reason: str) -> None:
+    if not condition:
+        raise ValueError(reason)
 
 
 class Store:
-    """The records of a folder. Of several records of one cell the last one counts."""
+    """The results in a folder. If a cell has several results, the last one counts."""
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
 
     def path(self, experiment: str) -> Path:
-        """The file of an experiment, which is in the folder whatever a record calls its experiment."""
+        """Return the file of an experiment, which is always inside the folder."""
         name = f"{experiment}.jsonl"
         if Path(name).name != name or "\\" in name or "\0" in name:
-            raise StoreError(f"{experiment!r:.100} cannot name a file; an experiment's name has no slashes.")
+            raise StoreError(f"{experiment!r:.100} cannot name a file; the name of an experiment has no slashes.")
         return self.folder / name
 
-    def records(self, experiment: str) -> list[Record]:
-        """The latest record of each cell, in the order in which the cells were first finished."""
-        latest = {Cell.from_dict(record).key: record for record in self._lines(experiment)}
+    def results(self, experiment: str) -> list[CellResult]:
+        """Return the latest result of each cell, in the order in which the cells were first finished."""
+        latest = {Cell.from_dict(result).key: result for result in self._read(experiment)}
         return list(latest.values())
 
     def finished(self, experiment: str, *, also_failed: bool = True) -> set[str]:
-        """Keys of the cells with a result, and with `also_failed` of those with an error."""
-        return {
-            Cell.from_dict(record).key
-            for record in self.records(experiment)
-            if also_failed or "error" not in record
-        }  # fmt: skip
+        """Return the keys of the cells with a result and, with `also_failed`, of those with an error."""
+        results = self.results(experiment)
+        return {Cell.from_dict(one).key for one in results if also_failed or "error" not in one}
 
-    def add(self, record: Record) -> None:
-        """Append a record so that it is there wholly or not at all."""
-        line = (json.dumps(record, sort_keys=True, allow_nan=True) + "\n").encode()
-        path = self.path(record["experiment"])
+    def add(self, result: CellResult) -> None:
+        """Append a result; after an error the file is as it was."""
+        line = (json.dumps(result, sort_keys=True, allow_nan=True) + "\n").encode()
+        path = self.path(result["experiment"])
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             _append(descriptor, line)
         except OSError as error:
-            raise StoreError(f"A record could not be added to {path}: {error}; run the same command again.") from error
+            raise StoreError(f"Cannot add a result to {path}: {error}; run the same command again.") from error
         finally:
             os.close(descriptor)
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Hold the folder for one run: makes it if needed, drops torn lines, and refuses a second writer."""
+    def writing(self, *experiments: str) -> Iterator[None]:
+        """Lock the folder for one run that adds results of `experiments`; create it if needed.
+
+        Only the files of these experiments are repaired. Every other file in the folder may belong to somebody else.
+
+        Raises
+        ------
+        StoreError
+            If another run holds the lock, or if a file of these experiments has lines that are not results.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
-        busy = StoreError(
-            f"Another run is writing to {self.folder}; wait for it to end, or give another folder with --results."
-        )
-        with exclusive(self.folder / ".lock", busy):
-            for path in self.folder.glob("*.jsonl"):
-                _drop_torn_line(path)
+        with _locked(self.folder):
+            for experiment in experiments:
+                self._repair(experiment)
             yield
 
-    def _lines(self, experiment: str) -> Iterator[Record]:
+    def _read(self, experiment: str) -> Iterator[CellResult]:
         path = self.path(experiment)
-        if not path.exists():
+        if path.exists():
+            yield from _parse_lines(path, _content(path).split(b"\n")[:-1])
+
+    def _repair(self, experiment: str) -> None:
+        """Complete or remove a last line without a newline, provided that this is a file of ours."""
+        path = self.path(experiment)
+        *lines, last = _content(path).split(b"\n") if path.exists() else [b""]
+        if not last:
             return
-        for number, line in enumerate(_content(path).split(b"\n")[:-1], start=1):
-            try:
-                yield parsed(line)
-            except ValueError as error:
-                raise StoreError(
-                    f"Line {number} of {path} is not a record ({error!s:.200}); delete that line, and its cell is run "
-                    "again."
-                ) from error
+        for _ in _parse_lines(path, lines):  # raises if any line is not a result
+            pass
+        torn = last[:2] in (b"{", b'{"') and not _is_json(last)
+        if not torn:  # whole but for its newline, or somebody else's, which raises
+            list(_parse_lines(path, [last], first=len(lines) + 1))
+        with path.open("r+b") as file:
+            if torn:
+                file.truncate(path.stat().st_size - len(last))
+            else:
+                file.seek(0, os.SEEK_END)
+                file.write(b"\n")
+
+
+def _parse_lines(path: Path, lines: list[bytes], first: int = 1) -> Iterator[CellResult]:
+    for number, line in enumerate(lines, start=first):
+        try:
+            yield parse_line(line)
+        except ValueError as error:
+            raise StoreError(
+                f"Line {number} of {path} is not the result of a cell ({error!s:.200}); delete that line, and its cell "
+                "will be computed again."
+            ) from error
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _content(path: Path) -> bytes:
@@ -89,23 +165,43 @@ def _content(path: Path) -> bytes:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise StoreError(f"{path} cannot be read ({error.strerror}); give another folder with --results.") from error
+        raise StoreError(f"Cannot read {path} ({error.strerror}); choose another folder with --results.") from error
     if len(content) > MAX_BYTES:
-        raise StoreError(f"{path} has more than {MAX_BYTES} bytes; give another folder with --results.")
+        raise StoreError(f"{path} has more than {MAX_BYTES} bytes; choose another folder with --results.")
     return content
 
 
 def _append(descriptor: int, line: bytes) -> None:
     before = os.fstat(descriptor).st_size
-    if os.write(descriptor, line) < len(line):  # a full disk takes a part
+    if os.write(descriptor, line) < len(line):  # a full disk accepts only a part
         os.ftruncate(descriptor, before)
         raise OSError("the disk is full")
     os.fsync(descriptor)
 
 
-def _drop_torn_line(path: Path) -> None:
-    content = _content(path)
-    whole = content.rfind(b"\n") + 1
-    if whole < len(content):
-        with path.open("r+b") as file:
-            file.truncate(whole)
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock file of the folder. It is neither followed if it is a link, nor written to."""
+    path = folder / ".lock"
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
+    except OSError as error:
+        raise StoreError(f"Cannot open the lock file {path} ({error.strerror}); remove it and run again.") from error
+    try:
+        _take_lock(descriptor, folder)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _take_lock(descriptor: int, folder: Path) -> None:
+    try:
+        import fcntl
+    except ImportError:  # Windows has no flock: there, users must not start two runs at once
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise StoreError(
+            f"Another run is writing to {folder}; wait until it ends, or choose another folder with --results."
+        ) from error

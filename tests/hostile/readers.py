@@ -26,8 +26,8 @@ from distreduce.tables.prepare import prepare
 from distreduce.tables.reading import read_chunks
 from distreduce.tables.recipe import ColumnRecipe
 from distreduce.tables.recipe_file import read_recipe, write_recipe
-from distreduce_paper import experiment
-from distreduce_paper.results import failures, results
+from distreduce_paper import load_experiment
+from distreduce_paper.results import load_failures, load_frame
 from distreduce_paper.store import Store
 
 GOLDEN = Path(__file__).parent.parent / "persistence" / "golden" / "0.1.0"
@@ -174,10 +174,10 @@ def read_and_use_recipe(path: Path) -> None:
 
 
 def read_store(path: Path) -> None:
-    store, shown = Store(path.parent), experiment(path.stem)
-    store.finished(shown.name, also_failed=False)
-    results(shown, store)
-    failures(shown, store)
+    store, experiment = Store(path.parent), load_experiment(path.stem)
+    store.finished(experiment.name, also_failed=False)
+    load_frame(experiment, store)
+    load_failures(experiment, store)
 
 
 READERS: dict[str, Reader] = {

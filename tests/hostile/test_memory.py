@@ -36,7 +36,7 @@ from distreduce.tables.recipe_file import read_recipe
 
 readers = {
     "model": persistence.load, "map": load_map, "recipe": read_recipe, "table": lambda path: read_table(path, ["y"]),
-    "store": lambda path: Store(path.parent).records(path.stem),
+    "store": lambda path: Store(path.parent).results(path.stem),
 }
 taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (taken + int(sys.argv[1]),) * 2)

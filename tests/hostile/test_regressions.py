@@ -24,8 +24,8 @@ from distreduce.tables.cells import parse_days
 from distreduce.tables.header import unique_names
 from distreduce.tables.reading import read_chunks, read_table
 from distreduce.tables.recipe_file import read_recipe
-from distreduce_paper import experiment
-from distreduce_paper.results import results
+from distreduce_paper import load_experiment
+from distreduce_paper.results import load_frame
 from distreduce_paper.store import Store
 
 
@@ -47,13 +47,13 @@ def edited_store(folder: Path, **fields: Any) -> Store:
 )  # fmt: skip
 def test_a_record_of_another_kind_is_named(fields: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(StoreError):
-        results(experiment("neighbours"), edited_store(tmp_path, **fields))
+        load_frame(load_experiment("neighbours"), edited_store(tmp_path, **fields))
 
 
 def test_deep_records_are_named(tmp_path: Path) -> None:
     (tmp_path / "e.jsonl").write_bytes(b"[" * 10**5 + b"\n")
     with pytest.raises(StoreError, match="nested too deep"):
-        Store(tmp_path).records("e")
+        Store(tmp_path).results("e")
 
 
 @pytest.mark.parametrize("name", ["../outside", "/tmp/outside", "a/b", "a\\b", "a\0b"])

@@ -48,7 +48,7 @@ def run(cell):
     return {"score": float(numbers[0]), "curve": numbers.tolist()}
 
 
-module = types.ModuleType("distreduce_paper.fake")
+module = types.ModuleType("distreduce_paper.experiments.fake")
 module.EXPERIMENT = Experiment(
     "fake", "A fake", "nothing", lambda frame: [], datasets=("here", "there"), methods=("counts", "sleeps"), run=run
 )
@@ -74,7 +74,7 @@ class Fake(NamedTuple):
 
     def results(self) -> dict[str, object]:
         """What was computed, by cell: all that must not depend on how and where."""
-        records = self.store.records("fake")
+        records = self.store.results("fake")
         return {Cell.from_dict(one).key: (one.get("result"), one.get("error"), one["versions"]) for one in records}
 
 
@@ -92,7 +92,7 @@ def _clean_room(monkeypatch):
         for name in set(registry) - kept[id(registry)]:
             registry.discard(name) if isinstance(registry, set) else registry.pop(name)
     for name in set(sys.modules) - modules:
-        if name.startswith(("distreduce_plugin_", "distreduce_paper.fake")):
+        if name.startswith(("distreduce_plugin_", "distreduce_paper.experiments.fake")):
             del sys.modules[name]
 
 

@@ -9,12 +9,12 @@ from sklearn.datasets import load_iris
 
 from distreduce import SDR
 from distreduce_paper import bench
-from distreduce_paper.bench import Case, Outcome, cases, run_cases
+from distreduce_paper.bench import Case, CaseResult, make_cases, run_cases
 
 X, Y = load_iris(return_X_y=True)
 
 
-def run(case: Case) -> Outcome:
+def run(case: Case) -> CaseResult:
     (outcome,) = run_cases([case], lambda words: None)
     return outcome
 
@@ -25,16 +25,16 @@ def slept(seconds: float) -> float:
 
 
 @pytest.fixture(scope="module")
-def outcome() -> Outcome:
+def outcome() -> CaseResult:
     return run(Case("", (3, 2), "J", {"ours": lambda: slept(0.05), "other": lambda: slept(0.1)}))
 
 
 def test_seconds_are_those_of_the_fit(outcome):
-    assert [run.seconds >= least for run, least in zip(outcome.runs, (0.05, 0.1), strict=True)] == [True, True]
+    assert [run.seconds >= least for run, least in zip(outcome.timings, (0.05, 0.1), strict=True)] == [True, True]
 
 
 def test_the_ratio_is_of_the_yardstick_to_ours(outcome):
-    assert outcome.ratio == outcome.runs[1].seconds / outcome.runs[0].seconds
+    assert outcome.ratio == outcome.timings[1].seconds / outcome.timings[0].seconds
 
 
 def test_every_fit_is_announced():
@@ -55,14 +55,14 @@ def test_a_reduction_reaches_the_objective_of_its_solver(by, options):
 
 def test_both_gaussian_processes_learn_what_is_there_to_learn():
     outcome = run(bench._regression("iris", X[:, :2], X[:, 2]))
-    assert min(run.reached for run in outcome.runs) > 0.8
+    assert min(run.value for run in outcome.timings) > 0.8
 
 
 @pytest.mark.parametrize(("quick", "names"), [(True, {"wine", "digits", "diabetes"}), (False, {"mixture of 12"})])
 def test_cases_are_named_by_their_data(quick, names):
-    assert names <= {case.name.split(",")[0] for case in cases(quick=quick)}
+    assert names <= {case.name.split(",")[0] for case in make_cases(quick=quick)}
 
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_every_case_has_one_yardstick(quick):
-    assert {len(case.fits) for case in cases(quick=quick)} == {2}
+    assert {len(case.fits) for case in make_cases(quick=quick)} == {2}

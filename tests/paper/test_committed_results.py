@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from distreduce_paper.report import write_report
+from distreduce_paper.report.write import write_report
 from distreduce_paper.store import Store
 
 ROOT = Path(__file__).parents[2]

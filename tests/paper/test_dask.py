@@ -13,7 +13,7 @@ from dask.distributed import KilledWorker, LocalCluster
 
 from distreduce.exceptions import InvalidInputError
 from distreduce_paper import runner
-from distreduce_paper.runner import Outcome, run_cells
+from distreduce_paper.runner import RunCounts, run_cells
 from distreduce_paper.store import Store
 
 # Closing a cluster leaves sockets and event loops to the garbage collector.
@@ -49,16 +49,16 @@ def test_finished_cells_are_not_sent_again(fake, cells, address):
 
 
 def test_a_worker_that_dies_costs_its_own_cell_only(fake, cells, address, monkeypatch):
-    compute = runner.compute
+    compute = runner.compute_cell
 
     def die(cell, plugins=()):
         if cell.method == "dies":
             raise KilledWorker("compute", SimpleNamespace(address="tcp://127.0.0.1:1"), 3)
         return compute(cell, plugins)
 
-    monkeypatch.setattr(runner, "compute", die)
-    assert run_cells(cells("dies", "counts"), fake.store, dask=address) == Outcome(2, 0, 2, 1)
-    assert "was killed" in next(one["error"]["message"] for one in fake.store.records("fake") if "error" in one)
+    monkeypatch.setattr(runner, "compute_cell", die)
+    assert run_cells(cells("dies", "counts"), fake.store, dask=address) == RunCounts(2, 0, 2, 1)
+    assert "was killed" in next(one["error"]["message"] for one in fake.store.results("fake") if "error" in one)
 
 
 def test_an_address_that_is_none_is_refused(fake, cells):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from distreduce.exceptions import InvalidInputError
-from distreduce_paper import NAMES, Experiment, Selection, experiment, methods, problems
+from distreduce_paper import NAMES, Experiment, Selection, load_experiment, methods, problems
 from distreduce_paper.experiment import check_selection
 
 GRID = Experiment(
@@ -71,7 +71,7 @@ def test_a_registered_method_that_is_no_row_can_be_asked_for():
 
 @pytest.mark.parametrize(("kind", "taken"), [("predictor", {"mine"}), ("reduction", set())])
 def test_a_registered_data_set_can_be_asked_for_by_experiments_of_its_kind(kind, taken):
-    problems.add("mine", problems.Problem(lambda seed: None, "regression"), kinds=("predictor",))
+    problems.add_problem("mine", problems.Problem(lambda seed: None, "regression"), kinds=("predictor",))
     one = Experiment("one", "", "", lambda frame: [], kind=kind, datasets=("a",), methods=("x",))
     assert {cell.data for cell in one.cells(Selection(datasets=("mine",)))} == taken
 
@@ -86,32 +86,32 @@ def test_an_unknown_name_is_refused_with_those_that_there_are(selection, known):
 
 
 def test_a_name_of_any_of_the_experiments_is_accepted():
-    check_selection(Selection(datasets=("boston",)), [GRID, experiment("regression")])
+    check_selection(Selection(datasets=("boston",)), [GRID, load_experiment("regression")])
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_experiment_of_the_paper_has_cells_or_shows_those_of_others(name):
-    one = experiment(name)
+    one = load_experiment(name)
     assert one.name == name and (one.cells() if one.run else set(one.sources) <= set(NAMES))
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if experiment(name).run])
+@pytest.mark.parametrize("name", [name for name in NAMES if load_experiment(name).run])
 def test_every_cell_of_the_paper_names_a_known_data_set_and_method(name):
-    known = methods.registry(experiment(name).kind)
-    assert all(cell.method in known and problems.problem(cell.data) for cell in experiment(name).cells())
+    known = methods.get_registry(load_experiment(name).kind)
+    assert all(cell.method in known and problems.get_problem(cell.data) for cell in load_experiment(name).cells())
 
 
 def test_an_unknown_experiment_is_refused_with_the_one_that_is_meant():
     with pytest.raises(InvalidInputError, match=r"Did you mean 'regression'\? There are prototypes, "):
-        experiment("regresion")
+        load_experiment("regresion")
 
 
 def test_a_data_set_of_the_other_task_is_passed_over():
-    problems.add("labels", problems.Problem(lambda seed: None, "classification"))
+    problems.add_problem("labels", problems.Problem(lambda seed: None, "classification"))
 
-    assert experiment("regression").cells(Selection(datasets=("labels",))) == []
+    assert load_experiment("regression").cells(Selection(datasets=("labels",))) == []
 
 
 @pytest.mark.parametrize(("name", "method"), [("beta", "linear"), ("noise", "PCA")])
 def test_a_method_that_an_experiment_cannot_run_is_passed_over(name, method):
-    assert experiment(name).cells(Selection(methods=(method,))) == []
+    assert load_experiment(name).cells(Selection(methods=(method,))) == []

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from distreduce.exceptions import StoreError
-from distreduce_paper import Cell, experiment
+from distreduce_paper import Cell, load_experiment
 from distreduce_paper.runner import run_cells
 from distreduce_paper.store import Store
 
@@ -55,6 +55,15 @@ def _kill(process: subprocess.Popen) -> None:
     process.wait()
 
 
+def _is_alive(process: subprocess.Popen) -> bool:
+    """Whether any process of the group is left."""
+    try:
+        os.killpg(process.pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def _wait_for(condition) -> None:
     end = time.monotonic() + 60.0
     while not condition():
@@ -65,18 +74,18 @@ def _wait_for(condition) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_killed_run_goes_on_where_it_was(fake, command, jobs):
-    cells = experiment("fake").cells()
+    cells = load_experiment("fake").cells()
     slowly = fake.plugin.with_name("slowly")  # time enough to be killed in the middle
     slowly.touch()
     killed = command(jobs)
-    _wait_for(lambda: len(fake.store.records("fake")) >= 6)
+    _wait_for(lambda: len(fake.store.results("fake")) >= 6)
     with pytest.raises(StoreError, match="Another run"):
         run_cells(cells, fake.store)
     os.kill(killed.pid, signal.SIGKILL)
     killed.wait()
-    with fake.store.writing():  # the lock died with the run, though its workers may live on
+    with fake.store.writing():  # the lock died with the run
         pass
-    _kill(killed)
+    _wait_for(lambda: not _is_alive(killed))  # and so do its workers
     slowly.unlink()
 
     before, begun = set(fake.results()), fake.calls()
@@ -98,7 +107,7 @@ def test_a_line_torn_anywhere_costs_one_cell(fake, cells):
     path, whole = fake.store.path("fake"), fake.results()
     content = path.read_bytes()
     last = content[:-1].rfind(b"\n") + 1
-    for length in (last + 1, (last + len(content)) // 2, len(content) - 1):
+    for length in (last + 1, (last + len(content)) // 2, len(content) - 2):
         path.write_bytes(content[:length])
         assert run_cells(cells("counts", seeds=3), fake.store).computed == 1
     assert fake.results() == whole
@@ -106,4 +115,4 @@ def test_a_line_torn_anywhere_costs_one_cell(fake, cells):
 
 def test_a_cell_is_what_its_record_says(fake, cells):
     run_cells(cells("counts"), fake.store)
-    assert [Cell.from_dict(one) for one in fake.store.records("fake")] == cells("counts")
+    assert [Cell.from_dict(one) for one in fake.store.results("fake")] == cells("counts")

@@ -79,7 +79,7 @@ def test_the_papers_gp_takes_20_steps_for_regression_and_50_for_classification(t
         (lambda name: methods.add_predictor(name), "SDR-GP"),
         (lambda name: methods.add_embedding(name, None), "NCA"),
         (lambda name: methods.add_reduction(name, None), "DistR"),
-        (lambda name: problems.add(name, None), "boston"),
+        (lambda name: problems.add_problem(name, None), "boston"),
     ],
 )
 def test_a_name_of_the_package_is_refused(add, name):

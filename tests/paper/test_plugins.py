@@ -13,7 +13,7 @@ from distreduce.cli import main as cli
 from distreduce.exceptions import InvalidInputError
 from distreduce_paper import Cell, methods
 from distreduce_paper.plugins import load_plugins
-from distreduce_paper.runner import compute, run_cells
+from distreduce_paper.runner import compute_cell, run_cells
 from distreduce_paper.store import Store
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -52,7 +52,7 @@ def example(name: str) -> tuple[str, str]:
 
 def scores(folder: Path, experiment: str) -> dict[str, dict[str, float]]:
     """Results by method."""
-    return {one["method"]: one["result"] for one in Store(folder).records(experiment)}
+    return {one["method"]: one["result"] for one in Store(folder).results(experiment)}
 
 
 def test_a_plugin_is_loaded_once(plugin, monkeypatch):
@@ -72,7 +72,7 @@ def test_two_plugins_of_one_name_in_two_folders_are_both_loaded(plugin):
 @pytest.mark.parametrize("name", ["none.py", "", "mine.txt"])
 def test_what_is_no_python_file_is_refused(plugin, tmp_path, name):
     plugin("", "mine.txt")
-    with pytest.raises(InvalidInputError, match="is not a Python file that can be read"):
+    with pytest.raises(InvalidInputError, match="is not a readable Python file"):
         load_plugins((str(tmp_path / name),))
 
 
@@ -100,7 +100,7 @@ def test_a_plugin_that_was_repaired_is_loaded(plugin):
 def test_a_missing_plugin_is_one_sentence_and_exit_code_1(reproduce, capsys):
     assert reproduce("run", "regression", "--plugin", "/nowhere/mine.py") == 1
     assert capsys.readouterr().err == (
-        "distreduce: --plugin /nowhere/mine.py is not a Python file that can be read.\n"
+        "distreduce: --plugin /nowhere/mine.py is not a readable Python file.\n"
     )  # fmt: skip
 
 
@@ -134,7 +134,7 @@ def test_the_embedding_of_the_docs_runs_with_neighbours(reproduce, tmp_path):
 
 def test_the_embedding_of_the_docs_runs_with_a_gp():
     load_plugins((example("inverse_regression")[1], example("diabetes")[1]))
-    assert compute(Cell("regression", "diabetes", "SIR-GP", 0, quick=True))["result"]["mse"] < 1.0
+    assert compute_cell(Cell("regression", "diabetes", "SIR-GP", 0, quick=True))["result"]["mse"] < 1.0
 
 
 def test_the_directions_of_the_docs_are_those_of_a_line(rng):
@@ -147,7 +147,7 @@ def test_the_directions_of_the_docs_are_those_of_a_line(rng):
 
 def test_the_reduction_of_the_docs_runs():
     load_plugins((example("sampled_prototypes")[1], example("diabetes")[1]))
-    found = compute(Cell("prototypes", "diabetes", "sampled", 0, {"n_prototypes": 7}, quick=True))
+    found = compute_cell(Cell("prototypes", "diabetes", "sampled", 0, {"n_prototypes": 7}, quick=True))
     assert found["result"]["used"] == 7
 
 

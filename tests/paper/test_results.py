@@ -7,7 +7,7 @@ import random
 import pytest
 
 from distreduce_paper.experiment import Experiment, Selection
-from distreduce_paper.results import failures, results, shown
+from distreduce_paper.results import load_failures, load_frame, load_results
 from distreduce_paper.store import Store
 
 
@@ -31,7 +31,7 @@ def test_rows_follow_the_grid_whatever_the_order_of_the_records(store):
     cells = experiment().cells()
     for cell in random.Random(0).sample(cells, len(cells)):
         store.add(record(cell))
-    found = results(experiment(), store)[["data", "method", "m", "seed"]].itertuples(index=False, name=None)
+    found = load_frame(experiment(), store)[["data", "method", "m", "seed"]].itertuples(index=False, name=None)
     assert list(found) == [(cell.data, cell.method, cell.parameters["m"], cell.seed) for cell in cells]
 
 
@@ -39,32 +39,32 @@ def test_methods_beyond_the_grid_come_last(store):
     for method in ("a new one", "DistR", "SDR"):
         other = experiment(methods=(method,), datasets=("a",), grid={"m": (20,)}, seeds=1)
         store.add(record(other.cells()[0]))
-    assert list(results(experiment(), store)["method"]) == ["SDR", "DistR", "a new one"]
+    assert list(load_frame(experiment(), store)["method"]) == ["SDR", "DistR", "a new one"]
 
 
 def test_failed_cells_are_apart(store):
     first, second, *_ = experiment().cells()
     store.add(record(first))
     store.add(record(second, error={"type": "E", "message": "", "traceback": ""}))
-    assert (len(results(experiment(), store)), len(failures(experiment(), store))) == (1, 1)
+    assert (len(load_frame(experiment(), store)), len(load_failures(experiment(), store))) == (1, 1)
 
 
 def test_quick_cells_are_shown_as_long_as_there_are_no_others(store):
     for cell in experiment().cells(Selection(quick=True)):
         store.add(record(cell))
-    assert results(experiment(), store)["quick"].all()
+    assert load_frame(experiment(), store)["quick"].all()
 
 
 def test_full_cells_are_not_mixed_with_quick_ones(store):
     for cell in (*experiment().cells(Selection(quick=True)), experiment().cells()[0]):
         store.add(record(cell))
-    assert list(results(experiment(), store)["quick"]) == [False]
+    assert list(load_frame(experiment(), store)["quick"]) == [False]
 
 
 def test_an_experiment_shows_the_cells_of_its_sources(store):
     store.add(record(experiment().cells()[0]))
-    assert len(shown(experiment(name="two", run=None, sources=("one",)), store)) == 1
+    assert len(load_results(experiment(name="two", run=None, sources=("one",)), store)) == 1
 
 
 def test_an_empty_store_gives_an_empty_frame(store):
-    assert results(experiment(), store).empty
+    assert load_frame(experiment(), store).empty

@@ -9,8 +9,8 @@ from collections import Counter
 import pytest
 
 from distreduce.exceptions import StoreError
-from distreduce_paper import Cell, Selection, experiment
-from distreduce_paper.runner import Outcome, compute, run_cells
+from distreduce_paper import Cell, Selection, load_experiment
+from distreduce_paper.runner import RunCounts, compute_cell, run_cells
 
 
 @pytest.fixture
@@ -22,12 +22,12 @@ def run(fake):
 @pytest.fixture
 def error(fake):
     """The error that the store has of a method."""
-    return lambda method: next(one["error"] for one in fake.store.records("fake") if one["method"] == method)
+    return lambda method: next(one["error"] for one in fake.store.results("fake") if one["method"] == method)
 
 
 def test_finished_cells_are_kept(run, fake, cells):
     run(cells("counts", seeds=2))
-    assert run(cells("counts", seeds=3)) == Outcome(asked=3, kept=2, computed=1, failed=0)
+    assert run(cells("counts", seeds=3)) == RunCounts(requested=3, stored=2, computed=1, failed=0)
 
 
 def test_finished_cells_are_not_computed_again(run, fake, cells):
@@ -38,13 +38,13 @@ def test_finished_cells_are_not_computed_again(run, fake, cells):
 
 def test_quick_cells_are_others_than_full_ones(run, fake):
     for quick in (False, True):
-        run(experiment("fake").cells(Selection(methods=("counts",), seeds=1, quick=quick)))
+        run(load_experiment("fake").cells(Selection(methods=("counts",), seeds=1, quick=quick)))
     assert len(fake.results()) == 4
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_cell_asked_for_twice_is_computed_once(run, fake, cells, jobs):
-    assert run(2 * cells("counts"), jobs=jobs).asked == len(fake.calls()) == 1
+    assert run(2 * cells("counts"), jobs=jobs).requested == len(fake.calls()) == 1
 
 
 def test_results_do_not_depend_on_the_number_of_processes(run, fake, cells):
@@ -56,7 +56,7 @@ def test_results_do_not_depend_on_the_number_of_processes(run, fake, cells):
 
 
 def test_a_failing_cell_does_not_stop_the_others(run, cells):
-    assert run(cells("counts", "raises", "sleeps")) == Outcome(asked=3, kept=0, computed=3, failed=1)
+    assert run(cells("counts", "raises", "sleeps")) == RunCounts(requested=3, stored=0, computed=3, failed=1)
 
 
 def test_an_error_is_recorded_with_type_and_message(run, error, cells):
@@ -80,7 +80,7 @@ def test_retry_computes_failed_cells_alone_and_the_new_record_counts(run, fake, 
     run(cells("counts", "raises"))
     fake.plugin.with_name("repaired").touch()
     outcome = run(cells("counts", "raises"), retry=True)
-    assert outcome == Outcome(2, 1, 1, 0) and all(found[1] is None for found in fake.results().values())
+    assert outcome == RunCounts(2, 1, 1, 0) and all(found[1] is None for found in fake.results().values())
 
 
 def test_a_repaired_cell_is_finished(run, fake, cells):
@@ -102,8 +102,8 @@ def test_whatever_a_cell_does_is_its_own_failure(run, error, cells, method, kind
 @pytest.mark.slow
 def test_a_worker_that_dies_costs_its_own_cell_only(run, fake, cells):
     outcome = run(cells("dies", "counts", "sleeps"), jobs=2)
-    record = next(one for one in fake.store.records("fake") if "error" in one)
-    assert outcome == Outcome(3, 0, 3, 1)
+    record = next(one for one in fake.store.results("fake") if "error" in one)
+    assert outcome == RunCounts(3, 0, 3, 1)
     assert record["method"] == "dies" and "out of memory" in record["error"]["message"]
     assert math.isnan(record["seconds"])  # nobody was left to measure it
     assert Counter(fake.calls())[cells("dies")[0].key] == 2  # once among others, once alone: it may have been another
@@ -112,13 +112,13 @@ def test_a_worker_that_dies_costs_its_own_cell_only(run, fake, cells):
 def test_every_new_record_is_reported_and_none_for_what_was_there(run, cells):
     run(cells("counts"))
     told = []
-    run(cells("counts", "raises"), report=told.append)
+    run(cells("counts", "raises"), on_result=told.append)
     assert [one and one["method"] for one in told] == [None, "raises"]
 
 
 def test_a_record_is_stored_before_it_is_reported(run, fake, cells):
     seen = []
-    run(cells("counts", seeds=3), report=lambda record: seen.append(len(fake.store.records("fake"))))
+    run(cells("counts", seeds=3), on_result=lambda record: seen.append(len(fake.store.results("fake"))))
     assert seen == [1, 2, 3]
 
 
@@ -127,8 +127,8 @@ def test_a_run_stopped_by_its_user_keeps_what_is_finished(run, fake, cells):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(cells("counts", seeds=3), report=stop)
-    assert run(cells("counts", seeds=3)).kept == 1
+        run(cells("counts", seeds=3), on_result=stop)
+    assert run(cells("counts", seeds=3)).stored == 1
 
 
 def test_two_runs_at_once_on_one_folder_are_refused(run, fake, cells):
@@ -138,15 +138,15 @@ def test_two_runs_at_once_on_one_folder_are_refused(run, fake, cells):
 
 def test_a_record_says_with_what_and_where_and_at_what_cost(run, fake, cells):
     run(cells("sleeps"))
-    [record] = fake.store.records("fake")
+    [record] = fake.store.results("fake")
     assert record["seconds"] >= 0.05 and record["peak_mb"] > 10 and {"numpy", "python"} < set(record["versions"])
 
 
 def test_an_experiment_without_cells_of_its_own_is_an_error_of_the_cell():
-    assert "no cells of its own" in compute(Cell("calibration", "boston", "linear", 0))["error"]["message"]
+    assert "no cells of its own" in compute_cell(Cell("calibration", "boston", "linear", 0))["error"]["message"]
 
 
 def test_filters_of_warnings_are_as_before(fake, cells):
     before = list(warnings.filters)
-    compute(cells("counts")[0], fake.plugins)
+    compute_cell(cells("counts")[0], fake.plugins)
     assert warnings.filters == before

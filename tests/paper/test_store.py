@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from contextlib import nullcontext
 
 import pytest
 
@@ -24,17 +25,17 @@ def record(seed: int, **outcome) -> dict:
 
 def test_what_is_added_is_read_again_with_every_digit(store):
     store.add(record(1))
-    assert store.records("e") == [record(1)]
+    assert store.results("e") == [record(1)]
 
 
 def test_what_is_not_there_has_no_records(store):
-    assert store.records("e") == [] and store.finished("e") == set()
+    assert store.results("e") == [] and store.finished("e") == set()
 
 
 def test_the_last_record_of_a_cell_counts(store):
     for one in (record(0, error={"type": "E"}), record(1), record(0, result={"score": 9})):
         store.add(one)
-    assert store.records("e") == [record(0, result={"score": 9}), record(1)]
+    assert store.results("e") == [record(0, result={"score": 9}), record(1)]
 
 
 def test_failed_cells_are_finished_only_if_asked_for(store):
@@ -48,16 +49,41 @@ def test_a_torn_last_line_is_not_read(store, kept):
     line = json.dumps(record(1)).encode()
     with store.path("e").open("ab") as file:
         file.write(line[:kept] if kept > 0 else line)  # -1: all but the end of the line
-    assert store.records("e") == [record(0)]
+    assert store.results("e") == [record(0)]
 
 
 def test_a_record_after_a_torn_line_is_whole(store):
     store.add(record(0))
     with store.path("e").open("ab") as file:
         file.write(b'{"data": "d", "exp')
-    with store.writing():
+    with store.writing("e"):
         store.add(record(1))
-    assert store.records("e") == [record(0), record(1)]
+    assert store.results("e") == [record(0), record(1)]
+
+
+def test_a_line_that_lacks_only_its_end_is_kept(store):
+    store.path("e").write_text(json.dumps(record(0)))
+    with store.writing("e"):
+        store.add(record(1))
+    assert store.results("e") == [record(0), record(1)]
+
+
+@pytest.mark.parametrize("text", ['{"id": 1}\n{"id": 2}', '{"everything": 1}', "a line", '{"id": 1}\n{"id'])
+@pytest.mark.parametrize("name", ["e", "annotations"])
+def test_lines_of_somebody_else_are_not_cut(store, name, text):
+    store.path(name).write_text(text)
+    with pytest.raises(StoreError, match="is not the result of a cell") if name == "e" else nullcontext():
+        with store.writing("e"):
+            pass
+    assert store.path(name).read_text() == text
+
+
+def test_a_lock_that_is_a_link_is_not_followed(store, tmp_path):
+    (tmp_path / "precious.txt").write_text("precious")
+    (tmp_path / ".lock").symlink_to(tmp_path / "precious.txt")
+    with pytest.raises(StoreError, match="Cannot open the lock file"), store.writing("e"):
+        pass
+    assert (tmp_path / "precious.txt").read_text() == "precious"
 
 
 @pytest.mark.parametrize("line", [b"<<<<<<< HEAD", b"", b"5", b"{}", b"\xff\xfe", json.dumps(record(0)).encode()[:-1]])
@@ -65,8 +91,8 @@ def test_a_line_that_is_no_record_is_named(store, line):
     store.add(record(0))
     with store.path("e").open("ab") as file:
         file.write(line + b"\n")
-    with pytest.raises(StoreError, match=r"Line 2 of .*e\.jsonl is not a record .*delete that line"):
-        store.records("e")
+    with pytest.raises(StoreError, match=r"Line 2 of .*e\.jsonl is not the result of a cell .*delete that line"):
+        store.results("e")
 
 
 def test_a_record_without_an_outcome_is_named(store):
@@ -124,4 +150,4 @@ def test_a_second_writer_leaves_a_line_that_is_being_written(store):
 def test_reading_takes_no_lock(store):
     store.add(record(0))
     with store.writing():
-        assert Store(store.folder).records("e") == [record(0)]
+        assert Store(store.folder).results("e") == [record(0)]

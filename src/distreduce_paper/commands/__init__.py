@@ -1,1 +1,1 @@
-"""Sub-commands that `distreduce` finds through its entry points: reproduce and bench."""
+"""The commands ``distreduce reproduce`` and ``distreduce bench``, found through entry points; cheap to import."""

@@ -1,4 +1,4 @@
-"""What the page says, gathered from the records before it is Markdown or HTML."""
+"""The content of the report, gathered from the store before it is rendered as Markdown or HTML."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from distreduce.exceptions import InvalidInputError
-from distreduce_paper.blocks import Block, Comparison, Figure, Table
 from distreduce_paper.cell import Cell
 from distreduce_paper.experiment import Experiment, Selection
-from distreduce_paper.record import Record
-from distreduce_paper.results import failures, results, shown
-from distreduce_paper.store import Store
+from distreduce_paper.report.blocks import Block, Comparison, Figure, Table
+from distreduce_paper.results import load_failures, load_frame, load_results
+from distreduce_paper.store import CellResult, Store
 
 
 @dataclass(frozen=True)
@@ -28,25 +27,32 @@ class Failure:
 
 @dataclass(frozen=True)
 class Section:
-    """An experiment.
+    """The section of an experiment.
 
     Attributes
     ----------
-    name, title, paper : str
-        As the experiment says.
+    name : str
+        Name of the experiment.
+    title : str
+        Heading.
+    paper : str
+        What it rebuilds of the paper.
     blocks : tuple of Block
         What it shows; empty if there is nothing to show yet.
     command : str
-        What computes its cells, and those of others that it shows.
-    finished, missing : int
-        Cells of its own with a result, and cells of its grid without any record.
+        The command that computes the cells it shows.
+    finished : int
+        Number of its own cells with a result.
+    missing : int
+        Number of cells of its grid that have not been computed.
     seconds : float
-        Of all its own cells together.
+        Total of all its own cells.
     quick : bool
-        What it shows is of a quick run.
+        Whether it shows a quick run.
     borrowed : tuple of str
         Names of other experiments whose cells it shows.
     failures : tuple of Failure
+        Errors of its own cells.
     """
 
     name: str
@@ -63,13 +69,13 @@ class Section:
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """Of all its tables."""
+        """The comparisons of all its tables."""
         return tuple(one for block in self.blocks if isinstance(block, Table) for one in block.comparisons)
 
 
 @dataclass(frozen=True)
 class Page:
-    """The whole report; machines with their number of cells, packages with their versions."""
+    """The whole report: sections, machines with their number of cells, packages with their versions."""
 
     sections: tuple[Section, ...]
     machines: tuple[tuple[str, int], ...]
@@ -77,57 +83,58 @@ class Page:
 
     @property
     def figures(self) -> tuple[Figure, ...]:
-        """In the order of the page."""
+        """All figures in the order of the page."""
         return tuple(block for section in self.sections for block in section.blocks if isinstance(block, Figure))
 
 
-def gathered(experiments: Sequence[Experiment], store: Store) -> Page:
-    """The page of these experiments, in their order."""
-    sections = tuple(_section(experiment, store) for experiment in experiments)
-    records = {Cell.from_dict(record).key: record for one in experiments for record in shown(one, store)}
-    machines = Counter(str(record["machine"]) for record in records.values())
-    packages = {(name, version) for record in records.values() for name, version in record["versions"].items()}
+def build_page(experiments: Sequence[Experiment], store: Store) -> Page:
+    """Build the page of these experiments, in their order."""
+    sections = tuple(_build_section(experiment, store) for experiment in experiments)
+    results = {Cell.from_dict(result).key: result for one in experiments for result in load_results(one, store)}
+    machines = Counter(str(result["machine"]) for result in results.values())
+    packages = {(name, version) for result in results.values() for name, version in result["versions"].items()}
     versions = {name: ", ".join(sorted(v for other, v in packages if other == name)) for name, _ in packages}
     page = Page(sections, tuple(sorted(machines.items())), tuple(sorted(versions.items())))
-    _check_names(page.figures)
+    _check_figure_names(page.figures)
     return page
 
 
-def _section(experiment: Experiment, store: Store) -> Section:
-    records = shown(experiment, store)
-    own = [record for record in records if record["experiment"] == experiment.name]
-    quick = bool(records) and all(record["quick"] for record in records)
-    known = {Cell.from_dict(record).key for record in own}
+def _build_section(experiment: Experiment, store: Store) -> Section:
+    results = load_results(experiment, store)
+    own = [result for result in results if result["experiment"] == experiment.name]
+    quick = bool(results) and all(result["quick"] for result in results)
+    computed = {Cell.from_dict(result).key for result in own}
     wanted = experiment.cells(Selection(quick=quick)) if experiment.run is not None else []
-    frame = results(experiment, store)
+    frame = load_frame(experiment, store)
     return Section(
         name=experiment.name,
         title=experiment.title,
         paper=experiment.paper,
         blocks=tuple(experiment.report(frame)) if len(frame) else (),
         command=f"distreduce reproduce run {' '.join(experiment.sources or (experiment.name,))}",
-        finished=sum("error" not in record for record in own),
-        missing=sum(cell.key not in known for cell in wanted),
-        seconds=math.fsum(record["seconds"] for record in own if math.isfinite(record["seconds"])),
+        finished=sum("error" not in result for result in own),
+        missing=sum(cell.key not in computed for cell in wanted),
+        seconds=math.fsum(result["seconds"] for result in own if math.isfinite(result["seconds"])),
         quick=quick,
         borrowed=tuple(name for name in experiment.sources if name != experiment.name),
-        failures=_grouped(failures(experiment, store)),
+        failures=_group_failures(load_failures(experiment, store)),
     )
 
 
-def _grouped(records: Sequence[Record]) -> tuple[Failure, ...]:
-    groups: dict[tuple[str, str], list[Record]] = {}
-    for record in sorted(records, key=lambda one: Cell.from_dict(one).key):
-        groups.setdefault((record["error"]["type"], record["error"]["message"]), []).append(record)
+def _group_failures(results: Sequence[CellResult]) -> tuple[Failure, ...]:
+    groups: dict[tuple[str, str], list[CellResult]] = {}
+    for result in sorted(results, key=lambda one: Cell.from_dict(one).key):
+        groups.setdefault((result["error"]["type"], result["error"]["message"]), []).append(result)
     return tuple(
-        Failure(kind, message, own[0]["error"]["traceback"], tuple(str(Cell.from_dict(record)) for record in own))
+        Failure(kind, message, own[0]["error"]["traceback"], tuple(str(Cell.from_dict(one)) for one in own))
         for (kind, message), own in groups.items()
     )
 
 
-def _check_names(figures: Sequence[Figure]) -> None:
-    twice = [name for name, count in Counter(figure.name for figure in figures).items() if count > 1]
-    if twice:
+def _check_figure_names(figures: Sequence[Figure]) -> None:
+    repeated = [name for name, count in Counter(figure.name for figure in figures).items() if count > 1]
+    if repeated:
         raise InvalidInputError(
-            f"Several figures of the report are called {twice[0]!r}, which is their file's name too; rename one."
+            f"Several figures of the report are called {repeated[0]!r}, which is also the name of their file; "
+            "rename one."
         )

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
-from distreduce_paper.blocks import Figure, Table, Verdict
 from distreduce_paper.report import words
+from distreduce_paper.report.blocks import Figure, Table, Verdict
 from distreduce_paper.report.content import Page
-from distreduce_paper.report.summary import lacking, state, summarised
+from distreduce_paper.report.summary import describe_gaps, describe_state, summarize
 
 _NUMBER = re.compile(r"[+−-]?(\d|inf|nan)|–$")
 
@@ -25,7 +25,7 @@ class CellView(NamedTuple):
     css: str
 
 
-def as_html(page: Page) -> str:
+def render_html(page: Page) -> str:
     """The whole page."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {
@@ -34,11 +34,11 @@ def as_html(page: Page) -> str:
         "width": width,
         "headings": headings,
         "rows": rows,
-        "state": state,
+        "state": describe_state,
     }
-    environment.filters |= {"lacking": lacking, "kind": lambda block: type(block).__name__}
+    environment.filters |= {"lacking": describe_gaps, "kind": lambda block: type(block).__name__}
     source = files("distreduce_paper.report").joinpath("page.html.j2").read_text("utf-8")
-    return environment.from_string(source).render(page=page, summary=summarised(page), words=words)
+    return environment.from_string(source).render(page=page, summary=summarize(page), words=words)
 
 
 def prose(text: str) -> Markup:

@@ -1,4 +1,4 @@
-"""The head of the page: what the paper's numbers and ours come to."""
+"""The summary at the top of the report: how our numbers compare with the paper's."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from distreduce_paper.blocks import Comparison, Verdict
+from distreduce_paper.report.blocks import Comparison, Verdict
 from distreduce_paper.report.content import Page, Section
 from distreduce_paper.report.words import GROUPS, MARKS
 
-OTHER_METHODS = 2  # place in GROUPS
+OTHER_METHODS = 2  # index in GROUPS
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Verdicts of a section, or of all, a count for each of `GROUPS`."""
+    """The verdicts of one section, or of all: one count for each of `GROUPS`."""
 
     name: str
     title: str
@@ -24,7 +24,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Behind:
-    """An SDR row that is worse than the paper's: in which section, in which numbers, and why if that is known."""
+    """An SDR row that is worse than the paper's: its section, its numbers, and the reason if known."""
 
     section: Section
     method: str
@@ -34,7 +34,7 @@ class Behind:
 
 @dataclass(frozen=True)
 class Summary:
-    """What the head of the page shows."""
+    """What the top of the page shows."""
 
     tallies: tuple[Tally, ...]
     total: Tally
@@ -43,8 +43,8 @@ class Summary:
     quick: bool
 
 
-def summarised(page: Page) -> Summary:
-    """The summary of a page; a number that several sections show counts in the first."""
+def summarize(page: Page) -> Summary:
+    """Summarize a page; a number that several sections show counts in the first."""
     seen: dict[tuple[str, ...], tuple[Section, Comparison]] = {}
     for section in page.sections:
         for one in section.comparisons:
@@ -56,13 +56,13 @@ def summarised(page: Page) -> Summary:
     return Summary(
         tallies=tuple(tally for tally in tallies if any(tally.counts)),
         total=_tally("", "All", (one for _, one in seen.values())),
-        behind=_behind(seen.values()),
-        incomplete=tuple(section for section in page.sections if lacking(section)),
+        behind=_find_behind(seen.values()),
+        incomplete=tuple(section for section in page.sections if describe_gaps(section)),
         quick=any(section.quick for section in page.sections),
     )
 
 
-def _behind(comparisons: Iterable[tuple[Section, Comparison]]) -> tuple[Behind, ...]:
+def _find_behind(comparisons: Iterable[tuple[Section, Comparison]]) -> tuple[Behind, ...]:
     rows: dict[tuple[str, str, str | None], list[tuple[Section, Comparison]]] = {}
     for section, one in comparisons:
         if one.verdict == "worse" and _group(one) != OTHER_METHODS:
@@ -73,13 +73,13 @@ def _behind(comparisons: Iterable[tuple[Section, Comparison]]) -> tuple[Behind, 
     )
 
 
-def in_words(counts: Counter[Verdict]) -> str:
-    """Such as "▲ 12 better, = 3 equal, ▼ 1 worse"."""
+def format_counts(counts: Counter[Verdict]) -> str:
+    """Format counts as in "▲ 12 better, = 3 equal, ▼ 1 worse"."""
     return ", ".join(f"{mark} {counts[verdict]} {verdict}" for verdict, mark in MARKS.items())
 
 
-def duration(seconds: float) -> str:
-    """Two units at most: "2 h 5 min", "3 min 20 s", "12 s"."""
+def format_duration(seconds: float) -> str:
+    """Format a duration with at most two units: "2 h 5 min", "3 min 20 s", "12 s"."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -88,18 +88,18 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def state(section: Section) -> str:
-    """What of the paper a section rebuilds, and how far it is."""
+def describe_state(section: Section) -> str:
+    """Describe what a section rebuilds of the paper, and how complete it is."""
     parts = [f"Rebuilds {section.paper}." if section.paper else "Not in the paper."]
     if section.finished:
-        parts.append(f"{_cells(section.finished)}, {duration(section.seconds)} of computing.")
+        parts.append(f"{_cells(section.finished)}, {format_duration(section.seconds)} of computing.")
     if section.borrowed:
         parts.append(f"Shows {'also ' if section.finished else ''}cells of {', '.join(section.borrowed)}.")
-    return " ".join([*parts, lacking(section)]).strip()
+    return " ".join([*parts, describe_gaps(section)]).strip()
 
 
-def lacking(section: Section) -> str:
-    """What a section lacks, and the command that computes it; nothing if it is complete."""
+def describe_gaps(section: Section) -> str:
+    """Describe what a section lacks and the command that computes it; empty if it is complete."""
     parts = []
     if failed := sum(len(one.cells) for one in section.failures):
         parts.append(f"{_cells(failed)} failed.")

@@ -1,0 +1,1 @@
+"""One module per table or figure of the paper; each defines EXPERIMENT."""

@@ -1,0 +1,99 @@
+"""Figures of the report as SVG, the same bytes from the same numbers, and the style of each method."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from distreduce_paper.report.blocks import Figure as FigureBlock
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.figure import Figure
+
+STYLE: dict[Any, Any] = {
+    "svg.hashsalt": "distreduce",
+    "svg.fonttype": "none",  # text stays text: small, searchable, and the reader's own fonts
+    "font.family": "DejaVu Sans",
+    "font.size": 9.0,
+    "axes.titlesize": 10.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "grid.linewidth": 0.5,
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.0,
+    "figure.constrained_layout.use": True,
+}
+
+# The longest name that a method starts with decides. Colours of Okabe and Ito, distinct for any colour vision.
+FAMILIES = {
+    "SDR": ("#0072B2", "o"),
+    "FGW-only": ("#56B4E9", "v"),
+    "DistR": ("#E69F00", "s"),
+    "Cluster-then-DR": ("#009E73", "^"),
+    "DR-then-Cluster": ("#CC79A7", "D"),
+    "NCA": ("#E69F00", "s"),
+    "KSPCA": ("#009E73", "^"),
+    "UMAP": ("#CC79A7", "D"),
+    "DKL": ("#D55E00", "P"),
+    "DGP": ("#8C6D1F", "X"),
+    "ARD GP": ("#000000", "*"),
+    "PCA": ("#999999", "<"),
+    "linear": ("#666666", ">"),
+}
+# Our rows other than the default, by what follows "SDR, " or "SDR-GP, ".
+VARIANTS = {
+    "embedding alone": ("#6BAED6", "8"),
+    "eta=auto": ("#6BAED6", "8"),
+    "paper's recipe": ("#2B9EB3", "d"),
+    "paper's algorithm": ("#6A51A3", "p"),
+}
+
+
+def draw_figure(name: str, caption: str, size: tuple[float, float], draw: Callable[[Figure], None]) -> FigureBlock:
+    """Draw a figure of `size` inches with the function `draw`, and return it as a block of the report."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", name)  # a file, and part of identifiers
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=size)
+        draw(figure)
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    return FigureBlock(name, caption, _unique_ids(name, buffer.getvalue()))
+
+
+def _unique_ids(name: str, svg: str) -> str:
+    """Element names carry the figure's, so that several drawings can share one HTML page."""
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
+    svg = re.sub(r'(xlink:href|href)="#([^"]+)"', rf'\1="#{name}-\2"', svg)
+    return re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
+
+
+def method_style(method: str) -> dict[str, str | float]:
+    """Return colour, marker and line of a method: the same in every figure, dashed for variants of a method."""
+    family = max((name for name in FAMILIES if method.startswith(name)), key=len, default=None)
+    if family is None:
+        return {"color": "#7F7F7F", "marker": "x", "linestyle": ":", "zorder": 2.0}
+    if method in (family, f"{family}-GP"):
+        colour, marker, line, order = *FAMILIES[family], "-", 4.0
+    else:
+        variant = method.partition(", ")[2] if family == "SDR" else ""
+        colour, marker, line, order = *VARIANTS.get(variant, FAMILIES[family]), "--", 3.0
+    return {"color": colour, "marker": marker, "linestyle": line, "zorder": order}
+
+
+def add_legend(figure: Figure, columns: int = 4) -> None:
+    """Add one legend below all panels, with every entry that any of them has."""
+    entries: dict[str, Artist] = {}
+    for ax in figure.axes:
+        for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
+            entries.setdefault(name, handle)
+    if entries:
+        figure.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=columns)
