@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from distreduce.plotting.calibration import draw_calibration
 from distreduce_paper.experiment import Experiment
 from distreduce_paper.experiments._prediction import N_LEVELS, OTHERS, OURS, REGRESSION
 from distreduce_paper.published import label
@@ -71,13 +72,14 @@ def _draw_curves(figure: Figure, frame: pd.DataFrame, names: list[str]) -> None:
     axes = figure.subplots(1, len(names), squeeze=False)[0]
     expected = np.linspace(0, 1, N_LEVELS)
     for ax, name in zip(axes, names, strict=True):
-        ax.plot([0, 1], [0, 1], ":", color="#444444", label="ideal")
+        curves, styles = {}, []
         for method, part in frame[frame["data"] == name].groupby("method", sort=False):
+            curves[str(method)] = expected, np.mean(part["coverage"].tolist(), axis=0)
             style = method_style(str(method))
-            observed = np.mean(part["coverage"].tolist(), axis=0)
-            ax.plot(expected, observed, color=style["color"], linestyle=style["linestyle"], linewidth=1.2, label=method)
-        ax.set(title=label(name), xlabel="expected share", xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    axes[0].set_ylabel("observed share")
+            styles.append({"color": style["color"], "linestyle": style["linestyle"], "linewidth": 1.2})
+        draw_calibration(ax, curves, styles)
+        ax.set(title=label(name), ylabel="")
+    axes[0].set_ylabel("observed share in the interval")
     add_legend(figure, 5)
 
 

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from distreduce.plotting.svg import clean_name, draw_svg
 from distreduce_paper.report.blocks import Figure as FigureBlock
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.figure import Figure
-
-STYLE: dict[Any, Any] = {
-    "svg.hashsalt": "distreduce",
-    "svg.fonttype": "none",  # text stays text: small, searchable, and the reader's own fonts
-    "font.family": "DejaVu Sans",
-    "font.size": 9.0,
-    "axes.titlesize": 10.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.3,
-    "grid.linewidth": 0.5,
-    "legend.frameon": False,
-    "lines.linewidth": 1.6,
-    "lines.markersize": 4.0,
-    "figure.constrained_layout.use": True,
-}
 
 # The longest name that a method starts with decides. Colours of Okabe and Ito, distinct for any colour vision.
 FAMILIES = {
@@ -57,23 +39,7 @@ VARIANTS = {
 
 def draw_figure(name: str, caption: str, size: tuple[float, float], draw: Callable[[Figure], None]) -> FigureBlock:
     """Draw a figure of `size` inches with the function `draw`, and return it as a block of the report."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    name = re.sub(r"[^A-Za-z0-9_-]+", "-", name)  # a file, and part of identifiers
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=size)
-        draw(figure)
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-    return FigureBlock(name, caption, _unique_ids(name, buffer.getvalue()))
-
-
-def _unique_ids(name: str, svg: str) -> str:
-    """Element names carry the figure's, so that several drawings can share one HTML page."""
-    svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
-    svg = re.sub(r'(xlink:href|href)="#([^"]+)"', rf'\1="#{name}-\2"', svg)
-    return re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
+    return FigureBlock(clean_name(name), caption, draw_svg(draw, size, name=name))
 
 
 def method_style(method: str) -> dict[str, str | float]:

@@ -1,24 +1,21 @@
-"""The page as one HTML file that asks for nothing else: styles and drawings are inside it, and it needs no script."""
+"""The report as one HTML file that needs neither network nor script: styles and drawings are inside it."""
 
 from __future__ import annotations
 
 import re
-from importlib.resources import files
 from typing import NamedTuple
 
-from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup, escape
-
+from distreduce.report.renderer import render_page
 from distreduce_paper.report import words
-from distreduce_paper.report.blocks import Figure, Table, Verdict
+from distreduce_paper.report.blocks import Table, Verdict
 from distreduce_paper.report.content import Page
 from distreduce_paper.report.summary import describe_gaps, describe_state, summarize
 
 _NUMBER = re.compile(r"[+−-]?(\d|inf|nan)|–$")
 
 
-class CellView(NamedTuple):
-    """A cell as the template shows it: its text, its verdict, and its class for CSS."""
+class TableCell(NamedTuple):
+    """A cell of a table: its text, its verdict, and its class for CSS."""
 
     text: str
     verdict: Verdict | None
@@ -26,67 +23,40 @@ class CellView(NamedTuple):
 
 
 def render_html(page: Page) -> str:
-    """The whole page."""
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {
-        "prose": prose,
-        "inline": inline,
-        "width": width,
-        "headings": headings,
-        "rows": rows,
-        "state": describe_state,
-    }
-    environment.filters |= {"lacking": describe_gaps, "kind": lambda block: type(block).__name__}
-    source = files("distreduce_paper.report").joinpath("page.html.j2").read_text("utf-8")
-    return environment.from_string(source).render(page=page, summary=summarize(page), words=words)
-
-
-def prose(text: str) -> Markup:
-    """Text with emphasis and code; everything else is escaped."""
-    parts = re.split(r"`([^`]*)`", text)  # every second part is code
-    return Markup("").join(
-        Markup("<code>{}</code>").format(part) if place % 2 else _emphasised(part) for place, part in enumerate(parts)
+    """Render the page."""
+    return render_page(
+        "page.html.j2",
+        {"title": words.TITLE, "page": page, "summary": summarize(page), "words": words},
+        package="distreduce_paper.report",
+        styles=("page.css",),
+        filters={
+            "state": describe_state,
+            "gaps": describe_gaps,
+            "headings": group_headings,
+            "rows": _rows,
+            "kind": lambda block: type(block).__name__,
+        },
     )
 
 
-def _emphasised(text: str) -> Markup:
-    strong = re.sub(r"\*\*(\S[^*]*)\*\*", r"<strong>\1</strong>", str(escape(text)))
-    return Markup(re.sub(r"\*(\S[^*]*)\*", r"<em>\1</em>", strong))  # noqa: S704  # escaped above
-
-
-def inline(figure: Figure) -> Markup:
-    """The drawing without what only a file of its own needs."""
-    return Markup(figure.svg[figure.svg.index("<svg") :])  # noqa: S704  # drawn by matplotlib, which escapes
-
-
-def width(figure: Figure) -> str:
-    """The drawing's own width, which it is not stretched beyond."""
-    found = re.search(r'<svg[^>]* width="([0-9.]+(?:pt|px)?)"', figure.svg)
-    return found.group(1) if found else "60rem"
-
-
-def headings(table: Table) -> list[tuple[str, list[str]]]:
-    """Headings with those under them: "MSE", "MSE, paper" and "MSE, difference" share one."""
-    found: dict[str, list[str]] = {}
+def group_headings(table: Table) -> list[tuple[str, list[str]]]:
+    """Group the columns: "MSE", "MSE, paper" and "MSE, difference" share one heading."""
+    groups: dict[str, list[str]] = {}
     for column in map(str, table.frame.columns):
         over, _, under = column.rpartition(", ")
-        if under in ("paper", "difference") and found and over == next(reversed(found)):
-            found[over] = [*(found[over] or ["ours"]), under]
+        if under in ("paper", "difference") and groups and over == next(reversed(groups)):
+            groups[over] = [*(groups[over] or ["ours"]), under]
         else:
-            found[column] = []
-    return list(found.items())
+            groups[column] = []
+    return list(groups.items())
 
 
-def rows(table: Table) -> list[list[CellView]]:
-    """The cells, the numbers among them to be set right-aligned; SDR's rows are marked by their first cell."""
+def _rows(table: Table) -> list[list[TableCell]]:
     return [
-        [
-            _cell(text, table.verdicts.get((row, column)))
-            for column, text in zip(table.frame.columns, texts, strict=True)
-        ]
+        [_cell(text, table.verdicts.get((row, name))) for name, text in zip(table.frame.columns, texts, strict=True)]
         for row, texts in enumerate(table.frame.astype(str).to_numpy().tolist())
     ]
 
 
-def _cell(text: str, verdict: Verdict | None) -> CellView:
-    return CellView(text, verdict, verdict or ("number" if _NUMBER.match(text) else "word"))
+def _cell(text: str, verdict: Verdict | None) -> TableCell:
+    return TableCell(text, verdict, verdict or ("number" if _NUMBER.match(text) else "word"))

@@ -14,11 +14,11 @@ from distreduce.exceptions import InvalidInputError, StoreError
 from distreduce_paper import NAMES, load_experiment
 from distreduce_paper.experiment import Experiment, Selection
 from distreduce_paper.report import write
-from distreduce_paper.report.blocks import Figure, Table, Text
+from distreduce_paper.report.blocks import Table, Text
 from distreduce_paper.report.comparison import comparison_tables
 from distreduce_paper.report.content import build_page
 from distreduce_paper.report.drawing import draw_figure
-from distreduce_paper.report.html import headings, prose, render_html
+from distreduce_paper.report.html import group_headings, render_html
 from distreduce_paper.report.markdown import escape, render_markdown
 from distreduce_paper.report.summary import format_duration, summarize
 from distreduce_paper.store import Store
@@ -267,24 +267,13 @@ def test_a_folder_that_cannot_be_written_is_a_named_error(store, tmp_path, monke
         write.write_report(store, tmp_path / "file", ["one"])
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a < b", "a &lt; b"),
-        ("`a < b`", "<code>a &lt; b</code>"),
-        ("*so* and **so**", "<em>so</em> and <strong>so</strong>"),
-        ("2 * 3 * 4", "2 * 3 * 4"),
-        ("`*not*`", "<code>*not*</code>"),
-        ("<script>", "&lt;script&gt;"),
-    ],
-)
-def test_prose(text, expected):
-    assert prose(text) == expected
-
-
 def test_headings_share_what_they_have_in_common():
     frame = pd.DataFrame(columns=["Method", "MSE", "MSE, paper", "MSE, difference", "seeds, n"])
-    assert headings(Table("", frame)) == [("Method", []), ("MSE", ["ours", "paper", "difference"]), ("seeds, n", [])]
+    assert group_headings(Table("", frame)) == [
+        ("Method", []),
+        ("MSE", ["ours", "paper", "difference"]),
+        ("seeds, n", []),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -294,7 +283,7 @@ def test_duration(seconds, text):
     assert format_duration(seconds) == text
 
 
-def test_a_figure_without_a_size_is_shown(tmp_path):
-    svg = '<svg xmlns="http://www.w3.org/2000/svg"/>'
-    one = experiment(report=lambda frame: [Figure("own", "Own.", svg)])
-    assert svg in render_html(page_of(filled(tmp_path, one.cells()[:1]), one))
+def test_an_empty_line_of_a_traceback_does_not_begin_markdown_again(tmp_path):
+    store, cell = Store(tmp_path), experiment().cells()[0]
+    store.add(record(cell, error={"type": "E", "message": "m", "traceback": "a\n\n![remote](http://a/b.png)"}))
+    assert "<pre>a\n![remote](http://a/b.png)</pre>" in render_markdown(page_of(store))

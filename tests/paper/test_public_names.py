@@ -1,0 +1,26 @@
+"""The paper is rebuilt with what every user of the library has; import-linter checks the rooms, this the names."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import distreduce_paper
+
+ROOT = Path(distreduce_paper.__file__).parent
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_private_name_of_the_library_is_imported(path):
+    names = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+    library = [name.split(".") for name in names if name.split(".")[0] == "distreduce"]
+    assert [
+        parts for parts in library if any(part.startswith("_") for part in parts) and parts[-1] != "__version__"
+    ] == []
