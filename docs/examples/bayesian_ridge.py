@@ -1,4 +1,4 @@
-"""A method of one's own: scikit-learn's Bayesian ridge regression as a row of Table 1."""
+"""Your own method: scikit-learn's Bayesian ridge regression as a row of Table 1."""
 
 from sklearn.linear_model import BayesianRidge
 

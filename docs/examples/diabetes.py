@@ -1,4 +1,4 @@
-"""A data set of one's own, as the experiments need it: a function from a seed to X and y."""
+"""Your own data set: a function from a seed to X and y."""
 
 from sklearn.datasets import load_diabetes
 

@@ -1,4 +1,4 @@
-"""An embedding of one's own: sliced inverse regression (Li, 1991), in the k-NN table and with a GP in Table 1."""
+"""Your own embedding: sliced inverse regression (Li, 1991), in the k-NN table and with a GP in Table 1."""
 
 import numpy as np
 from scipy.linalg import eigh

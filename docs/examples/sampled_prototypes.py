@@ -1,4 +1,4 @@
-"""A reduction of one's own: prototypes drawn at random among the principal components of the samples."""
+"""Your own reduction: prototypes drawn at random from the samples, placed by their principal components."""
 
 import numpy as np
 from scipy.sparse import csr_array
