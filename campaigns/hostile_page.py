@@ -12,15 +12,15 @@ PAGE = Path(__file__).parent.parent / "docs" / "reliability.md"
 def table(found: dict[str, Any]) -> str:
     """A row a reader: inputs, what it said, faults."""
     head = f"**{found['inputs']:,} inputs, {found['faults']} faults.**\n\n"
-    titles = ["| reader | inputs | accepted | refused | faults |", "|---|---|---|---|---|"]
+    titles = ["| reader | inputs | accepted | rejected | faults |", "|---|---|---|---|---|"]
     rows = [*titles, *(_row(name, state) for name, state in found["readers"].items())]
     return head + "\n".join(rows)
 
 
 def _row(name: str, state: dict[str, Any]) -> str:
-    refused = [f"{kind} {count:,}" for kind, count in state["outcomes"].items() if kind != "accepted"]
+    rejected = [f"{kind} {count:,}" for kind, count in state["outcomes"].items() if kind != "accepted"]
     accepted = state["outcomes"].get("accepted", 0)
-    return f"| {name} | {state['inputs']:,} | {accepted:,} | {', '.join(refused)} | {len(state['faults'])} |"
+    return f"| {name} | {state['inputs']:,} | {accepted:,} | {', '.join(rejected)} | {len(state['faults'])} |"
 
 
 def write(found: dict[str, Any], page: Path = PAGE) -> None:

@@ -49,8 +49,8 @@ def write_page(found: dict[str, Any], page: Path = PAGE) -> None:
     kills, differ = (sum(state[what] for state in found.values()) for what in ("kills", "differ"))
     most = max(int(count) for state in found.values() for count in state["iterations lost"])
     rows = [
-        f"**{kills} kills, {differ} fits that ended otherwise, at most {most} finished iteration done again.**\n",
-        "| fit | fits | kills | kills by finished iterations done again | fits that ended otherwise |",
+        f"**{kills} kills, {differ} fits with other bits, at most {most} finished iteration repeated.**\n",
+        "| fit | fits | kills | kills by finished iterations repeated | fits with other bits |",
         "|---|---|---|---|---|",
     ]
     for kind, state in found.items():

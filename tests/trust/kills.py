@@ -21,7 +21,7 @@ KINDS: dict[str, tuple[int, Any]] = {
     "SDR, dense": (400, SDR(n_prototypes=30, max_inner_iter=4, **SLOW)),
     "SDR, sparse": (1500, SDR(n_prototypes=30, max_inner_iter=4, affinity="sparse", **SLOW)),
     "DistR, dense": (400, DistR(n_prototypes=30, max_inner_iter=4, **SLOW)),
-    "SDR, a prototype a sample": (120, SDR(max_inner_iter=4, **SLOW)),
+    "SDR, one prototype per sample": (120, SDR(max_inner_iter=4, **SLOW)),
 }
 PROCESSES = multiprocessing.get_context("fork" if hasattr(os, "fork") else "spawn")
 LONGEST = 600.0  # seconds of a fit, far more than one takes
