@@ -11,6 +11,7 @@ import signal
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
@@ -22,7 +23,7 @@ from distreduce import SDR
 from distreduce.affinity import neighbours
 from distreduce.metrics import reduction_scores
 from distreduce.sharding import rows as large_rows
-from distreduce.sharding.graph import GraphRows
+from distreduce.sharding.shards import Shard, ShardPass
 from distreduce.solver import fit_sharded as large_fit
 from distreduce_paper import Cell, problems
 from distreduce_paper.measure import machine, measure, versions
@@ -96,7 +97,7 @@ class Watch:
         n = len(self.order)
         self.k, self.rows = k, np.sort(np.random.default_rng(0).permutation(n)[:RECALL_ROWS])
         chosen = np.isin(np.arange(n), self.rows)
-        self.links = [row for part in shards.collect(_links, ["graph"], rows=[chosen]) for row in part]
+        self.links = [row for part in shards.collect(_Links(chosen)) for row in part]
         self.neighbour_seconds, self.own_seconds = ended - began, time.perf_counter() - ended
 
     def recall(self, X: Array) -> float:
@@ -108,9 +109,17 @@ class Watch:
         return float(np.mean([np.isin(one, links).mean() for one, links in zip(exact, self.links, strict=True)]))
 
 
-def _links(graph: GraphRows, chosen: Array) -> list[Array]:
+@dataclass(frozen=True)
+class _Links(ShardPass[list[Array]]):
     """The samples that the chosen rows of a shard's graph are linked with."""
-    return [graph.indices[graph.indptr[row] : graph.indptr[row + 1]].copy() for row in np.flatnonzero(chosen)]
+
+    reads = ("graph",)
+    per_sample = ("chosen",)
+    chosen: Array
+
+    def __call__(self, shard: Shard) -> list[Array]:
+        graph = shard.graph
+        return [graph.indices[graph.indptr[row] : graph.indptr[row + 1]].copy() for row in np.flatnonzero(self.chosen)]
 
 
 def measure_point(cell: Cell, seconds: float) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
 from distreduce._utils.threads import SERIAL, Workers
-from distreduce.affinity.neighbours import graph_of, keep_neighbours
+from distreduce.affinity.neighbours import keep_neighbours, whole_graph
 from distreduce.sharding import cells
 from distreduce.sharding.cells import searched_cells
 from distreduce.sharding.order import arrange
@@ -22,12 +22,17 @@ def mixture(rng, n=5000, d=8):
     return rng.normal(size=(30, d))[rng.integers(30, size=n)] * 2 + rng.normal(size=(n, d))
 
 
+def cut(X, arrangement, workers=SERIAL):
+    parts = {"features": X[arrangement.merged.rows], "cells": arrangement.cells}
+    return local_shards(parts, workers, arrangement.bounds)
+
+
 def graph(X, k=K, workers=SERIAL):
     """The arrangement of the rows and the graph over it."""
     arranged = arrange(X, None, np.ones(X.shape[0]), np.random.RandomState(0), workers)
-    shards = local_shards(workers, arranged.bounds, features=X[arranged.merged.rows], cells=arranged.cells)
+    shards = cut(X, arranged, workers)
     keep_neighbours(shards, k, arranged.others, arranged.probes)
-    return arranged, graph_of(shards)
+    return arranged, whole_graph(shards)
 
 
 def symmetric(distances, lists, n):
@@ -142,9 +147,9 @@ def test_equal_features_with_different_targets_are_neighbours(rng, many_cells):
     """More equal rows than a sample is compared with: all links have the distance zero."""
     X, Y = np.zeros((5000, 2)), rng.normal(size=(5000, 1))
     arranged = arrange(X, Y, np.ones(5000), np.random.RandomState(0))
-    shards = local_shards(SERIAL, arranged.bounds, features=X[arranged.merged.rows], cells=arranged.cells)
+    shards = cut(X, arranged)
     keep_neighbours(shards, K, arranged.others, arranged.probes)
-    found = graph_of(shards)
+    found = whole_graph(shards)
     assert not found.data.any() and np.diff(found.indptr).min() >= K + 1
 
 
@@ -157,6 +162,6 @@ def test_few_samples_are_all_linked(rng, n):
 def test_the_directed_lists_are_dropped(rng):
     X = mixture(rng, 100)
     arranged = arrange(X, None, np.ones(100), np.random.RandomState(0))
-    shards = local_shards(SERIAL, arranged.bounds, features=X[arranged.merged.rows], cells=arranged.cells)
+    shards = cut(X, arranged)
     keep_neighbours(shards, K, arranged.others, arranged.probes)
     assert set(shards._parts[0]) == {"features", "cells", "graph"}

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import sparse
 from sklearn.neighbors import kneighbors_graph
 
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce.affinity import entropic_affinity, reference, squared_distances, symmetric_entropic_affinity
 from distreduce.affinity.dual import Dual
+from distreduce.affinity.neighbours import whole_graph
 from distreduce.affinity.sparse import keep_sparse_affinity
 from distreduce.affinity.sparse_dual import SparseDual, sparse_row_bandwidths
 from distreduce.coupling import structure_constant
@@ -52,15 +52,9 @@ class Graph:
         return reference.kkt_residual(matrix(shards), gamma, weights, perplexity, scale)
 
 
-def as_it_is(part: GraphRows) -> GraphRows:
-    return part
-
-
 def matrix(shards: LocalShards) -> np.ndarray:
     """The affinity that the shards keep, dense, in float64."""
-    n, parts = int(shards.bounds[-1]), shards.collect(as_it_is, ["affinity"])
-    rows = [sparse.csr_array((p.values, p.indices, p.indptr), shape=(len(p.indptr) - 1, n)) for p in parts]
-    return sparse.vstack(rows).toarray().astype(np.float64)
+    return whole_graph(shards, "affinity").toarray().astype(np.float64)
 
 
 @pytest.fixture
@@ -157,10 +151,8 @@ def test_symmetric_bit_for_bit(rng: np.random.Generator, weights: np.ndarray) ->
 def test_affinity_is_kept_in_the_pattern_of_the_graph_in_float32(points: np.ndarray) -> None:
     shards = Graph(points, 36).shards(cuts=(70,))
     keep_sparse_affinity(shards, None, 12.0)
-    for graph, affinity in zip(
-        shards.collect(as_it_is, ["graph"]), shards.collect(as_it_is, ["affinity"]), strict=True
-    ):
-        assert np.array_equal(affinity.indices, graph.indices) and affinity.values.dtype == np.float32
+    graph, affinity = whole_graph(shards), whole_graph(shards, "affinity")
+    assert np.array_equal(affinity.indices, graph.indices) and affinity.dtype == np.float32
 
 
 @pytest.mark.parametrize("cuts", [(1,), (50, 100), tuple(range(10, 150, 10))])

@@ -14,7 +14,7 @@ from sklearn.metrics import adjusted_rand_score, homogeneity_score
 
 from distreduce._utils.threads import Workers, single_threaded_blas
 from distreduce.affinity.sparse import neighbour_affinity
-from distreduce.coupling import nearest_centres
+from distreduce.coupling import initial_sharded
 from distreduce.coupling.initial_sharded import initial_plan_on_shards
 from distreduce.kernels import RBF, Delta, Linear
 from distreduce.sharding.sample import Sample
@@ -32,7 +32,8 @@ def plan_of(X, Y, m, *, init="auto", kernel=None, weights=None, drawn=None, thre
     weights = np.ones(n) if weights is None else weights
     drawn = np.arange(0, n, 2) if drawn is None else drawn
     pool = Workers(threads)
-    shards = local_shards(pool, np.array([0, n // 5, n // 2, n - 3, n]), features=X, kernel_targets=Y)
+    bounds = np.array([0, n // 5, n // 2, n - 3, n])
+    shards = local_shards({"features": X, "kernel_targets": Y}, pool, bounds)
     with single_threaded_blas():
         plan = initial_plan_on_shards(
             init,
@@ -126,7 +127,7 @@ def test_samples_without_label_go_to_the_nearest_centre_of_all():
 
 
 def test_fewer_labels_than_prototypes():
-    """One label a class: the others are cut with the class whose label is nearest."""
+    """One label per class: the others are clustered with the class whose label is nearest."""
     X, groups = blobs()
     Y = np.full((600, 3), np.nan)
     for k in range(3):
@@ -175,6 +176,6 @@ def test_repeated_samples_start():
 def test_neither_threads_nor_blocks_change_the_plan(monkeypatch):
     X, groups = blobs()
     one = plan_of(X, np.eye(3)[groups], 20, kernel=Delta())
-    monkeypatch.setattr(nearest_centres, "BLOCK_ROWS", 17)
+    monkeypatch.setattr(initial_sharded, "BLOCK_ROWS", 17)
     two = plan_of(X, np.eye(3)[groups], 20, kernel=Delta(), threads=2)
     np.testing.assert_array_equal(one.indices, two.indices)

@@ -16,7 +16,7 @@ import distreduce.coupling.sharded as on_shards
 from distreduce._utils.threads import Workers
 from distreduce.coupling import CouplingProblem, affinity_times_plan, hard_plan
 from distreduce.coupling.descent import conditional_gradient
-from distreduce.coupling.sharded import ShardedCoupling, solve_on_shards, supervision, transported
+from distreduce.coupling.sharded import ShardedCoupling, solve_on_shards, supervision_on_shards, transported_on_shards
 from distreduce.sharding.graph import GraphRows
 from distreduce.sharding.shards import LocalShards
 
@@ -94,20 +94,20 @@ def test_single_moves_end_where_no_row_gains_by_moving_alone():
 
 def test_transported_affinity_is_that_of_the_plan():
     dense, sharded, start = sharded_case(5, weighted=True)
-    plan, carried = solve_on_shards(sharded, start, tol=1e-9)
-    assert_allclose(carried, plan.T @ (dense.affinity @ plan.toarray()), rtol=1e-10, atol=1e-12)
+    plan, transported = solve_on_shards(sharded, start, tol=1e-9)
+    assert_allclose(transported, plan.T @ (dense.affinity @ plan.toarray()), rtol=1e-10, atol=1e-12)
 
 
 def test_transported_affinity_of_a_soft_plan():
     dense, sharded, start = sharded_case(6, weighted=True)
     plan = soft_plan(np.random.default_rng(0), dense.weights, start.shape[1])
-    assert_allclose(transported(sharded.shards, plan), plan.T @ (dense.affinity @ plan.toarray()), rtol=1e-10)
+    assert_allclose(transported_on_shards(sharded.shards, plan), plan.T @ (dense.affinity @ plan.toarray()), rtol=1e-10)
 
 
 def test_supervision_is_that_of_the_dense_problem():
     dense, sharded, start = sharded_case(7, supervised=True, weighted=True)
     wanted = float(start.multiply(dense.supervision(start)).sum())
-    assert supervision(sharded.shards, start, dense.loss) == pytest.approx(wanted, rel=1e-12)
+    assert supervision_on_shards(sharded.shards, start, dense.loss) == pytest.approx(wanted, rel=1e-12)
 
 
 @pytest.mark.parametrize("bounds", [lambda n: [0, n], lambda n: [0, 1, 2, n], lambda n: list(range(n + 1))])

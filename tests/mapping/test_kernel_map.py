@@ -12,7 +12,7 @@ from sklearn.kernel_ridge import KernelRidge
 
 from distreduce.exceptions import IllConditionedWarning, NumericalError
 from distreduce.kernels import RBF, Linear, RationalQuadratic
-from distreduce.mapping import KernelMap, Projection, barycentres
+from distreduce.mapping import KernelMap, MapRegression, barycentres
 
 CONSTANTS = pytest.mark.parametrize(("mu", "lam"), [(1.0, 1e-2), (3.0, 0.5), (0.2, 1e-3)])
 
@@ -35,7 +35,7 @@ def of_inverse(R, Z):
 @CONSTANTS
 def test_coefficients_minimise_the_printed_objective(mu, lam, rng):
     _, K, h, F = sample(rng, n=6)
-    L = Projection(K.copy(), h, mu, lam).coefficients(F)
+    L = MapRegression(K.copy(), h, mu, lam).coefficients(F)
 
     def flat(values):
         M = values.reshape(F.shape)
@@ -52,7 +52,7 @@ def test_elimination_is_the_minimum(mu, lam, rng):
     _, K, h, _ = sample(rng)
     plan = sparse.csr_array(h[:, None] * rng.dirichlet(np.ones(5), len(h)))
     Z = rng.normal(size=(5, 2))
-    projection = Projection(K.copy(), h, mu, lam)
+    projection = MapRegression(K.copy(), h, mu, lam)
     F = (plan.toarray() / h[:, None]) @ Z
     minimum = printed_objective(projection.coefficients(F), K, h, F, mu, lam)
     assert of_inverse(projection.quadratic(plan), Z) == pytest.approx(minimum, rel=1e-10)
@@ -61,7 +61,7 @@ def test_elimination_is_the_minimum(mu, lam, rng):
 def test_quadratic_is_the_hessian_of_the_minimum(rng):
     _, K, h, _ = sample(rng)
     plan = sparse.csr_array(h[:, None] * rng.dirichlet(np.ones(4), len(h)))
-    projection = Projection(K.copy(), h, 2.0, 0.1)
+    projection = MapRegression(K.copy(), h, 2.0, 0.1)
 
     def minimum(z):
         F = (plan.toarray() / h[:, None]) @ z[:, None]
@@ -76,14 +76,14 @@ def test_quadratic_is_the_hessian_of_the_minimum(rng):
 @CONSTANTS
 def test_fitted_values_are_the_kernel_times_the_coefficients(mu, lam, rng):
     _, K, h, F = sample(rng)
-    projection = Projection(K.copy(), h, mu, lam)
+    projection = MapRegression(K.copy(), h, mu, lam)
     L = projection.coefficients(F)
     np.testing.assert_allclose(projection.fitted(F, L), K @ L, rtol=1e-9, atol=1e-10)
 
 
 def test_weighted_map_is_kernel_ridge_regression(rng):
     X, K, h, F = sample(rng)
-    L = Projection(K.copy(), h, 1.0, 0.05).coefficients(F)
+    L = MapRegression(K.copy(), h, 1.0, 0.05).coefficients(F)
     ridge = KernelRidge(alpha=0.05, kernel="rbf", gamma=0.5 / 1.5**2).fit(X, F, sample_weight=h)
     new = rng.normal(size=(7, 3))
     np.testing.assert_allclose(KernelMap(RBF(1.5), X, L)(new), ridge.predict(new), rtol=1e-9, atol=1e-11)
@@ -93,8 +93,8 @@ def test_a_weight_of_two_is_a_sample_twice(rng):
     X, K, _, F = sample(rng)
     twice = np.r_[0, np.arange(len(X))]
     weights = np.r_[2.0, np.ones(len(X) - 1)]
-    once = KernelMap(RBF(1.5), X, Projection(K.copy(), weights, 1.0, 0.1).coefficients(F))
-    repeated = Projection(K[np.ix_(twice, twice)], np.ones(len(twice)), 1.0, 0.1).coefficients(F[twice])
+    once = KernelMap(RBF(1.5), X, MapRegression(K.copy(), weights, 1.0, 0.1).coefficients(F))
+    repeated = MapRegression(K[np.ix_(twice, twice)], np.ones(len(twice)), 1.0, 0.1).coefficients(F[twice])
     new = rng.normal(size=(5, 3))
     np.testing.assert_allclose(once(new), KernelMap(RBF(1.5), X[twice], repeated)(new), rtol=1e-10, atol=1e-12)
 
@@ -139,7 +139,7 @@ def test_an_indefinite_kernel_is_repaired_with_a_warning(rng):
     K, h, F = indefinite(rng), np.ones(30), rng.normal(size=(30, 2))
     given = 0.5 * (K + K.T)
     with pytest.warns(IllConditionedWarning, match="raised by a factor 1 [+] 1e-05") as caught:
-        L = Projection(given.copy(), h, 1.0, 1e-9).coefficients(F)
+        L = MapRegression(given.copy(), h, 1.0, 1e-9).coefficients(F)
     assert len(caught) == 1
     repaired = given + 1e-9 * np.eye(30)
     repaired[np.diag_indices(30)] *= 1 + 1e-5
@@ -150,18 +150,18 @@ def test_a_definite_kernel_is_not_touched(rng):
     K = indefinite(rng, lowest=0.1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        L = Projection(K.copy(), np.ones(30), 1.0, 1e-9).coefficients(np.eye(30))
+        L = MapRegression(K.copy(), np.ones(30), 1.0, 1e-9).coefficients(np.eye(30))
     np.testing.assert_allclose(K @ L, np.eye(30), atol=1e-7)
 
 
 @pytest.mark.parametrize("broken", [-np.eye(3), np.full((3, 3), np.nan), np.full((3, 3), np.inf)])
 def test_a_hopeless_kernel_is_an_error(broken):
     with pytest.raises(NumericalError, match="input kernel"):
-        Projection(broken.copy(), np.ones(3), 1.0, 1e-3)
+        MapRegression(broken.copy(), np.ones(3), 1.0, 1e-3)
 
 
 def test_a_kernel_with_one_entry_that_is_no_number_is_an_error(rng):
     K = np.eye(5)
     K[1, 3] = K[3, 1] = np.nan
     with pytest.raises(NumericalError, match="input kernel"):
-        Projection(K, np.ones(5), 1.0, 1e-3)
+        MapRegression(K, np.ones(5), 1.0, 1e-3)

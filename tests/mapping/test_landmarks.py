@@ -11,8 +11,8 @@ from distreduce._utils.threads import Workers
 from distreduce.coupling import hard_plan
 from distreduce.exceptions import NumericalError
 from distreduce.kernels import RBF, Linear, RationalQuadratic
-from distreduce.mapping import Projection, barycentres
-from distreduce.mapping.landmarks import LandmarkKernel, LandmarkProjection
+from distreduce.mapping import MapRegression, barycentres
+from distreduce.mapping.landmarks import PANEL, GatherInformation, LandmarkKernel, LandmarkRegression, orthonormal_axes
 from distreduce.sharding.shards import local_shards
 
 MU, LAM = 0.7, 0.05
@@ -37,8 +37,8 @@ def a_plan(rng, h, m=5, soft=False):
 def projection(X, h, landmarks, kernel, workers=None):
     """Over shards of unequal size, none of them a multiple of a block."""
     bounds = np.array([0, len(h) // 3, len(h) // 2 + 1, len(h)])
-    shards = local_shards(workers or Workers(1), bounds, features=X)
-    return LandmarkProjection(shards, landmarks, kernel, h, MU, LAM)
+    shards = local_shards({"features": X}, workers or Workers(1), bounds)
+    return LandmarkRegression(shards, landmarks, kernel, h, MU, LAM)
 
 
 def brute_force(X, h, F, landmarks, kernel):
@@ -56,7 +56,7 @@ def brute_force(X, h, F, landmarks, kernel):
 @KERNELS
 def test_all_samples_as_landmarks_are_the_dense_map(kernel, soft, rng):
     X, h, plan, Z = case(rng, soft=soft)
-    dense, F = Projection(kernel(X), h, MU, LAM), barycentres(plan, h) @ Z
+    dense, F = MapRegression(kernel(X), h, MU, LAM), barycentres(plan, h) @ Z
     few = projection(X, h, X, kernel)
     L = dense.coefficients(F)
     np.testing.assert_allclose(few.quadratic(plan), dense.quadratic(plan), atol=1e-6)
@@ -67,7 +67,7 @@ def test_all_samples_as_landmarks_are_the_dense_map(kernel, soft, rng):
 def test_all_samples_as_landmarks_have_the_dense_coefficients(soft, rng):
     """For a kernel of full rank; where it has none, several L give the same map."""
     X, h, plan, Z = case(rng, soft=soft)
-    L = Projection(RBF(0.5)(X), h, MU, LAM).coefficients(barycentres(plan, h) @ Z)
+    L = MapRegression(RBF(0.5)(X), h, MU, LAM).coefficients(barycentres(plan, h) @ Z)
     np.testing.assert_allclose(projection(X, h, X, RBF(0.5)).coefficients(plan, Z), L, atol=1e-6)
 
 
@@ -82,7 +82,7 @@ def explained_and_diagonal(X, landmarks, kernel):
 @KERNELS
 def test_few_landmarks_are_the_dense_map_of_what_they_explain_and_the_diagonal(kernel, soft, rng):
     X, h, plan, Z = case(rng, soft=soft)
-    dense, F = Projection(explained_and_diagonal(X, X[::6], kernel), h, MU, LAM), barycentres(plan, h) @ Z
+    dense, F = MapRegression(explained_and_diagonal(X, X[::6], kernel), h, MU, LAM), barycentres(plan, h) @ Z
     few = projection(X, h, X[::6], kernel)
     np.testing.assert_allclose(few.quadratic(plan), dense.quadratic(plan), rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(few.fitted(plan, Z), dense.fitted(F, dense.coefficients(F)), rtol=1e-6, atol=1e-7)
@@ -134,9 +134,9 @@ def test_every_tenth_plan_is_transported_afresh(rng, monkeypatch):
     X, h, plan, _ = case(rng, n=300)
     few = projection(X, h, X[::10], RBF(1.2))
     seen = []
-    whole = LandmarkProjection._pass
+    whole = LandmarkRegression._pass
     monkeypatch.setattr(
-        LandmarkProjection, "_pass", lambda self, plan: seen.append(plan.nnz == 300) or whole(self, plan)
+        LandmarkRegression, "_pass", lambda self, plan: seen.append(plan.nnz == 300) or whole(self, plan)
     )
     for row in range(22):
         moved = plan.indices.copy()
@@ -185,3 +185,64 @@ def test_a_kernel_that_is_no_number_is_an_error(rng):
     X, h, _, _ = case(rng)
     with pytest.raises(NumericalError, match="length_scale"):
         projection(X, h, np.full((4, 3), np.nan), RBF())
+
+
+RATIO = 7.0
+
+
+def whole_sums(features, weights, similarity, axes):
+    """Σ v φφᵀ and Σ h φφᵀ as written, and v/h."""
+    phi = similarity(features) @ axes
+    shares = 1.0 / (1.0 + RATIO * weights * np.maximum(1.0 - (phi**2).sum(axis=1), 0.0))
+    return phi.T @ ((weights * shares)[:, None] * phi), phi.T @ (weights[:, None] * phi), shares
+
+
+@pytest.mark.parametrize("q", [1, PANEL - 1, PANEL, 2 * PANEL + 3])
+@pytest.mark.parametrize("name", ["shared", "plain"])
+def test_sums_over_two_shards_are_those_of_all_rows(name, q):
+    rng = np.random.default_rng(q)
+    features, weights = rng.normal(size=(700, 3)), rng.uniform(0.5, 2.0, 700)
+    similarity, axes = LandmarkKernel(RBF(), rng.normal(size=(40, 3))), 0.1 * rng.normal(size=(40, q))
+    shared, plain, shares = whole_sums(features, weights, similarity, axes)
+    shards = local_shards({"features": features}, bounds=np.array([0, 300, 700]))
+    found = shards.total(GatherInformation(weights, similarity, axes, RATIO))
+    np.testing.assert_allclose(np.concatenate(found.shares), shares, rtol=1e-12)
+    np.testing.assert_allclose(getattr(found, name), {"shared": shared, "plain": plain}[name], rtol=1e-9, atol=1e-10)
+
+
+def a_kernel(rng, n=80, length_scale=1.0):
+    return RBF(length_scale)(rng.normal(size=(n, 3)))
+
+
+@pytest.mark.parametrize("length_scale", [0.3, 0.5, 1.0, 3.0, 30.0])
+def test_the_kernel_is_the_identity_in_them(length_scale, rng):
+    """To the rounding that the least direction that is kept, 1e-12 of the largest, leaves."""
+    K = a_kernel(rng, length_scale=length_scale)
+    A = orthonormal_axes(K)
+    np.testing.assert_allclose(A.T @ K @ A, np.eye(A.shape[1]), atol=1e-3)
+
+
+def test_a_factor_spans_what_the_eigenvectors_do(rng):
+    """AAᵀ is K⁻¹ for both."""
+    K = a_kernel(rng, length_scale=0.4)
+    A, vectors = landmarks_module._inverse_cholesky(K), landmarks_module._scaled_eigenvectors(K)
+    np.testing.assert_allclose(A @ A.T, vectors @ vectors.T, rtol=1e-9, atol=1e-9)
+
+
+def test_a_kernel_far_from_singular_is_factorised(rng, monkeypatch):
+    monkeypatch.delattr(landmarks_module, "_scaled_eigenvectors")
+    assert orthonormal_axes(a_kernel(rng, length_scale=0.4)).shape == (80, 80)
+
+
+@pytest.mark.parametrize("length_scale", [0.4, 3.0])
+def test_directions_of_repeated_landmarks_are_left_out(length_scale, rng):
+    X = rng.normal(size=(40, 3))
+    once, twice = (orthonormal_axes(RBF(length_scale)(rows)) for rows in (X, np.vstack([X, X[:7]])))
+    assert twice.shape[1] == once.shape[1]
+
+
+def test_a_kernel_with_nan_is_rejected(rng):
+    K = a_kernel(rng)
+    K[3, 5] = np.nan
+    with pytest.raises(NumericalError, match="not finite"):
+        orthonormal_axes(K)

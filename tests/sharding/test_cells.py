@@ -40,7 +40,7 @@ def test_a_million_samples_are_cells_of_the_stated_size():
 
 
 def test_the_number_of_cells_is_bounded():
-    assert n_cells(10**9) == cells.MOST_CELLS
+    assert n_cells(10**9) == cells.MAX_CELLS
 
 
 @pytest.mark.parametrize(("n_features", "rows"), [(50, 128_000), (40_000, 3355), (10**7, 2000)])

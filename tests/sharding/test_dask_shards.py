@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from distreduce._utils.threads import _LIMIT
 from distreduce.sharding import dask_shards
-from distreduce.sharding.dask_shards import DaskShards, Given, _LingeringLimit, submit_all
-from distreduce.sharding.shards import LocalShards, cut
+from distreduce.sharding.dask_shards import DaskShards, _LingeringLimit, submit_all
+from distreduce.sharding.shards import LocalShards, Shard, ShardFold, ShardPass, equal_bounds
 
 N, S = 9000, 4
-BOUNDS = cut(N)
+BOUNDS = equal_bounds(N)
+
+
+def call(function, *, reads=("features",), **shared):
+    """A pass that calls ``function(shard, **shared)``; of a class of this function, so that it travels by value."""
+
+    @dataclass(frozen=True)
+    class Call(ShardPass):
+        function: Callable[..., Any]
+        shared: dict[str, Any]
+
+        def __call__(self, shard: Shard):
+            return self.function(shard, **self.shared)
+
+    Call.reads = reads
+    return Call(function, shared)
 
 
 @pytest.fixture
@@ -20,65 +39,89 @@ def both(cluster, rng):
     """The same parts here and on the cluster."""
     X = rng.standard_normal((N, 5))
     blocks = [X[start:stop] for start, stop in zip(BOUNDS[:-1], BOUNDS[1:], strict=True)]
-    futures = submit_all(cluster, lambda block: block, [[Given((block,)) for block in blocks]])
-    remote = DaskShards([{"x": future, "none": None} for future in futures], BOUNDS, cluster)
-    return LocalShards([{"x": block, "none": None} for block in blocks], BOUNDS), remote
+    futures = submit_all(cluster, lambda block: block, [blocks], key="blocks")
+    remote = DaskShards([{"features": future, "targets": None} for future in futures], BOUNDS, cluster)
+    return LocalShards([{"features": block, "targets": None} for block in blocks], BOUNDS), remote
 
 
 def test_collect_gives_the_same_bits_in_the_order_of_the_shards(both, rng):
+    @dataclass(frozen=True)
+    class Example(ShardPass):
+        reads = ("features", "targets")
+        per_sample = ("plan", "vector", "absent")
+        plan: sparse.csr_array
+        vector: np.ndarray
+        absent: None
+        factor: float
+        function: Callable[..., Any]
+
+        def __call__(self, shard: Shard):
+            assert shard.targets is None and self.absent is None and not hasattr(shard, "graph")
+            assert self.plan.shape[0] == len(self.vector) == len(shard) == len(shard.features)
+            return (
+                shard.number + self.plan.T @ shard.features * self.factor + self.function(self.vector @ shard.features)
+            )
+
     plan = sparse.csr_array(rng.uniform(-4, 1, (N, 7)).clip(0))
-    vector = rng.standard_normal(N)
-
-    def function(x, nothing, own, slice_of_vector, factor, kernel):
-        assert nothing is None
-        return own.T @ x * factor + kernel(slice_of_vector @ x)
-
-    local, remote = (
-        shards.collect(function, ["x", "none"], 3.0, np.tanh, rows=[plan, vector]) for shards in both
-    )  # fmt: skip
+    example = Example(plan, rng.standard_normal(N), None, 3.0, np.tanh)
+    local, remote = (shards.collect(example) for shards in both)
     np.testing.assert_array_equal(np.stack(remote), np.stack(local))
 
 
 def test_a_total_is_added_in_the_order_of_the_shards(both, monkeypatch):
     monkeypatch.setattr(dask_shards, "BATCH", 3)
-    local, remote = (shards.total(lambda x, power: (x**power).sum(axis=0), ["x"], 3) for shards in both)
+    cube = call(lambda shard, power: (shard.features**power).sum(axis=0), power=3)
+    local, remote = (shards.total(cube) for shards in both)
     np.testing.assert_array_equal(remote, local)
 
 
 def test_a_shared_tuple_that_looks_like_a_task_stays_a_tuple(both):
-    shared = (np.sum, [1, 2])
-    assert both[1].collect(lambda x, given: given == shared, ["x"], shared) == [True] * S
+    expected = (np.sum, [1, 2])
+    assert both[1].collect(call(lambda shard, given: given == (np.sum, [1, 2]), given=expected)) == [True] * S
 
 
 def test_kept_results_are_parts_and_dropped_ones_are_not(both):
     for shards in both:
-        shards.keep("double", lambda x: 2 * x, ["x"])
-    local, remote = (shards.collect(lambda x, double: (double - x).sum(), ["x", "double"]) for shards in both)
-    both[1].drop("double")
-    with pytest.raises(KeyError):
-        both[1].collect(len, ["double"])
+        shards.keep("cells", call(lambda shard: 2 * shard.features))
+    difference = call(lambda shard: (shard.cells - shard.features).sum(), reads=("features", "cells"))
+    local, remote = (shards.collect(difference) for shards in both)
     assert remote == local
+    for shards in both:
+        shards.drop("cells")
+        with pytest.raises(KeyError):
+            shards.collect(difference)
+
+
+def test_a_pass_sees_the_parts_that_it_reads_only(both):
+    for shards in both:
+        with pytest.raises(AttributeError, match="features"):
+            shards.collect(call(lambda shard: shard.features, reads=("targets",)))
 
 
 def test_fold_sees_the_other_shards_in_the_given_order(both):
-    others = [[0, 2, 1], [3], [], [1, 3]]
+    @dataclass(frozen=True)
+    class Products(ShardFold):
+        reads = ("features",)
+        factor: float
 
-    def step(result, own, other, shard, number, factor):
-        return [*(result or []), (shard, number, factor * float(own[0] @ other[0]))]
+        def __call__(self, result, shard: Shard, other: Shard):
+            product = self.factor * float(shard.features[0] @ other.features[0])
+            return [*(result or []), (shard.number, other.number, shard.rows, other.rows, product)]
 
     for shards in both:
-        shards.fold("seen", step, ["x"], others, 2.0)
-    local, remote = (shards.collect(lambda seen: seen, ["seen"]) for shards in both)
-    assert remote == local
+        shards.fold("cells", Products(2.0), [[0, 2, 1], [3], [], [1, 3]])
+    local, remote = (shards.collect(call(lambda shard: shard.cells, reads=("cells",))) for shards in both)
+    assert remote == local and [len(seen or []) for seen in local] == [3, 1, 0, 2]
 
 
 def test_large_arguments_do_not_warn(both):
-    assert both[1].collect(lambda x, vector: len(vector), ["x"], np.zeros(2_000_000)) == [2_000_000] * S
+    size = call(lambda shard, vector: len(vector), vector=np.zeros(2_000_000))
+    assert both[1].collect(size) == [2_000_000] * S
 
 
 def test_an_error_keeps_its_class(both):
     with pytest.raises(ZeroDivisionError):
-        both[1].collect(lambda x: 1 / 0, ["x"])
+        both[1].collect(call(lambda shard: 1 / 0))
 
 
 def test_blas_is_released_some_time_after_the_last_task(monkeypatch):

@@ -14,7 +14,7 @@ from distreduce._utils.threads import single_threaded_blas
 from distreduce.affinity import symmetric_entropic_affinity
 from distreduce.coupling import hard_plan
 from distreduce.kernels import RBF, RationalQuadratic
-from distreduce.mapping import Projection
+from distreduce.mapping import MapRegression
 from distreduce.solver.dense import ReductionProblem
 from distreduce.solver.loop import Settings, solve
 
@@ -46,7 +46,7 @@ def random_problem(seed=0, *, n=30, m=7, weighted=False, unknown=False, with_map
         targets=Y,
         kernel_targets=Y,
         target_kernel=RBF(),
-        projection=Projection(input_kernel(X), weights, MU, LAM) if with_map else None,
+        projection=MapRegression(input_kernel(X), weights, MU, LAM) if with_map else None,
         balanced=m == n,
     )
 

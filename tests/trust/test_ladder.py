@@ -13,8 +13,8 @@ from trust.faults import MODELS, NUMBERS, Faulty, X, fails, nan, numbers
 from distreduce import SDR
 from distreduce._utils import linalg
 from distreduce.exceptions import IllConditionedWarning, NumericalError, RolledBackWarning
-from distreduce.mapping import KernelMap, Projection
-from distreduce.mapping.landmarks import LandmarkProjection
+from distreduce.mapping import KernelMap, MapRegression
+from distreduce.mapping.landmarks import LandmarkRegression
 from distreduce.solver import fit as pipeline
 from distreduce.solver import steps as half_steps
 from distreduce.solver.dense import DenseSide
@@ -214,10 +214,10 @@ def test_no_first_embedding_is_an_error_that_carries_the_start(evaluations, kind
 def test_no_map_is_an_error_that_carries_the_reduction(monkeypatch, kind, fault):
     # The dense map is solved for before every T-step as well: only the last call is the map of the result.
     with monkeypatch.context() as watching:
-        watched = Faulty(Projection.coefficients, nan, 0)
-        watching.setattr(Projection, "coefficients", watched)
+        watched = Faulty(MapRegression.coefficients, nan, 0)
+        watching.setattr(MapRegression, "coefficients", watched)
         MODELS[kind]().fit(X, NUMBERS)
-    for projection, call in ((Projection, watched.calls), (LandmarkProjection, 1)):
+    for projection, call in ((MapRegression, watched.calls), (LandmarkRegression, 1)):
         monkeypatch.setattr(projection, "coefficients", Faulty(projection.coefficients, fault, call))
     with pytest.raises(NumericalError, match="`best`") as caught:
         MODELS[kind]().fit(X, NUMBERS)

@@ -1,40 +1,42 @@
 """The k nearest neighbours of every sample and the symmetric graph of them, on shards.
 
-A sample is compared with the samples of the cells it searches (cells.py). What is kept are exactly the k nearest of
-these by (squared distance, number of the sample): neither threads nor the grouping of shards nor the library behind
-the matrix products change the result. In a single cell the search is exact; with cells it misses some neighbours.
-Measured for n = 10⁶, d = 50, k = 90 with 16,000 candidates a sample, half of today's: it finds 0.99 of them in a
-mixture of 200 Gaussians and 0.73 in one of 20, whose 50,000 samples each have no structure left that cells could
-follow, in 0.12 to 0.15 ms of a core for a sample. See results/benchmarks/scale.md for another mixture.
+A sample is compared with the samples of the cells that it searches (:mod:`distreduce.sharding.cells`). The graph keeps
+exactly the k nearest of these by (squared distance, sample number): neither threads nor the grouping of shards nor the
+library behind the matrix products changes the result. In a single cell the search is exact; with cells it misses some
+neighbours. Measured for n = 10⁶, d = 50, k = 90 with 16,000 candidates per sample, half of today's: it finds 0.99 of
+them in a mixture of 200 Gaussians and 0.73 in one of 20, whose 50,000 samples each have no structure left that cells
+could follow, in 0.12 to 0.15 ms of a core per sample. See results/benchmarks/scale.md for another mixture.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 from scipy import sparse
 
 from distreduce._utils.numba import KERNEL
-from distreduce._utils.typing import Array, Index
-from distreduce.affinity.links import NOBODY, Nearest, incoming_links, link
+from distreduce._utils.typing import Array
 from distreduce.sharding.cells import Probes, cell_blocks, searched_cells
-from distreduce.sharding.graph import GraphRows
-from distreduce.sharding.shards import Shards
+from distreduce.sharding.graph import GraphRows, Incoming, Nearest
+from distreduce.sharding.shards import Shard, ShardFold, ShardPass, Shards
 
 _BLOCK_ROWS = 512
 # Rows of many features are compared in smaller blocks: a dense block of sparse rows takes up to 128 MB.
 _BLOCK_ENTRIES = 2**24
+_NOBODY = np.iinfo(np.int32).max
 
 
 def keep_neighbours(shards: Shards, k: int, others: Sequence[Sequence[int]], probes: Probes) -> None:
     """Make the part "graph" of every shard: its rows of the symmetric k-nearest-neighbour graph, as GraphRows.
 
-    i and j are linked if one is among the k nearest that the other has found; the sample itself is none of its k. Every
-    sample is also linked to itself, with distance zero. With n ≤ k all samples are linked. A sample whose searched
-    cells hold fewer than k others is linked with those.
+    i and j are linked if one is among the k nearest that the other has found, itself not counted. Every sample is also
+    linked to itself, with distance zero. With n ≤ k all samples are linked. A sample whose searched cells hold fewer
+    than k others is linked to those.
 
     Parameters
     ----------
@@ -47,21 +49,20 @@ def keep_neighbours(shards: Shards, k: int, others: Sequence[Sequence[int]], pro
     probes : Probes
         The cells.
     """
-    shards.keep("searched", searched_cells, ["features", "cells"], probes)
+    shards.keep("searched", _ChooseCells(probes))
     # The nearest shards first: the sooner the near samples are found, the fewer far ones are taken in between.
     nearest_first = [sorted(seen, key=lambda other: abs(other - shard)) for shard, seen in enumerate(others)]
-    shards.fold("nearest", _search, ["features", "cells", "searched"], nearest_first, shards.bounds, k, probes.near)
+    shards.fold("nearest", _Search(min(k, int(shards.bounds[-1]) - 1), probes.near), nearest_first)
     shards.drop("searched")
-    shards.fold("incoming", incoming_links, ["nearest"], others, shards.bounds)
-    numbers = np.arange(shards.bounds[-1], dtype=np.int32)
-    shards.keep("graph", link, ["nearest", "incoming"], rows=[numbers])
+    shards.fold("incoming", _CollectLinks(), others)
+    shards.keep("graph", _Link())
     shards.drop("incoming")
     shards.drop("nearest")
 
 
-def graph_of(shards: Shards, part: str = "graph") -> sparse.csr_array:
-    """The whole graph of squared distances, or of affinities, as a sparse matrix."""
-    rows: list[GraphRows] = shards.collect(GraphRows._make, [part])
+def whole_graph(shards: Shards, part: Literal["graph", "affinity"] = "graph") -> sparse.csr_array:
+    """The graph of squared distances, or of affinities, of all shards as one sparse matrix."""
+    rows = shards.collect(_ReadGraph() if part == "graph" else _ReadAffinity())
     n = int(shards.bounds[-1])
     lengths = np.concatenate([np.diff(part.indptr) for part in rows])
     indptr = np.concatenate([[0], lengths.cumsum()])
@@ -69,35 +70,97 @@ def graph_of(shards: Shards, part: str = "graph") -> sparse.csr_array:
     return sparse.csr_array((values, indices, indptr), shape=(n, n))
 
 
-def _search(
-    found: Nearest | None,
-    own: Any,
-    own_cells: Array,
-    searched: Array,
-    other: Any,
-    other_cells: Array,
-    _other_searched: Array,
-    shard: int,
-    number: int,
-    bounds: Index,
-    k: int,
-    near: Array,
-) -> Nearest | None:
-    """The k nearest of those found before and of the samples of another shard."""
-    size = max(32, min(_BLOCK_ROWS, _BLOCK_ENTRIES // own.shape[1]))
-    borders = np.searchsorted(other_cells, np.arange(len(near) + 1))
-    result = None
-    for start, stop in cell_blocks(own_cells, size):
-        cells = near[own_cells[start]]
-        wanted = searched[start:stop] & (borders[cells] < borders[cells + 1])
-        columns = np.flatnonzero(wanted.any(axis=0))
-        ranges = [(wanted[:, column], borders[cells[column]], borders[cells[column] + 1]) for column in columns]
-        blocks = [(rows, at, min(at + size, last)) for rows, first, last in ranges for at in range(first, last, size)]
-        if blocks:
-            result = _copy(found, len(own_cells), min(k, int(bounds[-1]) - 1)) if result is None else result
-            offsets = (start, int(bounds[shard]), int(bounds[number]))
-            _compare(_dense(own[start:stop]), other, blocks, offsets, result)
-    return found if result is None else result
+@dataclass(frozen=True)
+class _ReadGraph(ShardPass[GraphRows]):
+    reads = ("graph",)
+
+    def __call__(self, shard: Shard) -> GraphRows:
+        return shard.graph
+
+
+@dataclass(frozen=True)
+class _ReadAffinity(ShardPass[GraphRows]):
+    reads = ("affinity",)
+
+    def __call__(self, shard: Shard) -> GraphRows:
+        return shard.affinity
+
+
+@dataclass(frozen=True)
+class _ChooseCells(ShardPass[NDArray[np.bool_]]):
+    """Which cells every sample is compared with."""
+
+    reads = ("features", "cells")
+    probes: Probes
+
+    def __call__(self, shard: Shard) -> NDArray[np.bool_]:
+        return searched_cells(shard.features, shard.cells, self.probes)
+
+
+@dataclass(frozen=True)
+class _Search(ShardFold[Nearest]):
+    """The k nearest among the samples found before and those of another shard; `near` as in :class:`Probes`."""
+
+    reads = ("features", "cells", "searched")
+    k: int
+    near: Array
+
+    def __call__(self, result: Nearest | None, shard: Shard, other: Shard) -> Nearest | None:
+        size = max(32, min(_BLOCK_ROWS, _BLOCK_ENTRIES // shard.features.shape[1]))
+        borders = np.searchsorted(other.cells, np.arange(len(self.near) + 1))
+        changed = None
+        for start, stop in cell_blocks(shard.cells, size):
+            # Ranges of the other shard's rows that some of these rows are compared with, and which rows those are.
+            cells = self.near[shard.cells[start]]
+            wanted = shard.searched[start:stop] & (borders[cells] < borders[cells + 1])
+            columns = np.flatnonzero(wanted.any(axis=0))
+            ranges = [(wanted[:, column], borders[cells[column]], borders[cells[column] + 1]) for column in columns]
+            blocks = [
+                (rows, at, min(at + size, last)) for rows, first, last in ranges for at in range(first, last, size)
+            ]
+            if blocks:
+                changed = _copy(result, len(shard), self.k) if changed is None else changed
+                offsets = (start, shard.rows.start, other.rows.start)
+                _compare(_dense(shard.features[start:stop]), other.features, blocks, offsets, changed)
+        return result if changed is None else changed
+
+
+@dataclass(frozen=True)
+class _CollectLinks(ShardFold[tuple[Incoming, ...]]):
+    """The links to a shard's samples from one shard after another, in the order of their sources."""
+
+    reads = ("nearest",)
+
+    def __call__(self, result: tuple[Incoming, ...] | None, shard: Shard, other: Shard) -> tuple[Incoming, ...]:
+        ends = other.nearest.indices - np.int32(shard.rows.start)
+        # As unsigned numbers, those of samples that come before the shard are large too.
+        found = np.flatnonzero(ends.view(np.uint32) < len(shard))
+        if not len(found):
+            return result or ()
+        sources = (found // ends.shape[1] + other.rows.start).astype(np.int32)
+        return (*(result or ()), Incoming(ends.ravel()[found], sources, other.nearest.distances.ravel()[found]))
+
+
+@dataclass(frozen=True)
+class _Link(ShardPass[GraphRows]):
+    """Rows of the symmetric graph: each sample with itself, the samples it found and those that found it."""
+
+    reads = ("nearest", "incoming")
+
+    def __call__(self, shard: Shard) -> GraphRows:
+        nearest, numbers = shard.nearest, np.arange(shard.rows.start, shard.rows.stop, dtype=np.int32)
+        own = np.column_stack([numbers, nearest.indices])
+        order = own.argsort(axis=1)
+        own = np.take_along_axis(own, order, 1)
+        distances = np.take_along_axis(np.column_stack([np.zeros(len(own), np.float32), nearest.distances]), order, 1)
+        taken = own != _NOBODY
+        outgoing = (_borders(taken.sum(axis=1)), own[taken], distances[taken])
+        if not shard.incoming:
+            return GraphRows(*outgoing)
+        ends, sources, values = (np.concatenate(field) for field in zip(*shard.incoming, strict=True))
+        order = ends.argsort(kind="stable")
+        borders = _borders(np.bincount(ends, minlength=len(own)))
+        return GraphRows(*_union(*outgoing, borders, sources[order], values[order]))
 
 
 def _copy(found: Nearest | None, rows: int, k: int) -> Nearest:
@@ -105,7 +168,7 @@ def _copy(found: Nearest | None, rows: int, k: int) -> Nearest:
     if found is not None:
         return Nearest(found.distances.copy(), found.indices.copy())
     shape = (rows, max(1, k))
-    return Nearest(np.full(shape, np.inf, np.float32), np.full(shape, NOBODY, np.int32))
+    return Nearest(np.full(shape, np.inf, np.float32), np.full(shape, _NOBODY, np.int32))
 
 
 def _compare(points: Array, other: Any, blocks: list[Any], offsets: tuple[int, int, int], result: Nearest) -> None:
@@ -199,3 +262,31 @@ def _replace_farthest(distances: Array, indices: Array, distance: float, index: 
         distances[place], indices[place] = distances[child], indices[child]
         place, child = child, 2 * child + 1
     distances[place], indices[place] = distance, index
+
+
+def _borders(lengths: Array) -> Array:
+    return np.concatenate([[0], lengths.cumsum()])
+
+
+@njit(**KERNEL)
+def _union(
+    indptr: Array, indices: Array, values: Array, more_indptr: Array, more_indices: Array, more_values: Array
+) -> tuple[Array, Array, Array]:
+    """Rows that hold the entries of either; an entry of both has the same value in both."""
+    size = len(indices) + len(more_indices)
+    out_indptr, out_indices, out_values = (
+        np.zeros(len(indptr), np.int64),
+        np.empty(size, np.int32),
+        np.empty(size, np.float32),
+    )
+    end = 0
+    for row in range(len(indptr) - 1):
+        a, b = indptr[row], more_indptr[row]
+        while a < indptr[row + 1] or b < more_indptr[row + 1]:
+            left = indices[a] if a < indptr[row + 1] else _NOBODY
+            right = more_indices[b] if b < more_indptr[row + 1] else _NOBODY
+            out_indices[end] = min(left, right)
+            out_values[end] = values[a] if left <= right else more_values[b]
+            a, b, end = a + (left <= right), b + (right <= left), end + 1
+        out_indptr[row + 1] = end
+    return out_indptr, out_indices[:end].copy(), out_values[:end].copy()

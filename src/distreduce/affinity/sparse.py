@@ -13,14 +13,13 @@ from scipy import sparse
 
 from distreduce._utils.typing import Array
 from distreduce.affinity._inputs import as_weights, check_perplexity
-from distreduce.affinity.neighbours import graph_of, keep_neighbours
+from distreduce.affinity.neighbours import keep_neighbours, whole_graph
 from distreduce.affinity.newton import balance, solve
 from distreduce.affinity.sparse_dual import SparseDual, sparse_row_bandwidths
 from distreduce.affinity.symmetric import START_TOLERANCE, convergence_message
 from distreduce.exceptions import AffinityConvergenceWarning, InvalidInputError
 from distreduce.sharding.cells import Probes
-from distreduce.sharding.graph import GraphRows
-from distreduce.sharding.shards import Shards, local_shards
+from distreduce.sharding.shards import Shard, ShardPass, Shards, local_shards
 
 # Enough weight in every row is necessary, not sufficient: many samples may all need the mass of the same few.
 _MORE_NEIGHBOURS = (
@@ -109,7 +108,7 @@ def keep_sparse_affinity(
     if not converged:
         message = convergence_message(solution.kkt, tol, dual.n_evaluations)
         warnings.warn(message + _MORE_NEIGHBOURS, AffinityConvergenceWarning, stacklevel=2)
-    dual.keep("affinity", point)
+    dual.keep_affinity(point)
     residual = solution.kkt if point is solution.point else float(np.abs(point.mass - 1.0).max())
     return SparseAffinity(unit * point.gamma, unit * point.mu, residual, dual.n_evaluations, converged)
 
@@ -121,16 +120,16 @@ def neighbour_affinity(features: Any, weights: Array, perplexity: float) -> spar
     """
     n = len(weights)
     one_cell = Probes(np.zeros((1, features.shape[1])), np.array([n]), np.zeros((1, 1), dtype=np.int32))
-    shards = local_shards(bounds=np.array([0, n]), features=features, cells=np.zeros(n, dtype=np.int32))
+    shards = local_shards({"features": features, "cells": np.zeros(n, dtype=np.int32)}, bounds=np.array([0, n]))
     perplexity = min(perplexity, max(weights.sum() / 3, 1.0))
     keep_neighbours(shards, min(n - 1, math.ceil(3 * perplexity)), [[0]], one_cell)
     keep_sparse_affinity(shards, weights, perplexity, **ON_A_GRAPH)
-    return graph_of(shards, "affinity")
+    return whole_graph(shards, "affinity")
 
 
 def _check_reach(shards: Shards, weights: Array, perplexity: float) -> None:
     """A row over entries of total weight W has a perplexity of at most W."""
-    least = min(shards.collect(_least_row_weight, ["graph"], weights))
+    least = min(shards.collect(_LeastRowWeight(weights)))
     if least < perplexity * (1.0 - 1e-12):
         raise InvalidInputError(
             f"perplexity is {perplexity:g}, but a sample and its neighbours weigh only {least:g}; "
@@ -138,5 +137,12 @@ def _check_reach(shards: Shards, weights: Array, perplexity: float) -> None:
         )
 
 
-def _least_row_weight(graph: GraphRows, weights: Array) -> float:
-    return float(np.add.reduceat(weights[graph.indices], graph.indptr[:-1]).min())
+@dataclass(frozen=True)
+class _LeastRowWeight(ShardPass[float]):
+    """The smallest weight of a sample and its neighbours."""
+
+    reads = ("graph",)
+    weights: Array
+
+    def __call__(self, shard: Shard) -> float:
+        return float(np.add.reduceat(self.weights[shard.graph.indices], shard.graph.indptr[:-1]).min())

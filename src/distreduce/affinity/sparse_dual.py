@@ -19,7 +19,7 @@ from distreduce._utils.typing import Array
 from distreduce.affinity.dual import DualPoint, dual_point, fill_row, row_hessian, row_sums
 from distreduce.affinity.row_entropic import RowBandwidths, solve_row
 from distreduce.sharding.graph import GraphRows
-from distreduce.sharding.shards import Shards
+from distreduce.sharding.shards import Shard, ShardPass, Shards
 
 # Starting every row's search from the same place, unlike the dense loops: a row must not know its shard.
 _LOG_BANDWIDTH_GUESS = -1.0
@@ -39,44 +39,78 @@ class SparseDual:
         """One pass over the entries: value, row sums and curvature at (γ, μ)."""
         self.n_evaluations += 1
         samples = np.stack([self.weights, gamma, mu], axis=1)
-        parts = self.shards.collect(_sums_of_rows, ["graph"], samples, 2.0 / self.scale, rows=[samples])
+        parts = self.shards.collect(_DualSums(samples, samples, 2.0 / self.scale))
         return dual_point(self, gamma, mu, np.concatenate(parts, axis=1))
 
     def hessian_product(self, point: DualPoint, direction: Array) -> Array:
         """Hessian of −g at ``point`` times ``direction``, a (2, n) array of changes of μ and γ. One pass."""
         self.n_evaluations += 1
         samples = np.stack([self.weights, point.gamma, point.mu, *direction], axis=1)
-        parts = self.shards.collect(_hessian_of_rows, ["graph"], samples, 2.0 / self.scale, rows=[samples])
+        parts = self.shards.collect(_HessianSums(samples, samples, 2.0 / self.scale))
         return self.weights * np.concatenate(parts, axis=1)
 
-    def keep(self, name: str, point: DualPoint) -> None:
-        """Keep P as the part `name` of every shard, in the pattern and the dtype of the distances."""
+    def keep_affinity(self, point: DualPoint) -> None:
+        """Keep P as the part "affinity" of every shard, in the pattern and the dtype of the distances."""
         samples = np.stack([point.gamma, point.mu], axis=1)
-        self.shards.keep(name, _affinity_of_rows, ["graph"], samples, 2.0 / self.scale, rows=[samples])
+        self.shards.keep("affinity", _Affinity(samples, samples, 2.0 / self.scale))
 
 
 def sparse_row_bandwidths(shards: Shards, weights: Array, perplexity: float, tol: float) -> RowBandwidths:
     """Bandwidths γ_i such that the entropy of every row over its entries is log ξ within ``tol`` nats."""
-    parts = shards.collect(_bandwidths_of_rows, ["graph"], weights, float(np.log(perplexity)), tol)
+    parts = shards.collect(_Bandwidths(weights, float(np.log(perplexity)), tol))
     gamma, log_partition, scale, slack = np.concatenate(parts, axis=1)
     return RowBandwidths(gamma, log_partition, scale, slack > 0.0)
 
 
-def _sums_of_rows(graph: GraphRows, own: Array, samples: Array, factor: float) -> Array:
-    return sparse_sums(*graph, factor, own, samples)
+@dataclass(frozen=True)
+class _DualSums(ShardPass[Array]):
+    """Row sums of the dual; `own` are the shard's rows of `samples`, and the distances are multiplied by `factor`."""
+
+    reads = ("graph",)
+    per_sample = ("own",)
+    own: Array
+    samples: Array
+    factor: float
+
+    def __call__(self, shard: Shard) -> Array:
+        return sparse_sums(*shard.graph, self.factor, self.own, self.samples)
 
 
-def _hessian_of_rows(graph: GraphRows, own: Array, samples: Array, factor: float) -> Array:
-    return sparse_hessian(*graph, factor, own, samples)
+@dataclass(frozen=True)
+class _HessianSums(_DualSums):
+    """Row sums of a product with the Hessian."""
+
+    def __call__(self, shard: Shard) -> Array:
+        return sparse_hessian(*shard.graph, self.factor, self.own, self.samples)
 
 
-def _affinity_of_rows(graph: GraphRows, own: Array, samples: Array, factor: float) -> GraphRows:
-    values = sparse_affinity(*graph, factor, lowest_exponent(graph.values), own, samples)
-    return graph._replace(values=values)
+@dataclass(frozen=True)
+class _Affinity(ShardPass[GraphRows]):
+    """P on the entries of the graph."""
+
+    reads = ("graph",)
+    per_sample = ("own",)
+    own: Array
+    samples: Array
+    factor: float
+
+    def __call__(self, shard: Shard) -> GraphRows:
+        lowest = lowest_exponent(shard.graph.values)
+        values = sparse_affinity(*shard.graph, self.factor, lowest, self.own, self.samples)
+        return shard.graph._replace(values=values)
 
 
-def _bandwidths_of_rows(graph: GraphRows, weights: Array, log_perplexity: float, tol: float) -> Array:
-    return sparse_bandwidths(*graph, weights[:, None], log_perplexity, tol)
+@dataclass(frozen=True)
+class _Bandwidths(ShardPass[Array]):
+    """Bandwidths of the rows, each by itself."""
+
+    reads = ("graph",)
+    weights: Array
+    log_perplexity: float
+    tol: float
+
+    def __call__(self, shard: Shard) -> Array:
+        return sparse_bandwidths(*shard.graph, self.weights[:, None], self.log_perplexity, self.tol)
 
 
 @njit(**KERNEL)

@@ -2,8 +2,8 @@
 
 from distreduce.coupling.balanced import solve_balanced
 from distreduce.coupling.initial import initial_plan
+from distreduce.coupling.plan import affinity_times_plan, hard_plan
 from distreduce.coupling.problem import CouplingProblem, CouplingResult, structure_constant, structure_matrices
-from distreduce.coupling.products import affinity_times_plan, hard_plan
 from distreduce.coupling.semirelaxed import solve_semirelaxed
 
 __all__ = [

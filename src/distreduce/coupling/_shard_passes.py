@@ -1,50 +1,224 @@
-"""What a T-step asks of one shard: functions that travel to it, block by block of its rows."""
+"""What a T-step asks of one shard: passes over its rows, block by block, and the compiled loops inside them.
+
+A row of CT touches few prototypes. The loops add it up in one buffer of m numbers, remember what they touched, and
+clear only that.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
-from distreduce._utils.typing import Array
-from distreduce.coupling._row_loops import best_moves, carry, descend_rows
+from distreduce._utils.numba import KERNEL
+from distreduce._utils.typing import Array, Plan
 from distreduce.coupling.problem import structure_terms
+from distreduce.coupling.row_moves import changes, subtract
 from distreduce.kernels import sq_distances
 from distreduce.losses import BregmanLoss, supervised_rows
-from distreduce.sharding.graph import GraphRows
+from distreduce.sharding.shards import Shard, ShardPass
 
 BLOCK_ROWS = 2048
 
 
+class PlanEntries(NamedTuple):
+    """The arrays of a sparse plan, as the compiled loops take them."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    data: Array
+
+    @classmethod
+    def of(cls, plan: Plan) -> PlanEntries:
+        return cls(plan.indptr.astype(np.int64), plan.indices.astype(np.int32), plan.data)
+
+
 @dataclass(frozen=True)
 class RowCosts:
-    """(1−α) L_s(y_i, g_k) + (μ/2)|z_k − (KL)_i|², a block of rows at a time."""
+    """The linear cost (1−α) L_s(y_i, g_k) + (μ/2)|z_k − (KL)_i|², for one block of rows at a time."""
 
     loss: BregmanLoss
     share: float
-    targets: Array | None
-    embedding: Array
+    prototype_targets: Array | None
+    prototypes: Array
     mu: float
 
     def __call__(self, Y: Array | None, fitted: Array) -> Array:
         """Costs (rows, m) for rows of Y and of KL."""
-        cost = 0.5 * self.mu * sq_distances(fitted, self.embedding)
-        if self.targets is not None and Y is not None:
-            cost += self.share * self.loss.cost(np.asarray(Y, dtype=np.float64), self.targets)
+        cost = 0.5 * self.mu * sq_distances(fitted, self.prototypes)
+        if self.prototype_targets is not None and Y is not None:
+            cost += self.share * self.loss.cost(np.asarray(Y, dtype=np.float64), self.prototype_targets)
         return cost
 
+    def blocks(self, Y: Array | None, fitted: Array) -> Iterator[tuple[int, Array]]:
+        """The first row of every block, and its costs."""
+        for rows in _blocks(len(fitted)):
+            yield rows.start, self(None if Y is None else Y[rows], fitted[rows])
 
-def plan_entries(plan: sparse.csr_array) -> tuple[Any, Any, Any]:
-    """The whole plan as small arrays for the shards: a row needs the plan of its neighbours, wherever they are."""
-    return plan.indptr.astype(np.int64), plan.indices.astype(np.int32), plan.data
+
+class ShardGradient(NamedTuple):
+    """What :class:`Gradient` finds on one shard.
+
+    Attributes
+    ----------
+    cheapest : (rows,) array
+        Cheapest prototype of every row: the vertex V.
+    transported, across : (m, m) sparse arrays
+        The shard's shares of TᵀCT and VᵀCT.
+    sums : (4,) array
+        ⟨∇J, T⟩, ⟨∇J, V⟩, ⟨cost, T⟩ and ⟨cost, V⟩.
+    """
+
+    cheapest: NDArray[np.int32]
+    transported: sparse.csr_array
+    across: sparse.csr_array
+    sums: Array
 
 
-def added(parts: list[sparse.csr_array]) -> Array:
-    """The shards' m×m matrices, which are sparse, added in the order of the shards."""
+@dataclass(frozen=True)
+class Gradient(ShardPass[ShardGradient]):
+    """Gradient of J, row by row, and the cheapest vertex.
+
+    `own` are the shard's rows of the plan T and `plan` all of it: a row needs the plan of its neighbours, wherever they
+    are. `fitted` are rows of KL, and `f2q` is f2 q.
+    """
+
+    reads = ("affinity", "targets")
+    per_sample = ("weights", "own", "fitted")
+    weights: Array
+    own: Plan
+    fitted: Array
+    plan: PlanEntries
+    f2q: Array
+    h2: Array
+    alpha: float
+    costs: RowCosts
+
+    def __call__(self, shard: Shard) -> ShardGradient:
+        m = len(self.f2q)
+        cheapest, sums = np.empty(len(shard), dtype=np.int32), np.zeros(4)
+        transported, across = np.zeros((m, m)), np.zeros((m, m))
+        entries, base, slopes = PlanEntries.of(self.own), 2 * self.alpha * self.f2q, 2 * self.alpha * self.h2
+        for first, cost in self.costs.blocks(shard.targets, self.fitted):
+            _gradient_rows(
+                first, *shard.affinity, *self.plan, *entries, self.weights, cost, base, slopes,
+                cheapest, transported, across, sums,
+            )  # fmt: skip
+        return ShardGradient(cheapest, sparse.csr_array(transported), sparse.csr_array(across), sums)
+
+
+class ShardMoves(NamedTuple):
+    """Best move of every row: its target, the exact change of J, and (cost now, change of the cost)."""
+
+    target: NDArray[np.int32]
+    change: Array
+    linear: Array
+
+
+@dataclass(frozen=True)
+class BestMoves(ShardPass[ShardMoves]):
+    """The best move of every row to one prototype as a whole; fields as in :class:`Gradient`."""
+
+    reads = ("affinity", "targets")
+    per_sample = ("weights", "own", "fitted")
+    weights: Array
+    own: Plan
+    fitted: Array
+    plan: PlanEntries
+    f2q: Array
+    f2: Array
+    h2: Array
+    alpha: float
+    costs: RowCosts
+
+    def __call__(self, shard: Shard) -> ShardMoves:
+        n = len(shard)
+        found = ShardMoves(np.empty(n, dtype=np.int32), np.empty(n), np.empty((n, 2)))
+        entries = PlanEntries.of(self.own)
+        for first, cost in self.costs.blocks(shard.targets, self.fitted):
+            _best_moves(
+                first, *shard.affinity, *self.plan, *entries, self.weights, shard.rows.start, cost,
+                self.f2q, self.f2, self.h2, self.alpha, *found,
+            )  # fmt: skip
+        return found
+
+
+@dataclass(frozen=True)
+class Transported(ShardPass[sparse.csr_array]):
+    """The shard's share of TᵀCT, as a sparse matrix."""
+
+    reads = ("affinity",)
+    per_sample = ("own",)
+    own: Plan
+    plan: PlanEntries
+
+    def __call__(self, shard: Shard) -> sparse.csr_array:
+        m = self.own.shape[1]
+        transported = np.zeros((m, m))
+        _transport(*shard.affinity, *self.plan, *PlanEntries.of(self.own), transported)
+        return sparse.csr_array(transported)
+
+
+@dataclass(frozen=True)
+class StructureConstant(ShardPass[float]):
+    """The shard's share of Σ_ij f_1(C_ij) h_i h_j; `own` are its rows of the weights h."""
+
+    reads = ("affinity",)
+    per_sample = ("own",)
+    own: Array
+    weights: Array
+    loss: Literal["kl", "square"]
+
+    def __call__(self, shard: Shard) -> float:
+        rows = shard.affinity
+        terms = structure_terms(rows.values.astype(np.float64), self.loss) * self.weights[rows.indices]
+        return float(np.add.reduceat(terms, rows.indptr[:-1]) @ self.own)
+
+
+@dataclass(frozen=True)
+class TargetSums(ShardPass[Array]):
+    """The shard's share of Tᵀs(Y) and, in the last column, of the supervised mass; no columns without targets."""
+
+    reads = ("targets",)
+    per_sample = ("own",)
+    own: Plan
+    loss: BregmanLoss
+
+    def __call__(self, shard: Shard) -> Array:
+        if shard.targets is None:
+            return np.empty((self.own.shape[1], 0))
+        Y = np.asarray(shard.targets, dtype=np.float64)
+        return np.column_stack([self.own.T @ self.loss.embed(Y), self.own.T @ supervised_rows(Y).astype(float)])
+
+
+@dataclass(frozen=True)
+class Supervision(ShardPass[float]):
+    """The shard's share of Σ_ij L_s(y_i, g_j) T_ij."""
+
+    reads = ("targets",)
+    per_sample = ("own",)
+    own: Plan
+    loss: BregmanLoss
+    prototype_targets: Array
+
+    def __call__(self, shard: Shard) -> float:
+        Y = shard.targets
+        if Y is None:
+            return 0.0
+        costs = (
+            (rows, self.loss.cost(np.asarray(Y[rows], dtype=np.float64), self.prototype_targets))
+            for rows in _blocks(len(shard))
+        )
+        return float(sum(self.own[rows].multiply(cost).sum() for rows, cost in costs))
+
+
+def add_sparse(parts: list[sparse.csr_array]) -> Array:
+    """Sum (m, m) of the shards' sparse matrices, in the order of the shards."""
     total = parts[0].toarray()
     for part in parts[1:]:
         rows = np.flatnonzero(np.diff(part.indptr))
@@ -57,87 +231,101 @@ def _blocks(n: int) -> Iterator[slice]:
         yield slice(start, min(n, start + BLOCK_ROWS))
 
 
-def gradient_of_shard(
-    affinity: GraphRows,
-    Y: Array | None,
-    weights: Array,
-    own: sparse.csr_array,
-    fitted: Array,
-    plan: tuple[Any, Any, Any],
-    f2q: Array,
-    h2: Array,
-    alpha: float,
-    costs: RowCosts,
-) -> tuple[NDArray[np.int32], sparse.csr_array, sparse.csr_array, Array]:
-    """Cheapest prototypes of the shard's rows, its shares of TᵀCT and VᵀCT, and (⟨∇,T⟩, ⟨∇,V⟩, ⟨cost,T⟩, ⟨cost,V⟩)."""
+@njit(**KERNEL)
+def _gather(i, indptr, indices, values, plan_indptr, plan_indices, plan_data, row, touched):  # type: ignore[no-untyped-def]
+    """Add (CT)_i to `row`, which is zero; return how many prototypes it touched."""
+    count = 0
+    for entry in range(indptr[i], indptr[i + 1]):
+        j, c = indices[entry], np.float64(values[entry])
+        if c == 0.0:
+            continue
+        for t in range(plan_indptr[j], plan_indptr[j + 1]):
+            k = plan_indices[t]
+            if row[k] == 0.0:
+                touched[count] = k
+                count += 1
+            row[k] += c * plan_data[t]
+    return count
+
+
+@njit(**KERNEL)
+def _diagonal(i, indptr, indices, values, number):  # type: ignore[no-untyped-def]
+    """C_ii of row i of the shard; `number` is its number over all shards."""
+    for entry in range(indptr[i], indptr[i + 1]):
+        if indices[entry] == number:
+            return np.float64(values[entry])
+    return 0.0
+
+
+@njit(**KERNEL)
+def _add(factor, row, touched, count, total):  # type: ignore[no-untyped-def]
+    for t in range(count):
+        total[touched[t]] += factor * row[touched[t]]
+
+
+@njit(**KERNEL)
+def _transport(  # type: ignore[no-untyped-def]
+    indptr, indices, values, plan_indptr, plan_indices, plan_data, own_indptr, own_indices, own_data, transported
+):
+    """Add TᵀCT of these rows to `transported`."""
+    m = transported.shape[0]
+    row, touched = np.zeros(m), np.empty(m, dtype=np.int32)
+    for i in range(len(own_indptr) - 1):
+        count = _gather(i, indptr, indices, values, plan_indptr, plan_indices, plan_data, row, touched)
+        for t in range(own_indptr[i], own_indptr[i + 1]):
+            _add(own_data[t], row, touched, count, transported[own_indices[t]])
+        row[touched[:count]] = 0.0
+
+
+@njit(**KERNEL)
+def _gradient_rows(  # type: ignore[no-untyped-def]
+    first, indptr, indices, values, plan_indptr, plan_indices, plan_data, own_indptr, own_indices, own_data,
+    weights, cost, base, slopes, cheapest, transported, across, sums,
+):  # fmt: skip
+    """Gradient and cheapest prototype of the rows of a block that starts at `first`; adds to the last three arguments.
+
+    The gradient is cost + 2α f2 q − 2α (CT)_i h2, with `base` = 2α f2 q and `slopes` = 2α h2.
+    """
+    m = len(base)
+    row, touched, gradient = np.zeros(m), np.empty(m, dtype=np.int32), np.empty(m)
+    for r in range(cost.shape[0]):
+        i = first + r
+        count = _gather(i, indptr, indices, values, plan_indptr, plan_indices, plan_data, row, touched)
+        for k in range(m):
+            gradient[k] = cost[r, k] + base[k]
+        for t in range(count):
+            subtract(row[touched[t]], slopes[touched[t]], gradient)
+        best = gradient.argmin()
+        cheapest[i] = best
+        for t in range(own_indptr[i], own_indptr[i + 1]):
+            k, share = own_indices[t], own_data[t]
+            _add(share, row, touched, count, transported[k])
+            sums[0] += share * gradient[k]
+            sums[2] += share * cost[r, k]
+        _add(weights[i], row, touched, count, across[best])
+        sums[1] += weights[i] * gradient[best]
+        sums[3] += weights[i] * cost[r, best]
+        row[touched[:count]] = 0.0
+
+
+@njit(**KERNEL)
+def _best_moves(  # type: ignore[no-untyped-def]
+    first, indptr, indices, values, plan_indptr, plan_indices, plan_data, own_indptr, own_indices, own_data,
+    weights, start, cost, f2q, f2, h2, alpha, target, change, linear,
+):  # fmt: skip
+    """The prototype to which each row of a block would best move as a whole, and what that changes."""
     m = len(f2q)
-    cheapest, sums = np.empty(len(weights), dtype=np.int32), np.zeros(4)
-    carried, across = np.zeros((m, m)), np.zeros((m, m))
-    entries = plan_entries(own)
-    for rows in _blocks(len(weights)):
-        cost = costs(None if Y is None else Y[rows], fitted[rows])
-        descend_rows(
-            rows.start, *affinity, *plan, *entries, weights, cost, 2 * alpha * f2q, 2 * alpha * h2,
-            cheapest, carried, across, sums,
-        )  # fmt: skip
-    return cheapest, sparse.csr_array(carried), sparse.csr_array(across), sums
-
-
-def moves_of_shard(
-    affinity: GraphRows,
-    Y: Array | None,
-    weights: Array,
-    numbers: NDArray[np.intp],
-    own: sparse.csr_array,
-    fitted: Array,
-    plan: tuple[Any, Any, Any],
-    f2q: Array,
-    f2: Array,
-    h2: Array,
-    alpha: float,
-    costs: RowCosts,
-) -> tuple[NDArray[np.int32], Array, Array]:
-    """The best move of every row, the exact change of J by it, and (cost now, change of the cost) of the row."""
-    n = len(weights)
-    target, change, linear = np.empty(n, dtype=np.int32), np.empty(n), np.empty((n, 2))
-    entries = plan_entries(own)
-    for rows in _blocks(n):
-        cost = costs(None if Y is None else Y[rows], fitted[rows])
-        best_moves(
-            rows.start, *affinity, *plan, *entries, weights, numbers, cost, f2q, f2, h2, alpha, target, change,
-            linear,
-        )  # fmt: skip
-    return target, change, linear
-
-
-def carried_by_shard(
-    affinity: GraphRows, own: sparse.csr_array, plan: tuple[Any, Any, Any], m: int
-) -> sparse.csr_array:
-    """The shard's share of TᵀCT."""
-    carried = np.zeros((m, m))
-    carry(*affinity, *plan, *plan_entries(own), carried)
-    return sparse.csr_array(carried)
-
-
-def structure_constant_of_shard(
-    affinity: GraphRows, own: Array, weights: Array, loss: Literal["kl", "square"]
-) -> float:
-    """The shard's share of Σ_ij f_1(C_ij) h_i h_j."""
-    terms = structure_terms(affinity.values.astype(np.float64), loss) * weights[affinity.indices]
-    return float(np.add.reduceat(terms, affinity.indptr[:-1]) @ own)
-
-
-def target_sums_of_shard(Y: Array | None, own: sparse.csr_array, loss: BregmanLoss) -> Array:
-    """The shard's share of Tᵀ s(Y) and, in the last column, of the supervised mass; no columns without targets."""
-    if Y is None:
-        return np.empty((own.shape[1], 0))
-    values = np.asarray(Y, dtype=np.float64)
-    return np.column_stack([own.T @ loss.embed(values), own.T @ supervised_rows(values).astype(float)])
-
-
-def supervision_of_shard(Y: Array, own: sparse.csr_array, loss: BregmanLoss, held: Array) -> float:
-    """The shard's share of Σ_ij L_s(y_i, g_j) T_ij."""
-    blocks = _blocks(own.shape[0])
-    return float(
-        sum(own[rows].multiply(loss.cost(np.asarray(Y[rows], dtype=np.float64), held)).sum() for rows in blocks)
-    )
+    row, touched, plan_row = np.zeros(m), np.empty(m, dtype=np.int32), np.zeros(m)
+    for r in range(cost.shape[0]):
+        i = first + r
+        count = _gather(i, indptr, indices, values, plan_indptr, plan_indices, plan_data, row, touched)
+        own, now = _diagonal(i, indptr, indices, values, start + i), 0.0
+        for t in range(own_indptr[i], own_indptr[i + 1]):
+            plan_row[own_indices[t]] = own_data[t]
+            now += own_data[t] * cost[r, own_indices[t]]
+        gains = changes(own, weights[i], f2, h2, alpha, cost[r], plan_row, row, f2q)
+        best = gains.argmin()
+        target[i], change[i] = best, gains[best]
+        linear[i, 0], linear[i, 1] = now, weights[i] * cost[r, best] - now
+        row[touched[:count]] = 0.0
+        plan_row[own_indices[own_indptr[i] : own_indptr[i + 1]]] = 0.0

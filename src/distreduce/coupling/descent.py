@@ -1,27 +1,75 @@
-"""The conditional gradient (Frank-Wolfe) loop that both couplings share; they differ in the linear oracle alone."""
+"""The conditional gradient (Frank-Wolfe) descent of the T-step: one loop for all couplings.
+
+What differs between them is behind :class:`Descent`: the semi-relaxed and the balanced coupling have different cheapest
+vertices (`Oracle`), and the coupling on shards computes everything from m×m matrices (:mod:`.sharded`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-
-from scipy import sparse
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from distreduce._utils.threads import SERIAL, Workers
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Plan
+from distreduce.coupling.line_search import move_towards
+from distreduce.coupling.plan import affinity_times_plan, rescale_rows
 from distreduce.coupling.problem import CouplingProblem, CouplingResult
-from distreduce.coupling.products import affinity_times_plan, rescale_rows
 
-Oracle = Callable[[Array], sparse.csr_array]
+# Finds the vertex V that minimises ⟨gradient, V⟩.
+Oracle = Callable[[Array], Plan]
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """A plan T with its product with the affinity (C·T, or TᵀCT on shards) and J without the constant of GW."""
+
+    plan: Plan
+    product: Array
+    value: float
+
+
+@dataclass(frozen=True)
+class Direction:
+    """The cheapest vertex V at an iterate, and the duality gap ⟨∇J(T), T − V⟩."""
+
+    at: Iterate
+    vertex: Plan
+    gap: float
+
+
+D = TypeVar("D", bound=Direction)
+
+
+class Descent(Protocol[D]):
+    """J with the prototype targets held: an upper bound on J, quadratic in T."""
+
+    def direction(self, at: Iterate) -> D:
+        """The cheapest vertex; `at` of the result has the value that the decrease is measured from."""
+        ...
+
+    def search(self, direction: D) -> tuple[float, Iterate]:
+        """The exact step τ towards the vertex, and the iterate after it."""
+        ...
+
+
+def descend(problem: Descent[D], at: Iterate, max_iter: int, tol: float) -> tuple[Iterate, int, bool]:
+    """The last iterate, the number of steps, and whether they ended at `tol`.
+
+    Stops when the duality gap, or the decrease of J, is below `tol` relative to J.
+    """
+    for iteration in range(1, max_iter + 1):
+        direction = problem.direction(at)
+        if direction.gap <= tol * max(1.0, abs(direction.at.value)):
+            return direction.at, iteration, True
+        step, at = problem.search(direction)
+        if step == 0 or direction.at.value - at.value <= tol * max(1.0, abs(at.value)):
+            return at, iteration, True
+    return at, max_iter, False
 
 
 def conditional_gradient(
-    problem: CouplingProblem,
-    initial: sparse.csr_array,
-    oracle: Oracle,
-    *,
-    max_iter: int,
-    tol: float,
-    workers: Workers = SERIAL,
+    problem: CouplingProblem, initial: Plan, oracle: Oracle, *, max_iter: int, tol: float, workers: Workers = SERIAL
 ) -> CouplingResult:
     r"""Descend J from `initial` by exact steps to the vertices :math:`V = \arg\min_V \langle \nabla J(T), V\rangle`.
 
@@ -31,44 +79,36 @@ def conditional_gradient(
     T, CT = initial, affinity_times_plan(problem.affinity, initial, workers)
     value, n_iter, converged = problem.value(T, CT), 0, False
     while n_iter < max_iter and not converged:
-        T, CT, steps, settled = _descend(problem.with_targets_held(T), T, CT, oracle, max_iter - n_iter, tol, workers)
+        held = problem.with_targets_held(T)
+        start = Iterate(T, CT, held.value(T, CT))
+        found, steps, settled = descend(_DenseDescent(held, oracle, workers), start, max_iter - n_iter, tol)
+        T, CT = found.plan, found.product
         previous, value, n_iter = value, problem.value(T, CT), n_iter + steps
         converged = settled and (problem.targets is None or previous - value <= tol * max(1.0, abs(value)))
     return CouplingResult(rescale_rows(T, problem.weights), CT, value, n_iter, converged)
 
 
-def _descend(
-    problem: CouplingProblem,
-    T: sparse.csr_array,
-    CT: Array,
-    oracle: Oracle,
-    max_iter: int,
-    tol: float,
-    workers: Workers,
-) -> tuple[sparse.csr_array, Array, int, bool]:
-    """T, C·T, the steps taken and whether they ended at `tol`, for targets that are held; C·T moves with the step.
-
-    Stops when the duality gap ⟨∇J(T), T − V⟩, or the decrease of J, is below `tol` relative to J.
-    """
-    value = problem.value(T, CT)
-    for iteration in range(1, max_iter + 1):
-        gradient = problem.gradient(T, CT)
-        V = oracle(gradient)
-        if (T - V).multiply(gradient).sum() <= tol * max(1.0, abs(value)):
-            return T, CT, iteration, True
-        CV = affinity_times_plan(problem.affinity, V, workers)
-        step = problem.step_to(T, CT, V, CV, gradient)
-        T, CT = _mix(T, V, step), (1 - step) * CT + step * CV
-        previous, value = value, problem.value(T, CT)
-        if step == 0 or previous - value <= tol * max(1.0, abs(value)):
-            return T, CT, iteration, True
-    return T, CT, max_iter, False
+@dataclass(frozen=True)
+class _DenseDirection(Direction):
+    gradient: Array
 
 
-def _mix(T: sparse.csr_array, V: sparse.csr_array, step: float) -> sparse.csr_array:
-    """(1 − τ) T + τ V, without entries that a full step leaves at zero."""
-    if step == 1.0:
-        return V
-    mixed = sparse.csr_array((1 - step) * T + step * V)
-    mixed.eliminate_zeros()
-    return mixed
+@dataclass(frozen=True)
+class _DenseDescent:
+    """:class:`Descent` with C and C·T in memory; C·T moves with the step."""
+
+    problem: CouplingProblem
+    oracle: Oracle
+    workers: Workers
+
+    def direction(self, at: Iterate) -> _DenseDirection:
+        gradient = self.problem.gradient(at.plan, at.product)
+        V = self.oracle(gradient)
+        return _DenseDirection(at, V, (at.plan - V).multiply(gradient).sum(), gradient)
+
+    def search(self, direction: _DenseDirection) -> tuple[float, Iterate]:
+        T, CT, V = direction.at.plan, direction.at.product, direction.vertex
+        CV = affinity_times_plan(self.problem.affinity, V, self.workers)
+        step = self.problem.step_to(T, CT, V, CV, direction.gradient)
+        T, CT = move_towards(T, V, step), (1 - step) * CT + step * CV
+        return step, Iterate(T, CT, self.problem.value(T, CT))

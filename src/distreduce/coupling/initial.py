@@ -1,4 +1,4 @@
-"""Initial plans: identity, random, k-means, spectral (on the affinity, with or without the targets), or an array."""
+"""Initial plans: identity, random, k-means, or spectral clusters of the affinity, with or without the targets."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.linalg import eigh
 from scipy.sparse.linalg import lobpcg
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from distreduce._utils.typing import Array
-from distreduce.coupling.products import hard_plan, rescale_rows
+from distreduce._utils.typing import Array, Index, Plan
+from distreduce.coupling.plan import hard_plan
 from distreduce.kernels import Delta, Kernel, Linear
 from distreduce.losses import supervised_rows
 
@@ -35,7 +34,7 @@ def initial_plan(
     targets: Array | None = None,
     target_kernel: Kernel | None = None,
     random_state: np.random.RandomState,
-) -> sparse.csr_array:
+) -> Plan:
     """A hard plan with row masses `weights` from which the alternation starts.
 
     ``"auto"`` is the identity for as many prototypes as samples; for fewer it is ``"supervised_spectral"``: spectral
@@ -46,37 +45,28 @@ def initial_plan(
     if init == "identity" or (init == "auto" and n_prototypes == n):
         return hard_plan(np.arange(n), weights, n)
     if init == "random":
-        return hard_plan(
-            _all_used(random_state.randint(n_prototypes, size=n).astype(np.intp), n_prototypes), weights, n_prototypes
-        )
-    if init == "kmeans":
-        return hard_plan(_kmeans(features, n_prototypes, weights, random_state), weights, n_prototypes)
-    if init == "spectral" or targets is None or target_kernel is None:
-        assignment = _spectral_clusters(affinity, weights, n_prototypes, random_state)
-    elif isinstance(target_kernel, Delta | Linear) and _one_hot(targets) and n_prototypes >= targets.shape[1]:
+        assignment = use_all(random_state.randint(n_prototypes, size=n).astype(np.intp), n_prototypes)
+    elif init == "kmeans":
+        assignment = _cluster(features, n_prototypes, weights, random_state)
+    elif init == "spectral" or targets is None or target_kernel is None:
+        assignment = spectral_clusters(affinity, weights, n_prototypes, random_state)
+    elif isinstance(target_kernel, Delta | Linear) and is_one_hot(targets) and n_prototypes >= targets.shape[1]:
         assignment = _clusters_by_class(affinity, weights, targets, n_prototypes, random_state)
     else:
         agreement = partial(_agreement, targets, target_kernel)
-        assignment = _spectral_clusters(affinity, weights, n_prototypes, random_state, agreement)
+        assignment = spectral_clusters(affinity, weights, n_prototypes, random_state, agreement)
     return hard_plan(assignment, weights, n_prototypes)
 
 
-def plan_from_array(plan: Array, weights: Array) -> sparse.csr_array:
-    """A plan given by its shares (rows of any positive sum) or by its assignment (a vector of prototype numbers)."""
-    if plan.ndim == 1:
-        return hard_plan(plan.astype(np.intp), weights, int(plan.max()) + 1)
-    return rescale_rows(sparse.csr_array(plan), weights)
-
-
-def _kmeans(features: object, k: int, weights: Array, random_state: np.random.RandomState) -> NDArray[np.intp]:
+def kmeans(features: object, k: int, weights: Array, random_state: np.random.RandomState) -> KMeans:
+    """A fitted k-means with at most k centres."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # rows that are equal to rounding: fewer clusters than k
-        found = KMeans(k, n_init=1, random_state=random_state).fit(features, sample_weight=weights)
-    return _all_used(found.labels_.astype(np.intp), k)
+        warnings.simplefilter("ignore", ConvergenceWarning)  # rows that are equal up to rounding: fewer clusters than k
+        return KMeans(k, n_init=1, random_state=random_state).fit(features, sample_weight=weights)
 
 
-def _all_used(assignment: NDArray[np.intp], k: int) -> NDArray[np.intp]:
-    """Give every empty prototype one sample of the then fullest: none shall start without a place."""
+def use_all(assignment: Index, k: int) -> Index:
+    """Give every empty prototype one sample of the then fullest, so that none starts without a place."""
     assignment = assignment.copy()
     counts = np.bincount(assignment, minlength=k)
     for empty in np.flatnonzero(counts == 0):
@@ -87,31 +77,35 @@ def _all_used(assignment: NDArray[np.intp], k: int) -> NDArray[np.intp]:
     return assignment
 
 
+def _cluster(features: object, k: int, weights: Array, random_state: np.random.RandomState) -> Index:
+    return use_all(kmeans(features, k, weights, random_state).labels_.astype(np.intp), k)
+
+
 def _clusters_by_class(
     affinity: NDArray[np.floating], weights: Array, targets: Array, m: int, random_state: np.random.RandomState
-) -> NDArray[np.intp]:
+) -> Index:
     """Spectral clusters of each class by itself: C ∘ K_Y of a delta kernel is block diagonal.
 
-    A class gets prototypes in proportion to its weight; a sample without label goes to the class nearest by affinity.
+    A class gets prototypes in proportion to its weight; an unlabelled sample goes to the class nearest by affinity.
     """
     known = supervised_rows(targets)
     label = np.where(known, np.nan_to_num(targets).argmax(axis=1), -1)
     votes = weights[known, None] * targets[known]
     label[~known] = (affinity[np.ix_(~known, known)] @ votes).argmax(axis=1)
     mass = np.bincount(label, weights=weights, minlength=targets.shape[1]).astype(np.float64)
-    sizes = _apportion(mass, np.bincount(label, minlength=targets.shape[1]), m)
+    sizes = apportion(mass, np.bincount(label, minlength=targets.shape[1]), m)
     assignment, first = np.empty(len(weights), dtype=np.intp), 0
     for k, size in enumerate(sizes):
         rows = np.flatnonzero(label == k)
         if size > 0:
             block = affinity[np.ix_(rows, rows)]
-            assignment[rows] = first + _spectral_clusters(block, weights[rows], size, random_state)
+            assignment[rows] = first + spectral_clusters(block, weights[rows], size, random_state)
         first += size
     return assignment
 
 
-def _apportion(mass: Array, counts: NDArray[np.intp], m: int) -> NDArray[np.intp]:
-    """m seats by mass (highest quotient first), at least one and at most `counts` to each class that has samples."""
+def apportion(mass: Array, counts: Index, m: int) -> Index:
+    """Prototypes per class, m in total: in proportion to mass, at least one and at most `counts` per class."""
     seats = (counts > 0).astype(np.intp)
     while seats.sum() < m:
         quotient = np.where(seats < counts, mass / (seats + 1.0), -1.0)
@@ -119,19 +113,19 @@ def _apportion(mass: Array, counts: NDArray[np.intp], m: int) -> NDArray[np.intp
     return seats
 
 
-def _spectral_clusters(
+def spectral_clusters(
     affinity: NDArray[np.floating],
     weights: Array,
     k: int,
     random_state: np.random.RandomState,
     agreement: Callable[[slice], Array] | None = None,
-) -> NDArray[np.intp]:
+) -> Index:
     """k-means on the leading eigenvectors of the affinity, times the targets' `agreement` if given."""
     if k >= len(weights):
         return np.arange(len(weights))
     if k == 1:
         return np.zeros(len(weights), dtype=np.intp)
-    return _kmeans(_spectral_embedding(affinity, weights, k, random_state, agreement), k, weights, random_state)
+    return _cluster(_spectral_embedding(affinity, weights, k, random_state, agreement), k, weights, random_state)
 
 
 def _spectral_embedding(
@@ -157,10 +151,10 @@ def _spectral_embedding(
 
 
 def _leading_eigenvectors(M: NDArray[np.float32], k: int, random_state: np.random.RandomState) -> Array:
-    """k eigenvectors of the largest eigenvalues, all of a multiple one included.
+    """k eigenvectors of the largest eigenvalues, multiple eigenvalues included.
 
-    Groups without any link make the eigenvalue 1 a multiple one, of whose eigenvectors a single Lanczos sequence finds
-    a few only: large matrices take a block method instead, to the accuracy that a start needs.
+    Groups without any link make 1 a multiple eigenvalue, of whose eigenvectors a single Lanczos sequence finds only a
+    few: large matrices take a block method instead, to the accuracy that a start needs.
     """
     n = len(M)
     if n <= DENSE_EIGENVECTORS:
@@ -172,13 +166,14 @@ def _leading_eigenvectors(M: NDArray[np.float32], k: int, random_state: np.rando
     return np.asarray(vectors, dtype=np.float64)
 
 
-def _one_hot(targets: Array) -> bool:
+def is_one_hot(targets: Array) -> bool:
+    """Whether all known targets are classes: rows with a single one and zeros otherwise."""
     known = targets[supervised_rows(targets)]
     return bool(((known == 0) | (known == 1)).all() and (known.sum(axis=1) == 1).all())
 
 
 def _agreement(targets: Array, kernel: Kernel, rows: slice) -> Array:
-    """Rows of K_Y; a sample with unknown target agrees with everybody."""
+    """Rows of K_Y; a sample without a known target agrees with all others."""
     known = supervised_rows(targets)
     agreement = np.ones((len(targets[rows]), len(targets)))
     agreement[np.ix_(known[rows], known)] = kernel(targets[rows][known[rows]], targets[known])

@@ -1,33 +1,42 @@
-"""Initial plans for samples in shards: clusters of some of them, and every other sample to the nearest."""
+"""Initial plans for samples in shards: some of them are clustered, and every other sample joins the nearest cluster."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsRegressor
 
-from distreduce._utils.typing import Array, Index
-from distreduce.coupling.initial import _all_used, _apportion, _one_hot, _spectral_clusters
-from distreduce.coupling.nearest_centres import Centres, nearest
-from distreduce.coupling.products import hard_plan
-from distreduce.kernels import Delta, Kernel, Linear
+from distreduce._utils.typing import Array, Index, Plan
+from distreduce.coupling.initial import apportion, is_one_hot, kmeans, spectral_clusters, use_all
+from distreduce.coupling.plan import hard_plan
+from distreduce.kernels import Delta, Kernel, Linear, sq_distances
 from distreduce.losses import supervised_rows
 from distreduce.sharding.sample import Sample
-from distreduce.sharding.shards import Shards
+from distreduce.sharding.shards import Shard, ShardPass, Shards
 
 # Samples that are clustered: more cost time, at worst as the square, and move few borders.
 SPECTRAL_ROWS = 10_000
-
-
+BLOCK_ROWS = 2048
+BLOCK_NUMBERS = 4_000_000  # distances held at once
 # Computes the affinity (k, k) of some samples in memory from their features and weights.
 AffinityOf: TypeAlias = Callable[[Any, Array], sparse.csr_array]
+
+
+class Centres(NamedTuple):
+    """Points x (k, d) with targets (k, c), and the prototype (k,) that each stands for.
+
+    A sample's distance to one is |x − x_k|² + weight · |y − y_k|²; an infinite weight keeps classes apart.
+    """
+
+    x: Any
+    prototype: Index
+    targets: Array | None = None
+    weight: float = 0.0
 
 
 class _Pool(NamedTuple):
@@ -48,7 +57,7 @@ def initial_plan_on_shards(
     target_kernel: Kernel | None,
     affinity_of: AffinityOf,
     random_state: np.random.RandomState,
-) -> sparse.csr_array:
+) -> Plan:
     """A hard plan with row masses `weights` from which the alternation starts.
 
     Spectral clustering of C ∘ K_Y, the start of small samples, needs eigenvectors of an n×n matrix. Here it is made
@@ -66,10 +75,10 @@ def initial_plan_on_shards(
             start = (n_prototypes, affinity_of, random_state)
             centres = _supervised_centres(shards, weights, sample, target_kernel, *start)
         if centres is None:
-            means = _kmeans(sample.features, sample.weights, n_prototypes, random_state)
+            means = _cluster_centres(sample.features, sample.weights, n_prototypes, random_state)
             centres = Centres(means, np.arange(len(means)))
-        assignment = np.concatenate(shards.collect(nearest, ["features", "kernel_targets"], centres))
-    return hard_plan(_all_used(assignment, n_prototypes), weights, n_prototypes)
+        assignment = np.concatenate(shards.collect(NearestPrototype(centres)))
+    return hard_plan(use_all(assignment, n_prototypes), weights, n_prototypes)
 
 
 def _supervised_centres(
@@ -81,31 +90,39 @@ def _supervised_centres(
     affinity_of: AffinityOf,
     random_state: np.random.RandomState,
 ) -> Centres | None:
-    """Centres that part the targets too; None if none of the samples drawn has a known target."""
+    """Centres that separate the targets as well; None if no sample of the subsample has a known target."""
     pool = _Pool(sample.features, sample.weights, np.asarray(sample.kernel_targets))
-    parts = shards.collect(_class_sums, ["kernel_targets"], rows=[weights])
+    parts = shards.collect(_ClassSums(weights))
     mass, counts = np.sum([part[0] for part in parts], axis=0), np.sum([part[1] for part in parts], axis=0)
     one_hot = isinstance(kernel, Delta | Linear) and all(part[2] for part in parts)
     if one_hot and m >= np.count_nonzero(counts):
         pool = _Pool(*(part[:SPECTRAL_ROWS] for part in pool))
-        pool = _with_rare_classes(pool, shards, weights, counts, _apportion(mass, counts, min(m, counts.sum())))
+        pool = _add_rare_classes(pool, shards, weights, counts, apportion(mass, counts, min(m, counts.sum())))
         # Of the pool as a whole: samples of other classes take their share of a row, as they do in the whole sample.
         affinity = affinity_of(pool.features, pool.weights)
         return _class_centres(pool, affinity, mass, weights.sum() - mass.sum(), m, random_state)
     if not supervised_rows(pool.targets).any():
         return None
-    return _joint_centres(pool._replace(targets=_completed(pool)), m, random_state)
+    return _joint_centres(pool._replace(targets=_complete_targets(pool)), m, random_state)
 
 
-def _class_sums(targets: Array, weights: Array) -> tuple[Array, Index, bool]:
+@dataclass(frozen=True)
+class _ClassSums(ShardPass[tuple[Array, Index, bool]]):
     """Mass and number of a shard's samples in each class, and whether its known targets are classes at all."""
-    known = supervised_rows(targets)
-    labels = targets[known].argmax(axis=1)
-    mass = np.bincount(labels, weights=weights[known], minlength=targets.shape[1]).astype(np.float64)
-    return mass, np.bincount(labels, minlength=targets.shape[1]), _one_hot(targets)
+
+    reads = ("kernel_targets",)
+    per_sample = ("weights",)
+    weights: Array
+
+    def __call__(self, shard: Shard) -> tuple[Array, Index, bool]:
+        targets = np.asarray(shard.kernel_targets)
+        known, c = supervised_rows(targets), targets.shape[1]
+        labels = targets[known].argmax(axis=1)
+        mass = np.bincount(labels, weights=self.weights[known], minlength=c).astype(np.float64)
+        return mass, np.bincount(labels, minlength=c), is_one_hot(targets)
 
 
-def _with_rare_classes(pool: _Pool, shards: Shards, weights: Array, counts: Index, seats: Index) -> _Pool:
+def _add_rare_classes(pool: _Pool, shards: Shards, weights: Array, counts: Index, seats: Index) -> _Pool:
     """The pool with all samples of those classes of which it has fewer than they need centres."""
     known = supervised_rows(pool.targets)
     label = np.where(known, np.nan_to_num(pool.targets).argmax(axis=1), -1)
@@ -114,17 +131,26 @@ def _with_rare_classes(pool: _Pool, shards: Shards, weights: Array, counts: Inde
     if not rare.any():
         return pool
     kept = ~(known & rare[label])
-    others = shards.collect(_rows_of_classes, ["features", "kernel_targets"], rare, rows=[weights])
-    return _stacked([_Pool(pool.features[kept], pool.weights[kept], pool.targets[kept]), *others])
+    others = shards.collect(_RowsOfClasses(weights, rare))
+    return _stack([_Pool(pool.features[kept], pool.weights[kept], pool.targets[kept]), *others])
 
 
-def _rows_of_classes(features: Any, targets: Array, weights: Array, chosen: NDArray[np.bool_]) -> _Pool:
+@dataclass(frozen=True)
+class _RowsOfClasses(ShardPass[_Pool]):
     """A shard's samples of the chosen classes."""
-    rows = np.flatnonzero((np.nan_to_num(targets) @ chosen) > 0)
-    return _Pool(features[rows], weights[rows], targets[rows])
+
+    reads = ("features", "kernel_targets")
+    per_sample = ("weights",)
+    weights: Array
+    chosen: NDArray[np.bool_]
+
+    def __call__(self, shard: Shard) -> _Pool:
+        targets = np.asarray(shard.kernel_targets)
+        rows = np.flatnonzero((np.nan_to_num(targets) @ self.chosen) > 0)
+        return _Pool(shard.features[rows], self.weights[rows], targets[rows])
 
 
-def _stacked(pools: list[_Pool]) -> _Pool:
+def _stack(pools: list[_Pool]) -> _Pool:
     features = [pool.features for pool in pools]
     stack = sparse.vstack(features, format="csr") if sparse.issparse(features[0]) else np.concatenate(features)
     return _Pool(stack, np.concatenate([p.weights for p in pools]), np.concatenate([p.targets for p in pools]))
@@ -142,15 +168,15 @@ def _class_centres(
 
     The mass without label is shared out as that of the pool is by the nearest labels.
     """
-    known, label = supervised_rows(pool.targets), _completed(pool).argmax(axis=1)
+    known, label = supervised_rows(pool.targets), _complete_targets(pool).argmax(axis=1)
     guessed = np.bincount(label[~known], weights=pool.weights[~known], minlength=len(mass))
     mass = mass + unlabelled * guessed / max(guessed.sum(), np.finfo(float).tiny)
-    seats = _apportion(mass, np.bincount(label, minlength=len(mass)), min(m, len(label)))
+    seats = apportion(mass, np.bincount(label, minlength=len(mass)), min(m, len(label)))
     first, prototype = np.cumsum(seats) - seats, np.empty(len(label), dtype=np.intp)
     for k in np.flatnonzero(seats):
         own = np.flatnonzero(label == k)
         block = affinity[own][:, own].toarray()
-        prototype[own] = first[k] + _spectral_clusters(block, pool.weights[own], int(seats[k]), random_state)
+        prototype[own] = first[k] + spectral_clusters(block, pool.weights[own], int(seats[k]), random_state)
     return Centres(pool.features, prototype, np.eye(len(mass))[label], np.inf)
 
 
@@ -160,7 +186,7 @@ def _joint_centres(pool: _Pool, m: int, random_state: np.random.RandomState) -> 
     Y = scale * pool.targets
     X, d = pool.features, pool.features.shape[1]
     joint = sparse.hstack([X, Y], format="csr") if sparse.issparse(X) else np.hstack([X, Y])
-    found = _kmeans(joint, pool.weights, m, random_state)
+    found = _cluster_centres(joint, pool.weights, m, random_state)
     return Centres(found[:, :d], np.arange(len(found)), found[:, d:] / scale, scale**2)
 
 
@@ -172,7 +198,7 @@ def _spread(A: Any) -> float:
     return float(np.sqrt(max(0.0, variance.sum())))
 
 
-def _completed(pool: _Pool) -> Array:
+def _complete_targets(pool: _Pool) -> Array:
     """Targets of the pool, where they are unknown those of the nearest sample whose target is known."""
     known, targets = supervised_rows(pool.targets), pool.targets.copy()
     if not known.all():
@@ -181,9 +207,64 @@ def _completed(pool: _Pool) -> Array:
     return targets
 
 
-def _kmeans(features: Any, weights: Array, k: int, random_state: np.random.RandomState) -> Array:
+def _cluster_centres(features: Any, weights: Array, k: int, random_state: np.random.RandomState) -> Array:
     """k centres, or as many as there are rows."""
-    search = KMeans(min(k, features.shape[0]), n_init=1, random_state=random_state)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # repeated rows: some centres are equal
-        return np.asarray(search.fit(features, sample_weight=weights).cluster_centers_, dtype=np.float64)
+    found = kmeans(features, min(k, features.shape[0]), weights, random_state)
+    return np.asarray(found.cluster_centers_, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class NearestPrototype(ShardPass[Index]):
+    """Prototype of the centre nearest to each of a shard's samples; unknown targets do not count."""
+
+    reads = ("features", "kernel_targets")
+    centres: Centres
+
+    def __call__(self, shard: Shard) -> Index:
+        found = np.empty(len(shard), dtype=np.intp)
+        for start in range(0, len(found), BLOCK_ROWS):
+            block = slice(start, min(len(found), start + BLOCK_ROWS))
+            Y = None if shard.kernel_targets is None else shard.kernel_targets[block]
+            found[block] = _nearest_in_block(_dense(shard.features[block]), Y, self.centres)
+        return found
+
+
+def _nearest_in_block(features: Array, targets: Array | None, centres: Centres) -> Index:
+    found = np.empty(len(features), dtype=np.intp)
+    for rows, among in _comparable(np.arange(len(features)), targets, centres):
+        dense = centres._replace(x=_dense(centres.x)) if among is None else _some(centres, among)
+        for part in np.array_split(rows, len(rows) * len(dense.x) // BLOCK_NUMBERS + 1):
+            found[part] = _nearest_of(features[part], None if targets is None else targets[part], dense)
+    return found
+
+
+def _some(centres: Centres, among: Index) -> Centres:
+    """Some of the points; they are of one class, so that targets do not matter any more."""
+    return Centres(_dense(centres.x[among]), centres.prototype[among])
+
+
+def _comparable(rows: Index, targets: Array | None, centres: Centres) -> Iterator[tuple[Index, Index | None]]:
+    """Rows with the points they are compared with (None: all): those of their own class, if classes are kept apart."""
+    if targets is None or centres.targets is None or not np.isinf(centres.weight):
+        yield rows, None
+        return
+    known = supervised_rows(targets)
+    label, of_point = np.nan_to_num(targets).argmax(axis=1), centres.targets.argmax(axis=1)
+    if not known.all():
+        yield rows[~known], None
+    for k in np.unique(label[known]):
+        yield rows[known & (label == k)], np.flatnonzero(of_point == k)
+
+
+def _nearest_of(features: Array, targets: Array | None, centres: Centres) -> Index:
+    """Prototype of the nearest point, by one matrix product."""
+    distances = (centres.x**2).sum(axis=1) - 2.0 * (features @ centres.x.T)
+    if targets is not None and centres.targets is not None and np.isfinite(centres.weight):
+        known = supervised_rows(targets)
+        apart = np.where(known[:, None], sq_distances(np.nan_to_num(targets), centres.targets), 0.0)
+        distances += centres.weight * apart
+    return centres.prototype[distances.argmin(axis=1)]
+
+
+def _dense(rows: Any) -> Array:
+    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)

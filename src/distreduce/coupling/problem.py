@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from distreduce._utils.typing import Array, Plan
+from distreduce.coupling.line_search import exact_step
+from distreduce.coupling.plan import column_mass
 from distreduce.losses import BregmanLoss, SquaredLoss
 
 
@@ -113,18 +115,6 @@ class CouplingProblem:
         delta = sparse.csr_array(vertex - T)
         a = self.alpha * self.structure(delta, affinity_vertex - affinity_T)
         return exact_step(a, float(delta.multiply(gradient).sum()))
-
-
-def exact_step(curvature: float, slope: float) -> float:
-    """argmin of aτ² + bτ over [0, 1], from a and b."""
-    if curvature > 0:
-        return min(1.0, max(0.0, -slope / (2 * curvature)))
-    return 1.0 if curvature + slope < 0 else 0.0
-
-
-def column_mass(T: Plan) -> Array:
-    """q = Tᵀ1."""
-    return np.asarray(T.sum(axis=0)).ravel()
 
 
 @dataclass(frozen=True)

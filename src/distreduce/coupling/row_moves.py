@@ -15,8 +15,8 @@ from scipy import sparse
 
 from distreduce._utils.numba import KERNEL
 from distreduce._utils.threads import SERIAL, Workers
+from distreduce.coupling.plan import affinity_times_plan
 from distreduce.coupling.problem import CouplingProblem, CouplingResult
-from distreduce.coupling.products import affinity_times_plan
 
 MAX_SWEEPS = 50
 # A move must lower J by this share of it: smaller gains are rounding, and could go round in circles.

@@ -11,8 +11,8 @@ from scipy import sparse
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array
 from distreduce.coupling.descent import conditional_gradient
+from distreduce.coupling.plan import hard_plan
 from distreduce.coupling.problem import CouplingProblem, CouplingResult
-from distreduce.coupling.products import hard_plan
 from distreduce.coupling.row_moves import move_rows
 
 

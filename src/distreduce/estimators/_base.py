@@ -48,8 +48,7 @@ from distreduce.exceptions import DataWarning, InvalidInputError
 from distreduce.kernels import DistanceKernel, Kernel
 from distreduce.losses import BregmanLoss, SquaredLoss
 from distreduce.mapping import KernelMap
-from distreduce.sharding.dask_collections import brought, empty_rows, is_dask
-from distreduce.sharding.dask_predict import by_blocks
+from distreduce.sharding.dask_collections import compute, empty_rows, is_dask, predict_by_blocks
 from distreduce.sharding.merge import Merged, merge_duplicates
 from distreduce.sharding.rows import LocalRows, Rows
 from distreduce.sharding.sample import Sample, ShardedSample
@@ -143,7 +142,7 @@ class BaseReduction(
         """
         check_is_fitted(self)
         if is_dask(X):
-            return by_blocks(self, "transform", X)
+            return predict_by_blocks(self, "transform", X)
         precomputed = self.map_.inputs is None
         accept_sparse = False if precomputed else "csr"
         X = validate_data(self, X, reset=False, accept_sparse=accept_sparse, dtype=[np.float64, np.float32])
@@ -190,9 +189,9 @@ class BaseReduction(
         self._validate_params()
         precomputed, given = self.metric == "precomputed", X
         if is_dask(X):
-            from distreduce.sharding.dask_input import read_rows
+            from distreduce.sharding.dask_rows import read_rows
 
-            X, y, sample_weight = read_rows(X, self._on_shards), brought(y), brought(sample_weight)
+            X, y, sample_weight = read_rows(X, self._on_shards), compute(y), compute(sample_weight)
         sharded = self._on_shards(_num_samples(X))
         if not isinstance(X, Rows):  # else rows on a cluster, which have been checked there
             X = validate_data(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distreduce._utils.hashing import fingerprint, fingerprint_of_rows
+from distreduce._utils.hashing import fingerprint
 from distreduce._utils.versions import __version__
 from distreduce.exceptions import InvalidInputError
 from distreduce.sharding.sample import Sample, ShardedSample
@@ -26,11 +26,8 @@ class Place:
 
     def of(self, sample: Sample | ShardedSample) -> Checkpoint:
         """The checkpoint of a fit to this sample: its rows as the solver sees them, and in that order."""
-        if isinstance(sample, ShardedSample):
-            rows = sample.shards.collect(fingerprint_of_rows, ["features", "targets", "kernel_targets"])
-        else:
-            rows = [fingerprint_of_rows(sample.features, sample.targets, sample.kernel_targets)]
-        return Checkpoint(self.path, fingerprint(__version__, self.parameters, sample.weights, rows))
+        found = fingerprint(__version__, self.parameters, sample.weights, sample.fingerprints())
+        return Checkpoint(self.path, found)
 
 
 def checked_place(estimator: Any, n: int, *, sharded: bool) -> Place | None:

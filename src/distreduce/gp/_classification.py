@@ -19,8 +19,7 @@ from distreduce.gp._estimator import BaseGP
 from distreduce.gp._exact import BATCH_NUMBERS
 from distreduce.gp._hyperparameters import Hyperparameters, Training
 from distreduce.kernels import RBF
-from distreduce.sharding.dask_collections import brought, is_dask
-from distreduce.sharding.dask_predict import by_blocks
+from distreduce.sharding.dask_collections import compute, is_dask, predict_by_blocks
 
 # All classes share the hyperparameters: more samples hardly move them, and each evaluation takes n³ operations.
 TRAINING_SAMPLES = 1000
@@ -120,7 +119,7 @@ class BaseGPClassifier(ClassifierMixin, BaseGP):
     def _read(self, X: Any, y: Any) -> tuple[Array, Index]:
         """Return X and the class numbers; set ``classes_``."""
         X = self._read_inputs(X, y)
-        self.classes_, labels = read_known_labels(brought(y), len(X))
+        self.classes_, labels = read_known_labels(compute(y), len(X))
         return X, labels
 
     def _fit_gp(self, inputs: Array, labels: Index, random_state: np.random.RandomState) -> None:
@@ -138,7 +137,7 @@ class BaseGPClassifier(ClassifierMixin, BaseGP):
         """Probability of each class, in the order of ``classes_``: (n_samples, n_classes)."""
         check_is_fitted(self)
         if is_dask(X):
-            return by_blocks(self, "predict_proba", X)
+            return predict_by_blocks(self, "predict_proba", X)
         inputs = self._view(validate_data(self, X, reset=False, dtype=np.float64))
         with single_threaded_blas():
             return self.gp_.probabilities(inputs, self.draws_)
@@ -146,6 +145,6 @@ class BaseGPClassifier(ClassifierMixin, BaseGP):
     def predict(self, X: Any) -> NDArray[Any]:
         """Most probable class of each sample: (n_samples,)."""
         if is_dask(X):
-            return by_blocks(self, "predict", X)
+            return predict_by_blocks(self, "predict", X)
         probabilities = self.predict_proba(X)
         return np.asarray(self.classes_[probabilities.argmax(axis=1)])

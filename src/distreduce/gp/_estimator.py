@@ -15,7 +15,7 @@ from distreduce.estimators import SDR
 from distreduce.estimators._saving import SavingMixin
 from distreduce.estimators._targets import require_targets
 from distreduce.gp._hyperparameters import Training
-from distreduce.sharding.dask_collections import gathered
+from distreduce.sharding.dask_collections import gather
 
 
 class BaseGP(SavingMixin, BaseEstimator):
@@ -49,7 +49,7 @@ class BaseGP(SavingMixin, BaseEstimator):
         self._validate_params()
         require_targets(self, y)
         # One memory order, whatever was given: sums over the columns of a data frame would round differently.
-        return np.asarray(validate_data(self, gathered(X), dtype=np.float64, order="C", ensure_min_samples=2))
+        return np.asarray(validate_data(self, gather(X), dtype=np.float64, order="C", ensure_min_samples=2))
 
     def _training(self, *, lbfgs_steps: int, adam_steps: int) -> Training:
         """The training of hyperparameters, with these steps unless `gp_steps` is given."""

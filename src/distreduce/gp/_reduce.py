@@ -18,8 +18,7 @@ from distreduce.estimators._renamed import RenamedParametersMixin, Translation, 
 from distreduce.exceptions import DataWarning, SolverConvergenceWarning
 from distreduce.gp._hyperparameters import Hyperparameters
 from distreduce.mapping import left_out_embedding
-from distreduce.sharding.dask_collections import is_dask
-from distreduce.sharding.dask_predict import by_blocks
+from distreduce.sharding.dask_collections import is_dask, predict_by_blocks
 
 LEAST_MAP_REG = 1e-3  # below, the map interpolates the embedding of every sample and says nothing of its neighbours
 
@@ -44,7 +43,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         """Embed samples, seen or unseen: (n_samples, n_components)."""
         check_is_fitted(self)
         if is_dask(X):
-            return by_blocks(self, "transform", X)
+            return predict_by_blocks(self, "transform", X)
         return self._embed(validate_data(self, X, reset=False, dtype=np.float64, order="C"))
 
     @property

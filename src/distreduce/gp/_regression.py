@@ -16,8 +16,7 @@ from distreduce.exceptions import InvalidInputError
 from distreduce.gp._estimator import BaseGP
 from distreduce.gp._hyperparameters import Training
 from distreduce.gp._target_scale import TargetScale
-from distreduce.sharding.dask_collections import brought, is_dask
-from distreduce.sharding.dask_predict import by_blocks
+from distreduce.sharding.dask_collections import compute, is_dask, predict_by_blocks
 
 CHUNK = 100_000  # samples that are predicted at once
 
@@ -28,7 +27,7 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
     def _read(self, X: Any, y: Any) -> tuple[Array, Array]:
         """Return X and the standardised targets (n, c); set ``target_scale_``."""
         X = self._read_inputs(X, y)
-        y = read_known_numbers(brought(y), len(X))
+        y = read_known_numbers(compute(y), len(X))
         self.target_scale_ = TargetScale.of(y)
         return X, self.target_scale_.standardise(y).reshape(len(y), -1)
 
@@ -64,7 +63,7 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
                 raise InvalidInputError(
                     "return_cov needs all samples in one place; give a NumPy array of fewer samples."
                 )
-            return by_blocks(self, "predict", X, return_std=return_std)
+            return predict_by_blocks(self, "predict", X, return_std=return_std)
         X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
         with single_threaded_blas():
             parts = [self._moments(X[start : start + CHUNK]) for start in range(0, len(X), CHUNK)]
@@ -92,7 +91,7 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
         if levels.ndim != 1 or len(levels) == 0 or not ((levels > 0) & (levels < 1)).all():
             raise InvalidInputError(f"quantiles={quantiles!r} must be numbers between 0 and 1, such as (0.05, 0.95).")
         if is_dask(X):
-            return by_blocks(self, "predict_quantiles", X, quantiles=tuple(quantiles))
+            return predict_by_blocks(self, "predict_quantiles", X, quantiles=tuple(quantiles))
         mean, std = self.predict(X, return_std=True)
         errors = np.array([stack.tails.quantiles(levels) for stack in self.stacks_])
         return np.asarray(mean[..., None] + std[..., None] * (errors if self.target_scale_.is_table else errors[0]))

@@ -1,7 +1,7 @@
 """The map L: out-of-sample extension of the embedding by kernel ridge regression."""
 
-from distreduce.mapping.kernel_map import KernelMap, Projection, barycentres
+from distreduce.mapping.kernel_map import KernelMap, MapRegression, barycentres
 from distreduce.mapping.leave_one_out import left_out_embedding
 from distreduce.mapping.relevance import relevance_length_scales
 
-__all__ = ["KernelMap", "Projection", "barycentres", "left_out_embedding", "relevance_length_scales"]
+__all__ = ["KernelMap", "MapRegression", "barycentres", "left_out_embedding", "relevance_length_scales"]

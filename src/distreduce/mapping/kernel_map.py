@@ -12,7 +12,7 @@ from scipy.linalg import LinAlgError, cho_solve
 
 from distreduce._utils.linalg import jittered_cholesky
 from distreduce._utils.threads import SERIAL, Workers, single_threaded_blas
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Plan
 from distreduce.exceptions import IllConditionedWarning, NumericalError
 from distreduce.kernels import Kernel, rounds_alike
 
@@ -71,7 +71,7 @@ def weighted_rows(K: Array, coefficients: Array) -> Array:
     return np.stack([np.einsum("ij,j->i", K, column) for column in coefficients.T], axis=1)
 
 
-class Projection:
+class MapRegression:
     r"""Everything about L for one kernel matrix: closed form, fitted values, and what elimination leaves.
 
     With h the sample weights, W = diag(h) and F = the embedding of the samples (the plan's barycentres),
@@ -83,12 +83,12 @@ class Projection:
     at :math:`L^* = (\mu K + \lambda W^{-1})^{-1}\mu F`.
     """
 
-    def __init__(self, K: Array, weights: Array, mu: float, regularisation: float) -> None:
+    def __init__(self, K: Array, weights: Array, mu: float, map_reg: float) -> None:
         """Factorise; `K` is overwritten, so that no second n×n array is needed."""
-        self.mu, self.regularisation, self.weights = mu, regularisation, weights
+        self.mu, self.map_reg, self.weights = mu, map_reg, weights
         K *= mu
-        K[np.diag_indices(len(K))] += regularisation / weights
-        self._factor = _cholesky_with_jitter(K)
+        K[np.diag_indices(len(K))] += map_reg / weights
+        self._factor = factorise_kernel(K)
 
     def coefficients(self, F: Array) -> Array:
         """L* for the samples' embedding F (n, p)."""
@@ -96,21 +96,21 @@ class Projection:
 
     def fitted(self, F: Array, coefficients: Array) -> Array:
         """K L = F − (λ/μ) W⁻¹ L, from the normal equations."""
-        return F - (self.regularisation / self.mu) * coefficients / self.weights[:, None]
+        return F - (self.map_reg / self.mu) * coefficients / self.weights[:, None]
 
-    def quadratic(self, plan: sparse.csr_array) -> Array:
+    def quadratic(self, plan: Plan) -> Array:
         r""":math:`R = \mu\lambda\,\hat T^\top(\mu K + \lambda W^{-1})^{-1}\hat T`, (m, m), T̂ the plan's barycentres."""
         shares = barycentres(plan, self.weights)
         R = shares.T @ cho_solve(self._factor, shares.toarray())
-        return np.asarray(0.5 * self.mu * self.regularisation * (R + R.T))
+        return np.asarray(0.5 * self.mu * self.map_reg * (R + R.T))
 
 
-def barycentres(plan: sparse.csr_array, weights: Array) -> sparse.csr_array:
+def barycentres(plan: Plan, weights: Array) -> Plan:
     """T̂ = W⁻¹ T: sample i lies at Σ_k T̂_ik z_k."""
     return sparse.csr_array(sparse.diags_array(1.0 / weights) @ plan)
 
 
-def _cholesky_with_jitter(K: Array) -> tuple[Array, bool]:
+def factorise_kernel(K: Array) -> tuple[Array, bool]:
     """Cholesky factor of K in K's own memory, with a growing jitter if K is not positive definite."""
     try:  # transposed: LAPACK wants columns, and K is symmetric
         factor, jitter = jittered_cholesky(K.T, K.diagonal().copy(), JITTERS)

@@ -1,4 +1,4 @@
-"""The out-of-sample map on a few landmarks, z(x) = K(x, X_r) L (Nyström), over samples that lie in shards of rows."""
+"""The out-of-sample map on a few landmarks, z(x) = K(x, X_r) L (Nyström), over samples in shards."""
 
 from __future__ import annotations
 
@@ -9,19 +9,25 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import cho_solve, eigh, solve_triangular
+from scipy.linalg.lapack import dpocon, dpotrf, dtrtri
 
-from distreduce._utils.typing import Array
-from distreduce.kernels import RBF, Kernel
-from distreduce.mapping._axes import orthonormal_axes
-from distreduce.mapping._information import information
-from distreduce.mapping.kernel_map import _cholesky_with_jitter, barycentres
-from distreduce.sharding.shards import Shards
+from distreduce._utils.typing import Array, Plan
+from distreduce.exceptions import NumericalError
+from distreduce.kernels import RBF, Kernel, diagonal
+from distreduce.mapping.kernel_map import barycentres, factorise_kernel
+from distreduce.sharding.shards import Shard, ShardPass, Shards
 
 BLOCK_ROWS = 512
-# A plan that differs in more rows is transported afresh, and so is every tenth, lest roundings add up.
-MOST_CHANGED = 1 / 3
-MOST_UPDATES = 9
+# A plan that differs from the latest in more rows is transported afresh, and so is every tenth: roundings add up.
+MAX_CHANGED = 1 / 3
+MAX_UPDATES = 9
+# Directions of K below this, relative to the largest, are left out: they are rounding, or repeated landmarks.
+SMALLEST_DIRECTION = 1e-12
+# From this reciprocal condition number on, no direction is close to being left out.
+WELL_CONDITIONED = 1e-10
+# Columns that are multiplied at once: wide enough for BLAS, narrow enough for little to be computed twice.
+PANEL = 256
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,7 @@ class Memory:
         How many changes were added since it was computed in full.
     """
 
-    plan: sparse.csr_array
+    plan: Plan
     transported: Array
     updates: int
 
@@ -88,7 +94,7 @@ class LandmarkKernel:
         return origin, scale, np.vstack([2.0 * B.T, -np.einsum("ik,ik->i", B, B), -np.ones(len(B))])
 
 
-class LandmarkProjection:
+class LandmarkRegression:
     r"""Everything about the map for r landmarks: closed form, fitted values, and what elimination leaves.
 
     The kernel K is replaced by what the landmarks explain of it plus the diagonal of the rest (the "fully independent"
@@ -97,7 +103,7 @@ class LandmarkProjection:
     .. math:: \tilde K = Q + D, \quad Q = K_{nr} K_{rr}^{-1} K_{rn}, \quad D = \mathrm{diag}(K - Q)
 
     Without D a sample that the landmarks explain badly would pull the whole embedding to where the map can follow; the
-    map of all samples follows each of them nearly everywhere. In :class:`Projection`'s formulas with
+    map of all samples follows each of them nearly everywhere. In :class:`MapRegression`'s formulas with
     :math:`\tilde K`, D is no more than a change of weights:
 
     .. math::
@@ -124,15 +130,14 @@ class LandmarkProjection:
     """
 
     def __init__(
-        self, shards: Shards, landmarks: Any, kernel: Kernel, weights: Array, mu: float, regularisation: float
+        self, shards: Shards, landmarks: Any, kernel: Kernel, weights: Array, mu: float, map_reg: float
     ) -> None:
         """One pass over the samples, of about 3 n q r multiplications."""
-        self.mu, self.regularisation, self.weights = mu, regularisation, weights
+        self.mu, self.map_reg, self.weights = mu, map_reg, weights
         self._shards, self._similarity = shards, LandmarkKernel(kernel, landmarks)
         self._axes = orthonormal_axes(self._similarity(landmarks))
-        of = (self._similarity, self._axes, mu / regularisation)
-        self._information = shards.total(information, ["features"], *of, rows=[weights])
-        self._factor = _ridge_factor(self._information.shared, mu, regularisation)
+        self._information = shards.total(GatherInformation(weights, self._similarity, self._axes, mu / map_reg))
+        self._factor = _ridge_factor(self._information.shared, mu, map_reg)
         self._shares = np.concatenate(self._information.shares)
         self.memory: Memory | None = None  # M of the latest plan
 
@@ -141,73 +146,185 @@ class LandmarkProjection:
         """Their number r."""
         return len(self._axes)
 
-    def quadratic(self, plan: sparse.csr_array) -> Array:
+    def quadratic(self, plan: Plan) -> Array:
         """R (m, m), symmetric."""
         explained = solve_triangular(self._factor[0], self._axes.T @ self._transported(plan), lower=True)
         gram = (plan.T @ self._weighted(barycentres(plan, self.weights))).toarray()
         R = self.mu * gram - self.mu**2 * explained.T @ explained
         return np.asarray(0.5 * (R + R.T))
 
-    def coefficients(self, plan: sparse.csr_array, Z: Array) -> Array:
+    def coefficients(self, plan: Plan, Z: Array) -> Array:
         """L (r, p) of the landmarks' map that is nearest to the samples' places, all samples counting fully.
 
         For new samples D says nothing. With the weights v, which leave to D what the landmarks cannot follow, fewer of
         them find their place (mixtures of Gaussians, 2000 landmarks: 0.39 in their class against 0.41).
         """
         MZ = self._axes.T @ (self._pass(plan) @ Z)
-        factor = _ridge_factor(self._information.plain, self.mu, self.regularisation)
+        factor = _ridge_factor(self._information.plain, self.mu, self.map_reg)
         return np.asarray(self._axes @ cho_solve(factor, self.mu * MZ))
 
-    def fitted(self, plan: sparse.csr_array, Z: Array) -> Array:
+    def fitted(self, plan: Plan, Z: Array) -> Array:
         """Values (n, p) of the map of K̃ at the samples, (v_i/h_i) k_i L* + (1 − v_i/h_i) f_i: one pass."""
         MZ = self._axes.T @ (self._transported(plan) @ Z)
         best = self._axes @ cho_solve(self._factor, self.mu * MZ)
-        mapped = self._shards.collect(_mapped, ["features"], self._similarity, best)
+        values = np.concatenate(self._shards.collect(_MapValues(self._similarity, best)))
         F, share = barycentres(plan, self.weights) @ Z, self._shares[:, None]
-        return np.asarray(share * np.concatenate(mapped) + (1.0 - share) * F)
+        return np.asarray(share * values + (1.0 - share) * F)
 
-    def _weighted(self, plan: sparse.csr_array) -> sparse.csr_array:
+    def _weighted(self, plan: Plan) -> Plan:
         """VW⁻¹T."""
         return sparse.csr_array(sparse.diags_array(self._shares) @ plan)
 
-    def _transported(self, plan: sparse.csr_array) -> Array:
+    def _transported(self, plan: Plan) -> Array:
         """M (r, m): one pass, over the rows in which the plan is not the latest one where these are few."""
         latest = self.memory or Memory(plan, self._pass(self._weighted(plan)), 0)
         change = sparse.csr_array(plan - latest.plan)
         n_changed = np.count_nonzero(np.diff(change.indptr))
         if n_changed > 0:
-            if latest.updates < MOST_UPDATES and n_changed <= MOST_CHANGED * len(self.weights):
+            if latest.updates < MAX_UPDATES and n_changed <= MAX_CHANGED * len(self.weights):
                 latest = Memory(plan, latest.transported + self._pass(self._weighted(change)), latest.updates + 1)
             else:
                 latest = Memory(plan, self._pass(self._weighted(plan)), 0)
         self.memory = latest
         return latest.transported
 
-    def _pass(self, plan: sparse.csr_array) -> Array:
+    def _pass(self, plan: Plan) -> Array:
         """K_rn T (r, m)."""
-        return np.asarray(self._shards.total(_transported, ["features"], self._similarity, rows=[plan]))
+        return np.asarray(self._shards.total(_KernelTimesPlan(plan, self._similarity)))
 
 
-def _ridge_factor(information: Array, mu: float, regularisation: float) -> tuple[Array, bool]:
+def _ridge_factor(information: Array, mu: float, map_reg: float) -> tuple[Array, bool]:
     """Cholesky factor of μ Σ_i v_i φ_i φ_iᵀ + λI, in the memory of the sum."""
     information *= mu
-    information[np.diag_indices(len(information))] += regularisation
-    return _cholesky_with_jitter(information)
+    information[np.diag_indices(len(information))] += map_reg
+    return factorise_kernel(information)
 
 
-def _transported(features: Any, plan: sparse.csr_array, similarity: LandmarkKernel) -> Array:
+@dataclass(frozen=True)
+class _KernelTimesPlan(ShardPass[Array]):
     """K_rn T (r, m) of a shard; rows without entries in the plan cost nothing."""
-    used = np.flatnonzero(np.diff(plan.indptr))
-    features, plan = (features, plan) if len(used) == plan.shape[0] else (features[used], plan[used])
-    total = np.zeros((plan.shape[1], similarity.landmarks.shape[0]))
-    for rows, K in similarity.blocks(features):
-        total += plan[rows].T @ K
-    return total.T
+
+    reads = ("features",)
+    per_sample = ("plan",)
+    plan: Plan
+    similarity: LandmarkKernel
+
+    def __call__(self, shard: Shard) -> Array:
+        features, plan = shard.features, self.plan
+        used = np.flatnonzero(np.diff(plan.indptr))
+        features, plan = (features, plan) if len(used) == plan.shape[0] else (features[used], plan[used])
+        total = np.zeros((plan.shape[1], self.similarity.landmarks.shape[0]))
+        for rows, K in self.similarity.blocks(features):
+            total += plan[rows].T @ K
+        return total.T
 
 
-def _mapped(features: Any, similarity: LandmarkKernel, coefficients: Array) -> Array:
+@dataclass(frozen=True)
+class _MapValues(ShardPass[Array]):
     """K(x_i, X_r) L of a shard's rows."""
-    mapped = np.empty((features.shape[0], coefficients.shape[1]))
-    for rows, K in similarity.blocks(features):
-        mapped[rows] = K @ coefficients
-    return mapped
+
+    reads = ("features",)
+    similarity: LandmarkKernel
+    coefficients: Array
+
+    def __call__(self, shard: Shard) -> Array:
+        values = np.empty((len(shard), self.coefficients.shape[1]))
+        for rows, K in self.similarity.blocks(shard.features):
+            values[rows] = K @ self.coefficients
+        return values
+
+
+@dataclass
+class Information:
+    """Σ_i v_i φ_i φ_iᵀ and Σ_i h_i φ_i φ_iᵀ (q, q) of some shards, and v_i/h_i of their samples.
+
+    Two symmetric sums in the memory of one: `packed` (q + PANEL, q) has the first in its panels on and above the
+    diagonal, and the second, transposed and a panel further down, in those below.
+    """
+
+    packed: Array
+    shares: list[Array]
+
+    def __iadd__(self, other: Information) -> Information:
+        self.packed += other.packed
+        self.shares += other.shares
+        return self
+
+    @property
+    def shared(self) -> Array:
+        """Σ_i v_i φ_i φ_iᵀ, a copy."""
+        return _symmetric(self._halves[0])
+
+    @property
+    def plain(self) -> Array:
+        """Σ_i h_i φ_i φ_iᵀ, a copy."""
+        return _symmetric(self._halves[1])
+
+    @property
+    def _halves(self) -> tuple[Array, Array]:
+        """Views whose upper triangles are the two sums."""
+        return self.packed[:-PANEL], self.packed[PANEL:].T
+
+
+@dataclass(frozen=True)
+class GatherInformation(ShardPass[Information]):
+    """:class:`Information` of one shard for φ(x) = K(x, X_r) A; `axes` is A and `ratio` is μ/λ."""
+
+    reads = ("features",)
+    per_sample = ("weights",)
+    weights: Array
+    similarity: LandmarkKernel
+    axes: Array
+    ratio: float
+
+    def __call__(self, shard: Shard) -> Information:
+        q = self.axes.shape[1]
+        found = Information(np.zeros((q + PANEL, q)), [np.empty(len(shard))])
+        (shares,), (shared, plain) = found.shares, found._halves
+        for rows, K in self.similarity.blocks(shard.features):
+            phi, h = K @ self.axes, self.weights[rows]
+            explained = np.einsum("ij,ij->i", phi, phi)
+            unexplained = np.maximum(diagonal(self.similarity.kernel, shard.features[rows]) - explained, 0.0)
+            shares[rows] = 1.0 / (1.0 + self.ratio * h * unexplained)
+            phi *= np.sqrt(h)[:, None]
+            _add_gram(plain, phi)
+            phi *= np.sqrt(shares[rows])[:, None]
+            _add_gram(shared, phi)
+        return found
+
+
+def _add_gram(half: Array, phi: Array) -> None:
+    """Add φᵀφ to the panels on and above the diagonal."""
+    for start in range(0, len(half), PANEL):
+        stop = min(len(half), start + PANEL)
+        half[:stop, start:stop] += phi[:, :stop].T @ phi[:, start:stop]
+
+
+def _symmetric(half: Array) -> Array:
+    """The whole of a matrix whose upper triangle is given."""
+    upper = np.triu(half)
+    upper += np.triu(half, 1).T
+    return upper
+
+
+def orthonormal_axes(K: Array) -> Array:
+    """A (r, q) with AᵀKA = I for the directions in which K (r, r), positive semidefinite, is not zero."""
+    if not np.isfinite(K).all():
+        raise NumericalError("The input kernel is not finite; scale X or give a length_scale that fits it.")
+    K = 0.5 * (K + K.T)
+    axes = _inverse_cholesky(K)
+    return _scaled_eigenvectors(K) if axes is None else axes
+
+
+def _scaled_eigenvectors(K: Array) -> Array:
+    values, vectors = eigh(K, check_finite=False)
+    kept = values > SMALLEST_DIRECTION * values[-1]
+    return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
+
+
+def _inverse_cholesky(K: Array) -> Array | None:
+    """A = R⁻¹ of K = RᵀR, in a quarter of the time that eigenvectors take; None where K is nearly singular."""
+    factor, failed = dpotrf(K, lower=0, clean=1)
+    if failed or dpocon(factor, np.linalg.norm(K, 1))[0] < WELL_CONDITIONED:
+        return None
+    return np.asarray(dtrtri(factor, lower=0, overwrite_c=1)[0])

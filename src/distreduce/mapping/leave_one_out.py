@@ -8,7 +8,7 @@ from scipy.linalg import solve
 
 from distreduce._utils.linalg import inverse_from_factor
 from distreduce._utils.typing import Array
-from distreduce.mapping.kernel_map import _cholesky_with_jitter
+from distreduce.mapping.kernel_map import factorise_kernel
 
 
 def left_out_embedding(K: Array, F: Array, regularisation: float, groups: NDArray[np.intp]) -> Array:
@@ -31,7 +31,7 @@ def left_out_embedding(K: Array, F: Array, regularisation: float, groups: NDArra
     groups : (n,) array
         Group number of each sample.
     """
-    factor, _ = _cholesky_with_jitter(K + regularisation * np.eye(len(K)))
+    factor, _ = factorise_kernel(K + regularisation * np.eye(len(K)))
     P = inverse_from_factor(factor)
     coefficients = P @ F
     left_out = F - coefficients / P.diagonal()[:, None]

@@ -25,7 +25,7 @@ from distreduce._utils.typing import Array
 
 EXACT_ROWS = 40_000
 ROWS_PER_CELL = 500
-MOST_CELLS = 4096
+MAX_CELLS = 4096
 SAMPLE_PER_CELL = 64
 SAMPLE_ENTRIES = 2**27
 # What this finds of the neighbours, and at what cost: see neighbours.py.
@@ -57,7 +57,7 @@ class Probes(NamedTuple):
 
 def n_cells(n: int) -> int:
     """Number of cells for n samples."""
-    return 1 if n <= EXACT_ROWS else min(MOST_CELLS, n // ROWS_PER_CELL)
+    return 1 if n <= EXACT_ROWS else min(MAX_CELLS, n // ROWS_PER_CELL)
 
 
 def sample_size(k: int, n_features: int) -> int:

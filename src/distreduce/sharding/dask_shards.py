@@ -1,34 +1,42 @@
-"""Shards on the workers of a Dask cluster.
+"""Shards on the workers of a Dask cluster, and how a pass travels to them.
 
-What a worker holds, it can lose. Nothing is therefore scattered: all that goes to the workers is argument of a task,
-and Dask computes again what a lost worker held. Results are gathered in the order of the shards.
+The parts of a shard are futures on the workers. For a pass, one task per shard is submitted. Its arguments are
+
+- the pass without the fields that have one row per sample: the result of a task of its own, so that it leaves this
+  process once and a worker can get it from another,
+- the number of the shard and its rows of those fields,
+- the futures of the parts that the pass reads, and of no others.
+
+Dask prefers a worker that holds these parts, so the data stay where they are. What a worker holds, it can lose: nothing
+is therefore scattered. Everything on the workers is the result of a task, and Dask computes again what a lost worker
+held. Results are gathered in the order of the shards.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any
 
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Index
-from distreduce.sharding.shards import summed
+from distreduce.sharding.shards import Part, Result, Shard, ShardFold, ShardPass, add_up, shard_rows
 
 # A task that fails is tried again this often: a worker or a connection may have been lost in the middle of it.
 RETRIES = 2
 LINGER_SECONDS = 10.0
-# Results that are here at once while they are added up.
+# Results that are in this process at once while they are added up.
 BATCH = 8
 
 
 class DaskShards:
     """:class:`distreduce.sharding.shards.Shards` whose parts are futures of a ``distributed.Client``, or None."""
 
-    def __init__(self, parts: Sequence[dict[str, Any]], bounds: Index, client: Any) -> None:
+    def __init__(self, parts: Sequence[Mapping[Part, Any]], bounds: Index, client: Any) -> None:
         self.bounds = bounds
         self._parts = [dict(part) for part in parts]
         self._client = client
@@ -36,100 +44,113 @@ class DaskShards:
     def __len__(self) -> int:
         return len(self._parts)
 
-    def collect(
-        self, function: Callable[..., Any], of: Sequence[str], *shared: Any, rows: Sequence[Any] = ()
-    ) -> list[Any]:
-        """The function's result for every shard."""
-        return list(self._client.gather(self._tasks(function, of, shared, rows)))
+    def collect(self, shard_pass: ShardPass[Result]) -> list[Result]:
+        """See :class:`distreduce.sharding.shards.Shards`."""
+        return list(self._client.gather(self._submit(shard_pass)))
 
-    def total(self, function: Callable[..., Any], of: Sequence[str], *shared: Any, rows: Sequence[Any] = ()) -> Any:
-        """The sum of the function's results, in the order of the shards."""
-        tasks = self._tasks(function, of, shared, rows)
+    def total(self, shard_pass: ShardPass[Result]) -> Result:
+        """See :class:`distreduce.sharding.shards.Shards`."""
+        tasks = self._submit(shard_pass)
         batches = (self._client.gather(tasks[start : start + BATCH]) for start in range(0, len(tasks), BATCH))
-        return summed(chain.from_iterable(batches))
+        return add_up(chain.from_iterable(batches))
 
-    def keep(
-        self, name: str, function: Callable[..., Any], of: Sequence[str], *shared: Any, rows: Sequence[Any] = ()
-    ) -> None:
-        """Keep the function's result for every shard as its part `name`."""
-        for part, result in zip(self._parts, self._tasks(function, of, shared, rows), strict=True):
-            part[name] = result
+    def keep(self, name: Part, shard_pass: ShardPass[Any]) -> None:
+        """See :class:`distreduce.sharding.shards.Shards`."""
+        self._set(name, self._submit(shard_pass))
 
-    def fold(
-        self, name: str, function: Callable[..., Any], of: Sequence[str], others: Sequence[Sequence[int]], *shared: Any
-    ) -> None:
-        """Keep what the function makes of every shard and, one after another, of the shards it has to see.
+    def fold(self, name: Part, fold: ShardFold[Any], others: Sequence[Sequence[int]]) -> None:
+        """See :class:`distreduce.sharding.shards.Shards`.
 
-        A task for each of them, so that a worker never holds the parts of many other shards at once.
+        One task per pair of shards, so that a worker never holds the parts of many other shards at once.
         """
         results: list[Any] = [None] * len(self)
-        given = self._given(shared)
+        shared = self._share(fold)
         for turn in range(max(map(len, others), default=0)):
-            pairs = [(shard, seen[turn]) for shard, seen in enumerate(others) if turn < len(seen)]
-            columns = [[results[shard] for shard, _ in pairs]]
-            columns += [[self._parts[shard][part] for shard, _ in pairs] for part in of]
-            columns += [[self._parts[other][part] for _, other in pairs] for part in of]
-            columns += [[Given(pair) for pair in pairs], [given] * len(pairs)]
-            for (shard, _), result in zip(pairs, submit_all(self._client, function, columns), strict=True):
-                results[shard] = result
-        for part, result in zip(self._parts, results, strict=True):
-            part[name] = result
+            pairs = [(number, seen[turn]) for number, seen in enumerate(others) if turn < len(seen)]
+            numbers, seen_numbers = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+            columns = [[shared] * len(pairs), [results[number] for number in numbers]]
+            columns += [self._places(numbers), self._places(seen_numbers)]
+            columns += [*self._futures(fold.reads, numbers), *self._futures(fold.reads, seen_numbers)]
+            found = submit_all(self._client, _run_fold, columns, key=type(fold).__name__)
+            for number, result in zip(numbers, found, strict=True):
+                results[number] = result
+        self._set(name, results)
 
-    def drop(self, name: str) -> None:
-        """Forget a part of every shard."""
+    def drop(self, name: Part) -> None:
+        """See :class:`distreduce.sharding.shards.Shards`."""
         for part in self._parts:
             part.pop(name, None)
 
-    def _tasks(
-        self, function: Callable[..., Any], of: Sequence[str], shared: tuple[Any, ...], rows: Sequence[Any]
-    ) -> list[Any]:
-        borders = list(zip(self.bounds[:-1], self.bounds[1:], strict=True))
-        columns = [[part[name] for part in self._parts] for name in of]
-        columns.append([Given(tuple(array[start:stop] for array in rows)) for start, stop in borders])
-        columns.append([self._given(shared)] * len(self))
-        return submit_all(self._client, function, columns)
+    def _submit(self, shard_pass: ShardPass[Any]) -> list[Any]:
+        """Futures of the results of all shards."""
+        numbers = range(len(self))
+        slices = [shard_pass.slices(shard_rows(self.bounds, number)) for number in numbers]
+        columns = [[self._share(shard_pass.without_slices())] * len(self), self._places(numbers, slices)]
+        columns += self._futures(shard_pass.reads, numbers)
+        return submit_all(self._client, _run_pass, columns, key=type(shard_pass).__name__)
 
-    def _given(self, shared: tuple[Any, ...]) -> Any:
-        """What all shards share, as the result of one task: it travels once, and a worker has it from another."""
-        return submit_all(self._client, _itself, [[Given((Given(shared),))]])[0]
+    def _share(self, value: Any) -> Any:
+        """A future of the value, as the result of a task."""
+        return submit_all(self._client, _identity, [[value]], key=f"Share{type(value).__name__}")[0]
+
+    def _places(self, numbers: Sequence[int], slices: Sequence[dict[str, Any]] | None = None) -> list[_Place]:
+        slices = [{}] * len(numbers) if slices is None else slices
+        return [_Place(n, shard_rows(self.bounds, n), own) for n, own in zip(numbers, slices, strict=True)]
+
+    def _futures(self, reads: Sequence[Part], numbers: Sequence[int]) -> list[list[Any]]:
+        return [[self._parts[number][name] for number in numbers] for name in reads]
+
+    def _set(self, name: Part, results: Sequence[Any]) -> None:
+        for part, result in zip(self._parts, results, strict=True):
+            part[name] = result
 
 
 @dataclass(frozen=True)
-class Given:
-    """Arguments of a function, as they are: Dask would look for tasks and futures in a bare tuple."""
+class _Place:
+    """Number and rows of a shard, and its rows of the fields of a pass.
 
-    values: tuple[Any, ...]
+    An object of a class of its own: Dask would look for tasks and futures in a bare tuple or dict.
+    """
+
+    number: int
+    rows: slice
+    slices: dict[str, Any]
 
 
-def submit_all(client: Any, function: Callable[..., Any], columns: Sequence[Sequence[Any]]) -> list[Any]:
-    """Futures of the function's results, one for each row of the columns of arguments."""
+def submit_all(client: Any, function: Callable[..., Any], columns: Sequence[Sequence[Any]], *, key: str) -> list[Any]:
+    """Futures of the function's results, one for each row of the columns of arguments; `key` names the tasks."""
     import dask
 
-    # Vectors of one number a sample are arguments by intent; Dask warns of such from ten megabytes on.
+    # Vectors with one number per sample are arguments by intent; Dask warns about arguments from ten megabytes on.
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
-        task = partial(_called, function)
-        name = getattr(function, "__name__", "task")
-        return list(client.map(task, *columns, key=name, pure=False, retries=RETRIES))
+        task = partial(_call, function)
+        return list(client.map(task, *columns, key=key, pure=False, retries=RETRIES))
 
 
-def _called(function: Callable[..., Any], *arguments: Any) -> Any:
-    """In a worker: the function's result, with BLAS on one thread as in a fit in memory."""
-    values = [value for argument in arguments for value in _unpacked(argument)]
+def _call(function: Callable[..., Any], *arguments: Any) -> Any:
+    """On a worker: the function's result, with BLAS on one thread as in a fit in memory."""
     with single_threaded_blas():
         _LINGERING.renew()
-        return function(*values)
+        return function(*arguments)
 
 
-def _unpacked(argument: Any) -> tuple[Any, ...]:
-    return argument.values if isinstance(argument, Given) else (argument,)
+def _run_pass(shard_pass: ShardPass[Result], place: _Place, *parts: Any) -> Result:
+    shard = Shard(place.number, place.rows, dict(zip(shard_pass.reads, parts, strict=True)))
+    return replace(shard_pass, **place.slices)(shard)
 
 
-def _itself(value: Any) -> Any:
+def _run_fold(fold: ShardFold[Result], result: Result | None, own: _Place, other: _Place, *parts: Any) -> Result | None:
+    n = len(fold.reads)
+    shard = Shard(own.number, own.rows, dict(zip(fold.reads, parts[:n], strict=True)))
+    return fold(result, shard, Shard(other.number, other.rows, dict(zip(fold.reads, parts[n:], strict=True))))
+
+
+def _identity(value: Any) -> Any:
     return value
 
 
 class _LingeringLimit:
-    """Holds ``single_threaded_blas`` between tasks too: to enter it takes 10 ms, more than many a task does."""
+    """Holds ``single_threaded_blas`` between tasks too: to enter it takes 10 ms, longer than many a task."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

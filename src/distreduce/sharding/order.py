@@ -21,7 +21,7 @@ from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.sharding.cells import Probes, centres, n_cells, nearest_centre, probes, sample_size
 from distreduce.sharding.merge import Merged
-from distreduce.sharding.shards import cut
+from distreduce.sharding.shards import equal_bounds
 
 # Below shards.ROWS_PER_SHARD: a shard's border then moves by less than half a shard to the next border of cells.
 LARGEST_CELL = 2000
@@ -73,7 +73,7 @@ def arrange(
     means = centres(X[merged.rows[: sample_size(k, X.shape[1])]], k, random_state)
     # All rows, also those that were merged: X may be a file, which is read fastest from first to last.
     nearest = _by_blocks(lambda rows: nearest_centre(X[rows], means), X.shape[0], workers)[merged.rows]
-    return by_cells(merged, nearest, means)
+    return arrange_by_cells(merged, nearest, means)
 
 
 def _by_blocks(function: Callable[[slice], Array], n: int, workers: Workers) -> Array:
@@ -140,7 +140,7 @@ def merge_by_key(keys: NDArray[np.uint64], weights: Array) -> Merged:
     return Merged(order[new], group, totals.astype(np.float64))
 
 
-def by_cells(merged: Merged, nearest: NDArray[np.int32], centres: Array) -> Arrangement:
+def arrange_by_cells(merged: Merged, nearest: NDArray[np.int32], centres: Array) -> Arrangement:
     """The arrangement of samples that are in the order of their keys, from the centre nearest to each."""
     order = np.argsort(nearest, kind="stable")
     place = np.empty_like(order)
@@ -169,7 +169,7 @@ def divide_large(nearest: NDArray[np.int32], n_centres: int) -> tuple[NDArray[np
 
 def shard_bounds(cells: NDArray[np.int32]) -> Index:
     """Borders of about equal shards of whole cells; of a single cell, borders of equal shards."""
-    even = cut(len(cells))
+    even = equal_bounds(len(cells))
     if cells[0] == cells[-1]:
         return even
     borders = np.flatnonzero(np.diff(cells, prepend=-1, append=-1))

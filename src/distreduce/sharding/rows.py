@@ -13,7 +13,7 @@ from distreduce._utils.typing import Array, Index
 from distreduce.sharding.order import Arrangement, arrange
 from distreduce.sharding.row_file import RowFile, StoredRows
 from distreduce.sharding.sample import Sample, ShardedSample
-from distreduce.sharding.shards import LocalShards
+from distreduce.sharding.shards import LocalShards, Part
 
 # The subsample for starting points and landmarks has at most this many rows, and at most this many numbers ...
 SUBSAMPLE_ROWS, SUBSAMPLE_NUMBERS = 50_000, 50_000_000
@@ -79,7 +79,7 @@ class LocalRows(Rows):
         X, order, bounds = self.X, arrangement.merged.rows, arrangement.bounds
         mapped = isinstance(getattr(X, "base", None), np.memmap)
         file = _write_in_order(X, unit, order) if mapped else None
-        parts = []
+        parts: list[dict[Part, Any]] = []
         for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
             rows = slice(start, stop)
             features = X[order[rows]] / unit if file is None else StoredRows(file, int(start), int(stop))

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from distreduce._utils.hashing import fingerprint_of_rows
 from distreduce._utils.typing import Array
 from distreduce.sharding.cells import Probes
-from distreduce.sharding.shards import Shards
+from distreduce.sharding.shards import Shard, ShardPass, Shards
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,10 @@ class Sample:
     targets: Array | None = None
     kernel_targets: Array | None = None
 
+    def fingerprints(self) -> list[str]:
+        """Digests of the rows."""
+        return [fingerprint_of_rows(self.features, self.targets, self.kernel_targets)]
+
 
 @dataclass(frozen=True)
 class ShardedSample:
@@ -59,3 +64,17 @@ class ShardedSample:
     subsample: Sample
     probes: Probes
     others: Sequence[Sequence[int]]
+
+    def fingerprints(self) -> list[str]:
+        """Digests of the rows, one per shard."""
+        return self.shards.collect(_Fingerprint())
+
+
+@dataclass(frozen=True)
+class _Fingerprint(ShardPass[str]):
+    """Digest of a shard's rows."""
+
+    reads = ("features", "targets", "kernel_targets")
+
+    def __call__(self, shard: Shard) -> str:
+        return fingerprint_of_rows(shard.features, shard.targets, shard.kernel_targets)

@@ -1,35 +1,125 @@
-"""The sample side in shards of rows: data stay where they are, functions go to them, small results come back.
+"""Shards: rows of the sample stay where they are, passes travel to them, and small results come back.
 
-A fit that runs over shards sees them through :class:`Shards` alone. The shards' number and their borders depend on the
-data only, and results are returned in the order of the shards: what is summed from them has the same bits with any
-number of threads, and on a cluster.
+A pass is a frozen dataclass with ``__call__(shard)``: its fields are the arguments that all shards share, `reads` names
+the parts of a shard that it reads, and `per_sample` those of its fields that have one row per sample, of which a shard
+gets its own rows only. A fit on shards uses :class:`Shards` alone and does not know whether threads
+(:class:`LocalShards`) or a cluster (:class:`distreduce.sharding.dask_shards.DaskShards`) run its passes.
+
+The number of shards and their borders depend on the data only, and results come in the order of the shards: sums of
+them have the same bits with any number of threads, and on a cluster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from distreduce._utils.threads import SERIAL, Workers
-from distreduce._utils.typing import Index
+from distreduce._utils.typing import Array, Index
+from distreduce.sharding.graph import GraphRows, Incoming, Nearest
 
 ROWS_PER_SHARD = 2048
-MOST_SHARDS = 64
+MAX_SHARDS = 64
+
+Result = TypeVar("Result")
+Pass = TypeVar("Pass", bound="ShardPass[Any]")
+Part: TypeAlias = Literal[
+    "features", "cells", "targets", "kernel_targets", "searched", "nearest", "incoming", "graph", "affinity"
+]
+
+
+class Shard:
+    """One shard as a pass sees it: with the parts that the pass reads, and no others.
+
+    Attributes
+    ----------
+    number : int
+        Its place among the shards.
+    rows : slice
+        Its rows among those of the sample.
+    features : array, sparse matrix or StoredRows
+        Rows of X.
+    cells : (rows,) array
+        The cell of every sample, sorted.
+    targets : (rows, c) array or None
+        Targets of the supervision loss.
+    kernel_targets : (rows, c) array or None
+        Targets of the dependence term.
+    searched : (rows, w) array
+        Which of the cells in reach each sample is compared with, during the search for neighbours.
+    nearest : Nearest
+        The neighbours found so far, during the search.
+    incoming : tuple of Incoming
+        Links from other samples, during the search.
+    graph : GraphRows
+        Squared distances to the neighbours.
+    affinity : GraphRows
+        Rows of the input affinity C.
+    """
+
+    features: Any
+    cells: NDArray[np.int32]
+    targets: Array | None
+    kernel_targets: Array | None
+    searched: NDArray[np.bool_]
+    nearest: Nearest
+    incoming: tuple[Incoming, ...]
+    graph: GraphRows
+    affinity: GraphRows
+
+    def __init__(self, number: int, rows: slice, parts: Mapping[Part, Any]) -> None:
+        self.number, self.rows = number, rows
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+    def __len__(self) -> int:
+        return int(self.rows.stop - self.rows.start)
+
+
+@dataclass(frozen=True)
+class ShardPass(ABC, Generic[Result]):
+    """A function of one shard. It changes neither its fields nor the shard."""
+
+    reads: ClassVar[tuple[Part, ...]] = ()
+    per_sample: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def __call__(self, shard: Shard) -> Result:
+        """The result for one shard; the fields in `per_sample` hold the rows of that shard only."""
+
+    def slices(self, rows: slice) -> dict[str, Any]:
+        """The fields in `per_sample`, cut to the rows of one shard; None stays None."""
+        fields = {name: getattr(self, name) for name in self.per_sample}
+        return {name: None if array is None else array[rows] for name, array in fields.items()}
+
+    def without_slices(self: Pass) -> Pass:
+        """The pass without the fields in `per_sample`: what all shards share."""
+        return replace(self, **dict.fromkeys(self.per_sample))
+
+
+@dataclass(frozen=True)
+class ShardFold(ABC, Generic[Result]):
+    """A function of one shard and, one after another, of those that it has to see."""
+
+    reads: ClassVar[tuple[Part, ...]] = ()
+
+    @abstractmethod
+    def __call__(self, result: Result | None, shard: Shard, other: Shard) -> Result | None:
+        """The result after the next of the other shards; it starts as None."""
 
 
 class Shards(Protocol):
-    """Named parts of every shard (its rows of X, of the graph, ...), and what can be done with them.
+    """Parts of every shard by name, and what can be done with them.
 
     Attributes
     ----------
     bounds : (s + 1,) array
         Shard i holds the rows ``bounds[i]:bounds[i + 1]`` of the sample.
-
-    A function that is given to a method is a module-level function (it travels to other processes) that changes none
-    of its arguments. It is called as ``function(*parts, *slices, *shared)``: the parts named in `of`, the shard's
-    slices of the arrays `rows` (which have one row a sample), and the objects `shared`, the same for all shards.
     """
 
     bounds: Index
@@ -38,32 +128,26 @@ class Shards(Protocol):
         """Number of shards."""
         ...
 
-    def collect(
-        self, function: Callable[..., Any], of: Sequence[str], *shared: Any, rows: Sequence[Any] = ()
-    ) -> list[Any]:
-        """The function's result for every shard, brought here."""
+    def collect(self, shard_pass: ShardPass[Result]) -> list[Result]:
+        """Results of all shards, in this process."""
         ...
 
-    def total(self, function: Callable[..., Any], of: Sequence[str], *shared: Any, rows: Sequence[Any] = ()) -> Any:
-        """The sum of the function's results, new objects, in the order of the shards; they are not held all at once."""
-        ...
+    def total(self, shard_pass: ShardPass[Result]) -> Result:
+        """Sum of the results in the order of the shards, without holding them all at once.
 
-    def keep(
-        self, name: str, function: Callable[..., Any], of: Sequence[str], *shared: Any, rows: Sequence[Any] = ()
-    ) -> None:
-        """The same, but every result stays with its shard, as the part `name`."""
-        ...
-
-    def fold(
-        self, name: str, function: Callable[..., Any], of: Sequence[str], others: Sequence[Sequence[int]], *shared: Any
-    ) -> None:
-        """Keep ``result = function(result, *own parts, *the other's parts, own number, other's number, *shared)``.
-
-        The result of shard i starts as None and is carried over the shards ``others[i]``, in that order.
+        Every result must be a new object: the sum is written into the first.
         """
         ...
 
-    def drop(self, name: str) -> None:
+    def keep(self, name: Part, shard_pass: ShardPass[Any]) -> None:
+        """Leave every result with its shard, as the part `name`."""
+        ...
+
+    def fold(self, name: Part, fold: ShardFold[Any], others: Sequence[Sequence[int]]) -> None:
+        """Keep as the part `name` of shard i what the fold makes of it and the shards ``others[i]``, in that order."""
+        ...
+
+    def drop(self, name: Part) -> None:
         """Forget a part of every shard."""
         ...
 
@@ -71,63 +155,64 @@ class Shards(Protocol):
 class LocalShards:
     """Shards in this process, on its threads."""
 
-    def __init__(self, parts: Sequence[dict[str, Any]], bounds: Index, workers: Workers = SERIAL) -> None:
+    def __init__(self, parts: Sequence[Mapping[Part, Any]], bounds: Index, workers: Workers = SERIAL) -> None:
         self.bounds = bounds
-        self._parts = list(parts)
+        self._parts = [dict(part) for part in parts]
         self._workers = workers
 
     def __len__(self) -> int:
         return len(self._parts)
 
-    def collect(
-        self, function: Callable[..., Any], of: Sequence[str], *shared: Any, rows: Sequence[Any] = ()
-    ) -> list[Any]:
-        """The function's result for every shard."""
-        return self._workers.run(self._of_shard(function, of, shared, rows), len(self))
+    def collect(self, shard_pass: ShardPass[Result]) -> list[Result]:
+        """See :class:`Shards`."""
+        return self._workers.run(self._run(shard_pass), len(self))
 
-    def total(self, function: Callable[..., Any], of: Sequence[str], *shared: Any, rows: Sequence[Any] = ()) -> Any:
-        """The sum of the function's results, in the order of the shards."""
-        return summed(self._workers.stream(self._of_shard(function, of, shared, rows), len(self)))
+    def total(self, shard_pass: ShardPass[Result]) -> Result:
+        """See :class:`Shards`."""
+        return add_up(self._workers.stream(self._run(shard_pass), len(self)))
 
-    def _of_shard(
-        self, function: Callable[..., Any], of: Sequence[str], shared: Sequence[Any], rows: Sequence[Any]
-    ) -> Callable[[int, int], Any]:
-        def one(shard: int, n_shards: int) -> Any:
-            here = slice(self.bounds[shard], self.bounds[shard + 1])
-            parts = [self._parts[shard][name] for name in of]
-            return function(*parts, *(array[here] for array in rows), *shared)
+    def keep(self, name: Part, shard_pass: ShardPass[Any]) -> None:
+        """See :class:`Shards`."""
+        self._set(name, self.collect(shard_pass))
 
-        return one
+    def fold(self, name: Part, fold: ShardFold[Any], others: Sequence[Sequence[int]]) -> None:
+        """See :class:`Shards`."""
 
-    def keep(
-        self, name: str, function: Callable[..., Any], of: Sequence[str], *shared: Any, rows: Sequence[Any] = ()
-    ) -> None:
-        """Keep the function's result for every shard as its part `name`."""
-        for part, result in zip(self._parts, self.collect(function, of, *shared, rows=rows), strict=True):
-            part[name] = result
-
-    def fold(
-        self, name: str, function: Callable[..., Any], of: Sequence[str], others: Sequence[Sequence[int]], *shared: Any
-    ) -> None:
-        """Keep what the function makes of every shard and, one after another, of the shards it has to see."""
-
-        def one(shard: int, n_shards: int) -> Any:
-            result, own = None, [self._parts[shard][part] for part in of]
-            for other in others[shard]:
-                result = function(result, *own, *(self._parts[other][part] for part in of), shard, other, *shared)
+        def run(number: int, n_shards: int) -> Any:
+            result, shard = None, self._shard(number, fold.reads)
+            for other in others[number]:
+                result = fold(result, shard, self._shard(other, fold.reads))
             return result
 
-        for part, result in zip(self._parts, self._workers.run(one, len(self)), strict=True):
-            part[name] = result
+        self._set(name, self._workers.run(run, len(self)))
 
-    def drop(self, name: str) -> None:
-        """Forget a part of every shard."""
+    def drop(self, name: Part) -> None:
+        """See :class:`Shards`."""
         for part in self._parts:
             part.pop(name, None)
 
+    def _run(self, shard_pass: ShardPass[Result]) -> Callable[[int, int], Result]:
+        def run(number: int, n_shards: int) -> Result:
+            shard = self._shard(number, shard_pass.reads)
+            return replace(shard_pass, **shard_pass.slices(shard.rows))(shard)
 
-def summed(results: Iterator[Any]) -> Any:
-    """Their sum in the memory of the first; no other is held while the next is made."""
+        return run
+
+    def _shard(self, number: int, reads: Sequence[Part]) -> Shard:
+        return Shard(number, shard_rows(self.bounds, number), {name: self._parts[number][name] for name in reads})
+
+    def _set(self, name: Part, results: Sequence[Any]) -> None:
+        for part, result in zip(self._parts, results, strict=True):
+            part[name] = result
+
+
+def shard_rows(bounds: Index, number: int) -> slice:
+    """The rows of one shard."""
+    return slice(int(bounds[number]), int(bounds[number + 1]))
+
+
+def add_up(results: Iterator[Any]) -> Any:
+    """Sum of the results, in the memory of the first; no other result is held while the next is computed."""
     total = next(results)
     for result in results:
         total += result
@@ -137,28 +222,20 @@ def summed(results: Iterator[Any]) -> Any:
 
 def shard_count(n: int) -> int:
     """Number of shards for n rows: a function of n alone, so that threads and workers cannot change a result."""
-    return max(1, min(MOST_SHARDS, n // ROWS_PER_SHARD))
+    return max(1, min(MAX_SHARDS, n // ROWS_PER_SHARD))
 
 
-def cut(n: int) -> Index:
+def equal_bounds(n: int) -> Index:
     """Borders of equal shards of n rows."""
     return np.linspace(0, n, shard_count(n) + 1).astype(np.intp)
 
 
-def local_shards(workers: Workers = SERIAL, bounds: Index | None = None, **arrays: Any) -> LocalShards:
-    """Shards of arrays that have one row a sample; an array that is None is None in every shard.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> shards = local_shards(features=np.arange(6.0).reshape(3, 2))
-    >>> [float(part.sum()) for part in shards.collect(np.asarray, ["features"])]
-    [15.0]
-    """
-    n = next(array.shape[0] for array in arrays.values() if array is not None)
-    bounds = cut(n) if bounds is None else bounds
-    parts = [
-        {name: None if array is None else array[start:stop] for name, array in arrays.items()}
+def local_shards(parts: Mapping[Part, Any], workers: Workers = SERIAL, bounds: Index | None = None) -> LocalShards:
+    """Cut arrays that have one row per sample into shards; an array that is None is None in every shard."""
+    n = next(array.shape[0] for array in parts.values() if array is not None)
+    bounds = equal_bounds(n) if bounds is None else bounds
+    pieces: list[dict[Part, Any]] = [
+        {name: None if array is None else array[start:stop] for name, array in parts.items()}
         for start, stop in zip(bounds[:-1], bounds[1:], strict=True)
     ]
-    return LocalShards(parts, bounds, workers)
+    return LocalShards(pieces, bounds, workers)

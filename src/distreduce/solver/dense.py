@@ -11,12 +11,12 @@ from scipy import sparse
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array
 from distreduce.coupling import CouplingProblem, solve_balanced, solve_semirelaxed, structure_constant
-from distreduce.coupling.products import affinity_times_plan
+from distreduce.coupling.plan import affinity_times_plan
 from distreduce.embedding.dependence_target import TargetForm, dependence_target
 from distreduce.embedding.problem import Dependence, InnerLoss
 from distreduce.kernels import Kernel, sq_distances
 from distreduce.losses import BregmanLoss, SquaredLoss
-from distreduce.mapping import Projection, barycentres
+from distreduce.mapping import MapRegression, barycentres
 from distreduce.mapping.landmarks import Memory
 from distreduce.solver.oracle import Coupled
 
@@ -39,7 +39,7 @@ class ReductionProblem:
         Y in the supervision loss; rows of NaN carry no supervision.
     kernel_targets, target_kernel : (n, c) array or None
         Y in the dependence, scaled so that the kernel's length scale means something.
-    projection : Projection or None
+    projection : MapRegression or None
         The out-of-sample map's kernel, factorised; None leaves the map out of the objective.
     balanced : bool
         Both marginals of the plan are given (m = n).
@@ -53,7 +53,7 @@ class ReductionProblem:
     loss: BregmanLoss = field(default_factory=SquaredLoss)
     kernel_targets: Array | None = None
     target_kernel: Kernel | None = None
-    projection: Projection | None = None
+    projection: MapRegression | None = None
     balanced: bool = False
 
 

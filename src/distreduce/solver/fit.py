@@ -15,13 +15,12 @@ from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array
 from distreduce.affinity import squared_distances, symmetric_entropic_affinity
 from distreduce.coupling import initial_plan
-from distreduce.coupling.initial import plan_from_array
-from distreduce.coupling.problem import column_mass
+from distreduce.coupling.plan import column_mass, plan_from_array
 from distreduce.embedding.initial import initial_embedding
 from distreduce.exceptions import InvalidInputError, NumericalError
 from distreduce.kernels import RBF, Kernel, Linear, RationalQuadratic
 from distreduce.losses import BregmanLoss, supervised_rows
-from distreduce.mapping import KernelMap, Projection, barycentres, relevance_length_scales
+from distreduce.mapping import KernelMap, MapRegression, barycentres, relevance_length_scales
 from distreduce.sharding.sample import Sample
 from distreduce.solver.checkpoint import Checkpoint
 from distreduce.solver.dense import ReductionProblem
@@ -113,7 +112,7 @@ def fit_sample(
     start = initial_embedding(sample.features, plan, recipe.n_components, random_state, precomputed=sample.precomputed)
     stage("map")
     K = _kernel_matrix(sample, recipe.input_kernel, workers)
-    projection = Projection(K, sample.weights, recipe.mu, recipe.map_reg)
+    projection = MapRegression(K, sample.weights, recipe.mu, recipe.map_reg)
     problem = ReductionProblem(
         affinity=affinity,
         weights=sample.weights,

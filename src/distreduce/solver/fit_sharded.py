@@ -15,18 +15,17 @@ from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array
 from distreduce.affinity.neighbours import keep_neighbours
 from distreduce.affinity.sparse import ON_A_GRAPH, keep_sparse_affinity, neighbour_affinity
-from distreduce.coupling.initial import plan_from_array
 from distreduce.coupling.initial_sharded import initial_plan_on_shards
-from distreduce.coupling.problem import column_mass
+from distreduce.coupling.plan import column_mass, plan_from_array
 from distreduce.embedding.initial import embedding_of_means
 from distreduce.embedding.target_features import nystrom_features
-from distreduce.mapping.landmarks import LandmarkProjection
+from distreduce.mapping.landmarks import LandmarkRegression
 from distreduce.sharding.sample import Sample, ShardedSample
 from distreduce.sharding.shards import Shards
 from distreduce.solver.checkpoint import Checkpoint
 from distreduce.solver.fit import Fitted, Recipe, untold
 from distreduce.solver.loop import Record, alternate
-from distreduce.solver.medoids import distances_to_means, nearest_members, prototype_means, prototype_sums
+from distreduce.solver.medoids import DistancesToMeans, PrototypeSums, nearest_members, prototype_means
 from distreduce.solver.sharded import ShardedSide
 
 # Landmarks of the out-of-sample map: fit and model grow with their number, not with that of the samples. New samples
@@ -62,7 +61,7 @@ def fit_shards(
     start = embedding_of_means(_means(shards, plan), column_mass(plan), recipe.n_components, random_state)
     stage("map")
     landmarks = subsample.features[:LANDMARKS]
-    projection = LandmarkProjection(shards, landmarks, recipe.input_kernel, weights, recipe.mu, recipe.map_reg)
+    projection = LandmarkRegression(shards, landmarks, recipe.input_kernel, weights, recipe.mu, recipe.map_reg)
     side = ShardedSide(
         shards, weights, projection, recipe.supervision, recipe.target_kernel, _features(subsample, recipe)
     )
@@ -75,12 +74,12 @@ def fit_shards(
 
 def _means(shards: Shards, plan: sparse.csr_array) -> Array:
     """Mean features (m, d) of the prototypes."""
-    return prototype_means(shards.total(prototype_sums, ["features"], rows=[plan]), column_mass(plan))
+    return prototype_means(shards.total(PrototypeSums(plan)), column_mass(plan))
 
 
 def _medoids(shards: Shards, plan: sparse.csr_array) -> NDArray[np.intp]:
     """See :mod:`distreduce.solver.medoids`."""
-    distances = shards.collect(distances_to_means, ["features"], _means(shards, plan), rows=[plan])
+    distances = shards.collect(DistancesToMeans(plan, _means(shards, plan)))
     return nearest_members(plan, np.concatenate(distances))
 
 

@@ -8,6 +8,7 @@ place of 1347 digits a nearest neighbour is right for 0.90 of new ones, against 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from distreduce._utils.typing import Array
+from distreduce.sharding.shards import Shard, ShardPass
 
 BLOCK_NUMBERS = 4_000_000  # differences held at once
 
@@ -28,6 +30,31 @@ def prototype_sums(features: Any, plan: sparse.csr_array) -> Array:
 def prototype_means(sums: Array, mass: Array) -> Array:
     """x̄ (m, d); those of empty prototypes are zero."""
     return sums / np.where(mass > 0, mass, 1.0)[:, None]
+
+
+@dataclass(frozen=True)
+class PrototypeSums(ShardPass[Array]):
+    """A shard's share of TᵀX."""
+
+    reads = ("features",)
+    per_sample = ("plan",)
+    plan: sparse.csr_array
+
+    def __call__(self, shard: Shard) -> Array:
+        return prototype_sums(shard.features, self.plan)
+
+
+@dataclass(frozen=True)
+class DistancesToMeans(ShardPass[Array]):
+    """|x_i − x̄_k|² for the entries of a shard's rows of T, in their order."""
+
+    reads = ("features",)
+    per_sample = ("plan",)
+    plan: sparse.csr_array
+    means: Array
+
+    def __call__(self, shard: Shard) -> Array:
+        return distances_to_means(shard.features, self.plan, self.means)
 
 
 def distances_to_means(features: Any, plan: sparse.csr_array, means: Array) -> Array:

@@ -12,8 +12,8 @@ from distreduce.coupling.sharded import (
     ShardedCoupling,
     solve_on_shards,
     structure_constant_on_shards,
-    supervision,
-    transported,
+    supervision_on_shards,
+    transported_on_shards,
 )
 from distreduce.embedding.dependence_target import TargetForm, dependence_target_of_sums
 from distreduce.embedding.problem import Dependence, InnerLoss
@@ -21,8 +21,8 @@ from distreduce.embedding.target_features import TargetFeatures
 from distreduce.exceptions import CheckpointError
 from distreduce.kernels import Kernel
 from distreduce.losses import BregmanLoss, supervised_rows
-from distreduce.mapping.landmarks import LandmarkProjection, Memory
-from distreduce.sharding.shards import Shards
+from distreduce.mapping.landmarks import LandmarkRegression, Memory
+from distreduce.sharding.shards import Shard, ShardPass, Shards
 from distreduce.solver.checkpoint import ADVICE
 from distreduce.solver.oracle import Coupled
 
@@ -37,7 +37,7 @@ class ShardedSide:
 
     shards: Shards
     weights: Array
-    projection: LandmarkProjection
+    projection: LandmarkRegression
     loss: BregmanLoss
     target_kernel: Kernel | None
     target_features: TargetFeatures | None
@@ -49,11 +49,11 @@ class ShardedSide:
 
     def transported(self, plan: sparse.csr_array) -> Array:
         """TᵀCT."""
-        return transported(self.shards, plan)
+        return transported_on_shards(self.shards, plan)
 
     def supervision(self, plan: sparse.csr_array) -> float:
         """Σ_ij L_s(y_i, g_j*(T)) T_ij."""
-        return 0.0 if self.target_kernel is None else supervision(self.shards, plan, self.loss)
+        return 0.0 if self.target_kernel is None else supervision_on_shards(self.shards, plan, self.loss)
 
     def dependence_target(
         self, plan: sparse.csr_array, form: TargetForm, dependence: Dependence
@@ -62,7 +62,7 @@ class ShardedSide:
         if self.target_kernel is None:
             return None, None
         features, kernel = (self.target_features, None) if form == "transport" else (None, self.target_kernel)
-        table = self.shards.total(_target_sums, ["kernel_targets"], features, rows=[plan])
+        table = self.shards.total(_KernelTargetSums(plan, features))
         return dependence_target_of_sums(table[:, :-1], table[:, -1], kernel, form, dependence)
 
     def map_quadratic(self, plan: sparse.csr_array) -> Array | None:
@@ -104,10 +104,18 @@ class ShardedSide:
         self.projection.memory = memory
 
 
-def _target_sums(Y: Array, own: sparse.csr_array, features: TargetFeatures | None) -> Array:
-    """The shard's share of Tᵀφ(Y) over the samples with known targets, and in the last column that of their mass."""
-    known = supervised_rows(Y)
-    values = np.asarray(Y[known], dtype=np.float64)
-    return np.column_stack(
-        [own[known].T @ (values if features is None else features(values)), own.T @ known.astype(float)]
-    )
+@dataclass(frozen=True)
+class _KernelTargetSums(ShardPass[Array]):
+    """A shard's share of Tᵀφ(Y) over the samples with known targets and, in the last column, of their mass."""
+
+    reads = ("kernel_targets",)
+    per_sample = ("own",)
+    own: sparse.csr_array
+    features: TargetFeatures | None
+
+    def __call__(self, shard: Shard) -> Array:
+        Y = np.asarray(shard.kernel_targets)
+        known = supervised_rows(Y)
+        values = np.asarray(Y[known], dtype=np.float64)
+        statistic = values if self.features is None else self.features(values)
+        return np.column_stack([self.own[known].T @ statistic, self.own.T @ known.astype(float)])

@@ -13,7 +13,7 @@ from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array
 from distreduce.affinity import student_affinity
 from distreduce.coupling import structure_matrices
-from distreduce.coupling.problem import column_mass
+from distreduce.coupling.plan import column_mass
 from distreduce.embedding import (
     EmbeddingProblem,
     EmbeddingResult,

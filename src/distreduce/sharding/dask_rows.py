@@ -1,33 +1,36 @@
-"""Samples in dask arrays and frames: checked, arranged and regrouped into shards where they are.
+"""Rows of dask arrays and frames: checked, put in order and regrouped into shards on the cluster that holds them.
 
-Only a few numbers a row come to this process: keys, cells, weights and targets. The result does not depend on how the
-rows were partitioned, and is that of the same rows in memory.
+Only a few numbers per row come to this process: keys, cells, weights and targets. The result does not depend on how the
+rows were partitioned, and equals that of the same rows in memory.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
 from distreduce.sharding.cells import centres, n_cells, nearest_centre, sample_size
 from distreduce.sharding.dask_collections import (
-    brought,
-    checked,
+    check_block,
+    check_gatherable,
+    compute,
     current_client,
     empty_rows,
     number_type,
     partitions,
-    refuse_gathering,
 )
-from distreduce.sharding.dask_shards import RETRIES, DaskShards, Given, submit_all
-from distreduce.sharding.order import Arrangement, by_cells, merge_by_key, row_keys
+from distreduce.sharding.dask_shards import RETRIES, DaskShards, submit_all
+from distreduce.sharding.order import Arrangement, arrange_by_cells, merge_by_key, row_keys
 from distreduce.sharding.rows import RowMap, Rows, subsample_size, take_subsample
 from distreduce.sharding.sample import ShardedSample
+from distreduce.sharding.shards import Part, Shard, ShardPass
 
 
 def read_rows(X: Any, on_shards: Callable[[int], bool]) -> Any:
@@ -37,7 +40,7 @@ def read_rows(X: Any, on_shards: Callable[[int], bool]) -> Any:
     """
     client = current_client()
     if client is None:
-        return _in_file(X)
+        return _read_into_file(X)
     rows = DaskRows(X, client)
     return rows if rows.shape[0] > 1 and on_shards(rows.shape[0]) else rows.gather()
 
@@ -49,47 +52,45 @@ class DaskRows(Rows):
     ----------
     shape : (n, d)
     extremes : (2, d) array
-        Least and largest number of every column.
+        Smallest and largest number of every column.
     """
 
     def __init__(self, X: Any, client: Any) -> None:
         from dask.delayed import delayed
 
-        dtype, task = number_type(X), delayed(checked, pure=False)
+        dtype, task = number_type(X), delayed(check_block, pure=False)
         blocks = client.compute([task(block, dtype) for block in partitions(X)], retries=RETRIES)
-        found = client.gather(submit_all(client, _extent, [blocks]))
+        found = client.gather(submit_all(client, _extent, [blocks], key="Extent"))
         lengths, lows, highs = zip(*found, strict=True)
         bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.intp)
         self.shape = (int(bounds[-1]), int(empty_rows(X).shape[1]))
         self.extremes = np.stack([np.min(lows, axis=0), np.max(highs, axis=0)])
         self._client, self._blocks = client, blocks
-        self._partitions = DaskShards([{"rows": block} for block in blocks], bounds, client)
+        self._partitions = DaskShards([{"features": block} for block in blocks], bounds, client)
 
     def gather(self) -> Array:
         """All rows, in this process."""
-        refuse_gathering(*self.shape)
+        check_gatherable(*self.shape)
         return np.concatenate(self._client.gather(self._blocks))
 
     def take(self, rows: Index) -> Array:
         """Some rows, in the given order, in this process."""
         chosen = np.zeros(self.shape[0], dtype=bool)
         chosen[rows] = True
-        found = np.concatenate(self._partitions.collect(_rows_of, ["rows"], rows=[chosen]))
+        found = np.concatenate(self._partitions.collect(_Take(chosen)))
         return np.asarray(found[np.searchsorted(np.sort(rows), rows)])
 
     def map(self, row_map: RowMap) -> Array:
         """Places (n, p) of all rows."""
-        return np.concatenate(self._partitions.collect(_map_rows, ["rows"], row_map))
+        return np.concatenate(self._partitions.collect(_Map(row_map)))
 
     def arrange(self, Y: Array | None, weights: Array, random_state: np.random.RandomState) -> Arrangement:
         """As :func:`distreduce.sharding.order.arrange`."""
-        collect = self._partitions.collect
-        keys = collect(row_keys, ["rows"], None) if Y is None else collect(row_keys, ["rows"], rows=[Y])
-        merged = merge_by_key(np.concatenate(keys), weights)
+        merged = merge_by_key(np.concatenate(self._partitions.collect(_Keys(Y))), weights)
         k = n_cells(len(merged.rows))
         means = centres(self.take(merged.rows[: sample_size(k, self.shape[1])]), k, random_state)
-        nearest = np.concatenate(collect(nearest_centre, ["rows"], means))
-        return by_cells(merged, nearest[merged.rows], means)
+        nearest = np.concatenate(self._partitions.collect(_NearestCentre(means)))
+        return arrange_by_cells(merged, nearest[merged.rows], means)
 
     def to_shards(
         self, unit: float, targets: Array | None, kernel_targets: Array | None, arrangement: Arrangement
@@ -97,12 +98,14 @@ class DaskRows(Rows):
         """As in the base class; the rows of a shard travel between the workers only."""
         order, bounds = arrangement.merged.rows, arrangement.bounds
         features = self._regroup(order, bounds, unit)
-        parts = [{"features": future, "targets": None, "kernel_targets": None} for future in features]
+        parts: list[dict[Part, Any]] = [
+            {"features": future, "targets": None, "kernel_targets": None} for future in features
+        ]
         shards = DaskShards(parts, bounds, self._client)
-        small = {"cells": arrangement.cells, "targets": targets, "kernel_targets": kernel_targets}
+        small: dict[Part, Any] = {"cells": arrangement.cells, "targets": targets, "kernel_targets": kernel_targets}
         for name, array in small.items():
             if array is not None:
-                shards.keep(name, np.asarray, [], rows=[array])
+                shards.keep(name, _Slice(array))
         chosen = arrangement.drawn[: subsample_size(self.shape[1])]
         subsample = take_subsample(self.take(order[chosen]) / unit, targets, kernel_targets, arrangement, chosen)
         return ShardedSample(shards, arrangement.merged.weights, subsample, arrangement.probes, arrangement.others)
@@ -116,23 +119,76 @@ class DaskRows(Rows):
             order = np.argsort(of_partition[start:stop], kind="stable")
             numbers, sources = local[start:stop][order], of_partition[start:stop][order]
             used, first = np.unique(sources, return_index=True)
-            pieces = submit_all(
-                self._client,
-                _rows_of,
-                [[self._blocks[p] for p in used], [Given((piece,)) for piece in np.split(numbers, first[1:])]],
-            )
-            features += submit_all(
-                self._client, _put_together, [[Given((np.argsort(order), unit))], *([piece] for piece in pieces)]
-            )
+            columns = [[self._blocks[p] for p in used], np.split(numbers, first[1:])]
+            pieces = submit_all(self._client, _take_rows, columns, key="TakeRows")
+            columns = [[np.argsort(order)], [unit], *([piece] for piece in pieces)]
+            features += submit_all(self._client, _put_together, columns, key="PutTogether")
         return features
 
 
-def _in_file(X: Any) -> Array:
-    """All rows of a dask array or frame as an array in a temporary file; a partition at a time is in memory."""
+@dataclass(frozen=True)
+class _Take(ShardPass[Array]):
+    """The chosen rows."""
+
+    reads = ("features",)
+    per_sample = ("chosen",)
+    chosen: NDArray[np.bool_]
+
+    def __call__(self, shard: Shard) -> Array:
+        return _take_rows(shard.features, self.chosen)
+
+
+@dataclass(frozen=True)
+class _Map(ShardPass[Array]):
+    """Places of the rows."""
+
+    reads = ("features",)
+    row_map: RowMap
+
+    def __call__(self, shard: Shard) -> Array:
+        return self.row_map(shard.features)
+
+
+@dataclass(frozen=True)
+class _Keys(ShardPass[NDArray[np.uint64]]):
+    """Hashes of the rows of X and Y."""
+
+    reads = ("features",)
+    per_sample = ("Y",)
+    Y: Array | None
+
+    def __call__(self, shard: Shard) -> NDArray[np.uint64]:
+        return row_keys(shard.features, self.Y)
+
+
+@dataclass(frozen=True)
+class _NearestCentre(ShardPass[NDArray[np.int32]]):
+    """The centre nearest to every row."""
+
+    reads = ("features",)
+    centres: Array
+
+    def __call__(self, shard: Shard) -> NDArray[np.int32]:
+        return nearest_centre(shard.features, self.centres)
+
+
+@dataclass(frozen=True)
+class _Slice(ShardPass[Array]):
+    """The shard's rows of an array of this process."""
+
+    per_sample = ("array",)
+    array: Array
+
+    def __call__(self, shard: Shard) -> Array:
+        return np.asarray(self.array)
+
+
+def _read_into_file(X: Any) -> Array:
+    """All rows of a dask array or frame as an array in a temporary file; one partition at a time is in memory."""
     dtype, d, n = number_type(X), empty_rows(X).shape[1], 0
     with tempfile.TemporaryFile(prefix="distreduce-") as file:
         for partition in partitions(X):
-            block = checked(brought(partition), dtype)
+            block = check_block(compute(partition), dtype)
             try:
                 file.write(block.data)
             except OSError as error:
@@ -146,18 +202,14 @@ def _in_file(X: Any) -> Array:
 
 
 def _extent(rows: Array) -> tuple[int, Array, Array]:
-    """Number of rows, and least and largest number of every column."""
+    """Number of rows, and smallest and largest number of every column."""
     low = rows.min(axis=0, initial=np.inf)
     return len(rows), low, rows.max(axis=0, initial=-np.inf)
 
 
-def _rows_of(rows: Array, which: Array) -> Array:
+def _take_rows(rows: Array, which: Array) -> Array:
     return np.asarray(rows[which])
 
 
 def _put_together(order: Index, unit: float, *pieces: Array) -> Array:
     return np.asarray(np.concatenate(pieces)[order] / unit)
-
-
-def _map_rows(rows: Array, row_map: RowMap) -> Array:
-    return row_map(rows)
