@@ -333,7 +333,7 @@ BINARY = bytes(range(256)) * 20
         ("t.csv", b"PK\x03\x04" + BINARY, ["-t", "y"], "Excel workbook"),
         ("t.xlsx", BINARY, ["-t", "y"], "ends in none of"),
         ("t.parquet", BINARY, ["-t", "y"], "cannot be read as parquet"),
-        ("t.npz", BINARY, [], "no zip archive"),
+        ("t.npz", BINARY, [], "not a zip archive"),
         ("t.csv", "a,b,y\n1,2,3\n4,5,3\n", ["-t", "y"], "single value"),
         ("t.csv", "a,b,y\n1,2,u\n4,5,u\n", ["-t", "y"], "single value ('u')"),
         ("t.csv", "a,b,y\n1,2,\n4,5,\n", ["-t", "y"], "no values at all"),

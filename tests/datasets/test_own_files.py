@@ -173,7 +173,7 @@ def test_a_table_that_cannot_be_used_says_why(write, text, target, said):
         ("t.csv", b"PK\x03\x04\x00", "looks like an Excel workbook"),
         ("t.csv", 'a,y\n"1,2\n', "cannot be read as csv"),
         ("t.xlsx", b"x", r"ends in none of \.csv"),
-        ("t.npz", b"x", "no zip archive"),
+        ("t.npz", b"x", "not a zip archive"),
         ("t", b"x", "ends in none of"),
     ],
 )

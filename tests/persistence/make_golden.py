@@ -15,7 +15,7 @@ from persistence.cases import predictions
 
 from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor, __version__
 from distreduce.gp import GPClassifier, GPRegressor
-from distreduce.persistence._models import FORMAT_VERSION
+from distreduce.persistence import FORMAT_VERSION
 
 FOLDER = Path(__file__).parent / "golden"
 CURRENT = FOLDER / f"{__version__}-format-{FORMAT_VERSION[0]}"

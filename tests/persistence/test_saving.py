@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 from persistence.cases import GROUPS, NUMBERS, X, fitted_model
+from persistence.forging import forge, params
 from sklearn.exceptions import NotFittedError
 
 import distreduce
-from distreduce import SDR, DistR, persistence
-from distreduce.exceptions import InvalidInputError, ModelSaveError, UnsavableModelError
+from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor, persistence
+from distreduce.exceptions import InvalidInputError, ModelFileError, ModelSaveError, UnsavableModelError
 from distreduce.kernels import RBF
 from distreduce.losses import SquaredLoss
 
@@ -95,7 +96,7 @@ def test_unknown_precision(model: Any, tmp_path: Path) -> None:
 
 def test_numbers_too_large_for_single_precision(tmp_path: Path) -> None:
     model = SDR(n_prototypes=5, random_state=0).fit(X, 1e60 * NUMBERS)
-    with pytest.raises(UnsavableModelError, match="float32.*prototype_targets_ has numbers that are not finite"):
+    with pytest.raises(UnsavableModelError, match="float32.*prototype_targets_ has NaN or infinite values"):
         model.save(tmp_path / "m", dtype="float32")
 
 
@@ -192,3 +193,31 @@ def test_too_many_names(tmp_path: Path, model: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr("distreduce._utils.tensor_file.MAX_JSON", 1000)
     with pytest.raises(UnsavableModelError, match="feature names"):
         model.save(tmp_path / "m")
+
+
+@pytest.mark.parametrize("estimator", [SDR, DistR, SDRGPRegressor, SDRGPClassifier])
+def test_the_path_of_a_checkpoint_is_not_saved(estimator: Any, tmp_path: Path) -> None:
+    """Or a stranger's file would choose where the next fit writes."""
+    model = estimator(random_state=0, checkpoint=tmp_path / "secret-place").fit(X, GROUPS)
+    model.save(tmp_path / "m")
+    assert b"secret-place" not in (tmp_path / "m").read_bytes()
+    assert persistence.load(tmp_path / "m").checkpoint is None
+
+
+def test_the_path_of_a_checkpoint_in_a_file_is_ignored(saved: Path) -> None:
+    forge(saved, lambda document, _: params(document).update(checkpoint="/etc/passwd"))
+    assert SDR.load(saved).checkpoint is None
+
+
+@pytest.mark.filterwarnings("error")
+def test_parameters_of_earlier_versions_are_renamed_silently(saved: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(SDR, "_renamed", {"old_name": lambda value, _: {"beta": value / 2}}, raising=False)
+    forge(saved, lambda document, _: params(document).update(old_name=0.5))
+    assert SDR.load(saved).beta == 0.25
+
+
+def test_old_parameters_of_the_wrong_type_are_rejected(saved: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(SDR, "_renamed", {"old_name": lambda value, _: {"beta": value / 2}}, raising=False)
+    forge(saved, lambda document, _: params(document).update(old_name="x"))
+    with pytest.raises(ModelFileError, match="parameters cannot be translated"):
+        SDR.load(saved)

@@ -1,4 +1,4 @@
-"""The file itself: written whole or not at all, and read with a limit on everything it may ask for."""
+"""Files of JSON and tensors: written atomically, and read with limits on all that a forged file could ask for."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from distreduce.exceptions import ModelSaveError, UnsavableModelError
 Path = str | os.PathLike[str]
 Tensors = dict[str, NDArray[Any]]
 
-KEY = "distreduce"  # one key only: safetensors writes several in random order, and equal models should be equal files
+KEY = "distreduce"  # a single key: safetensors writes several in random order, and equal models should give equal files
 MAX_BYTES = 8 * 2**30
-# Parsed JSON takes up to some twenty times its length: this much text stays below half a gigabyte.
+# Parsed JSON takes up to about twenty times its length in memory: at most half a gigabyte for this much text.
 MAX_JSON = 16 * 2**20
-MAX_HEADER = 2 * MAX_JSON + 2**20  # the JSON with each quote escaped, and a line a tensor
+MAX_HEADER = 2 * MAX_JSON + 2**20  # the JSON with every quote escaped, and one line per tensor
 MAX_DEPTH = 16
 UNREADABLE = (OSError, ValueError, OverflowError, RecursionError, MemoryError, SafetensorError)
 
@@ -64,7 +64,7 @@ def write_file(path: Path, document: Mapping[str, Any], tensors: Tensors, *, mar
 
 @contextmanager
 def open_file(path: Path, max_bytes: int) -> Iterator[tuple[dict[str, Any], Any]]:
-    """The JSON of the file and a handle for :func:`read_tensors`; raises one of `UNREADABLE` for what is no model."""
+    """Yield the JSON of a file and a handle for :func:`read_tensors`; raise one of `UNREADABLE` for other files."""
     _check_sizes(path, max_bytes)
     with safe_open(path, framework="numpy") as handle:
         metadata = handle.metadata() or {}
@@ -80,7 +80,7 @@ def _check_sizes(path: Path, max_bytes: int) -> None:
         start = file.read(8)
     require(len(start) == 8, "it is empty or cut off")
     (length,) = struct.unpack("<Q", start)
-    require(length <= status.st_size - 8, "it is cut off, or no safetensors file")
+    require(length <= status.st_size - 8, "it is cut off, or not a safetensors file")
     require(length <= MAX_HEADER, f"its header has {length} bytes; at most {MAX_HEADER} are read")
 
 
@@ -93,30 +93,30 @@ def _parse(text: str) -> dict[str, Any]:
         branches = [node for node in level if isinstance(node, dict | list)]
         level = [leaf for node in branches for leaf in (node.values() if isinstance(node, dict) else node)]
         depth += 1
-    require(isinstance(document, dict), "its JSON is no object")
+    require(isinstance(document, dict), "its JSON is not an object")
     return document
 
 
 def _no_constant(name: str) -> float:
-    raise ValueError(f"its JSON holds {name}, which is no JSON")
+    raise ValueError(f"its JSON holds {name}, which is not valid JSON")
 
 
 def read_tensors(handle: Any, document: Mapping[str, Any]) -> Tensors:
-    """All tensors, as arrays with memory of their own; refused unless the checksum fits."""
+    """Return all tensors as arrays; raise RefusedError unless the checksum matches."""
     tensors = {}
     for name in handle.keys():
         kind = handle.get_slice(name).get_dtype()
-        require(kind in DTYPES, f"tensor {name!r} has the type {kind}, which no model has")
+        require(kind in DTYPES, f"tensor {name!r} has the type {kind}, which models do not use")
         tensors[name] = np.array(handle.get_tensor(name), dtype=DTYPES[kind])
         if kind == "BOOL":
             require(bool((tensors[name].view(np.uint8) <= 1).all()), f"tensor {name!r} is not boolean")
     rest = {key: value for key, value in document.items() if key != "sha256"}
-    require(document.get("sha256") == checksum(rest, tensors), "it is damaged: its checksum does not fit")
+    require(document.get("sha256") == checksum(rest, tensors), "it is damaged: its checksum does not match")
     return tensors
 
 
 def checksum(document: Mapping[str, Any], tensors: Tensors) -> str:
-    """SHA-256 of the JSON and of every tensor: damage shows, though a forger can compute it as well."""
+    """Return the SHA-256 of the JSON and every tensor. It detects damage, not forgery."""
     digest = hashlib.sha256(_canonical(document).encode())
     for name in sorted(tensors):
         digest.update(_canonical([name, str(tensors[name].dtype), tensors[name].shape]).encode())

@@ -1,4 +1,4 @@
-"""Values as JSON and tensors: numbers, texts, arrays and sparse matrices."""
+"""Write values as JSON and tensors: numbers, text, arrays and sparse matrices."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from distreduce.exceptions import UnsavableModelError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Node = Any  # what JSON can say
+Node = Any  # a JSON value
 
 DTYPES = {
     "BOOL": "bool", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64", "U8": "uint8", "U16": "uint16",
     "U32": "uint32", "U64": "uint64", "F16": "float16", "F32": "float32", "F64": "float64",
 }  # fmt: skip
-TEXT_UNITS = {"U": np.uint32, "S": np.uint8}  # a text array is stored as the numbers of its characters
+TEXT_UNITS = {"U": np.uint32, "S": np.uint8}  # text is stored as the code points of its characters
 
 
 @dataclass(frozen=True)
 class Writer:
-    """Collects tensors under the names of the values they belong to, and gives the JSON that describes each.
+    """Collects the tensors of values under their names, and returns the JSON that describes each value.
 
-    With `single` the arrays marked as `compact` are kept in single precision.
+    With `single`, arrays that are marked as `compact` are stored in single precision.
     """
 
     single: bool = False
@@ -37,11 +37,11 @@ class Writer:
     prefix: str = ""
 
     def within(self, name: str) -> Self:
-        """A writer for the parts of the value of that name."""
+        """Return a writer for the parts of a value."""
         return replace(self, prefix=f"{self.prefix}{name}.")
 
     def value(self, name: str, value: Any) -> Node:
-        """Any value that a parameter may have; arrays stay exact."""
+        """Write any value that a parameter may have; arrays stay exact."""
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, os.PathLike):
@@ -58,16 +58,16 @@ class Writer:
         return self.other(name, value)
 
     def other(self, name: str, value: Any) -> Node:
-        """A value of another type; subclasses extend this."""
+        """Write a value of another type; for subclasses to extend."""
         raise UnsavableModelError(f"{self.prefix}{name} is {value!r}, which a file cannot hold.")
 
     def _scalar(self, name: str, value: Any) -> Node:
         if isinstance(value, float) and not math.isfinite(value):
-            raise UnsavableModelError(f"{self.prefix}{name} is {value}; a file holds finite numbers.")
+            raise UnsavableModelError(f"{self.prefix}{name} is {value}; a file can only hold finite numbers.")
         return str(value) if isinstance(value, str) else value
 
     def array(self, name: str, value: Any, *, compact: bool = False) -> Node:
-        """An array of numbers or texts, in the memory order it has: rounding in products depends on it."""
+        """Write an array of numbers or text. Its memory order is kept, because rounding in products depends on it."""
         A = np.asarray(value)
         if A.dtype.kind in TEXT_UNITS:
             width = max(1, A.dtype.itemsize // np.dtype(TEXT_UNITS[A.dtype.kind]).itemsize)
@@ -83,14 +83,16 @@ class Writer:
         turned = A.flags.f_contiguous and not A.flags.c_contiguous
         stored = A.T if turned else A
         dtype = np.float32 if self.single and compact and A.dtype == np.float64 else A.dtype.newbyteorder("=")
-        with np.errstate(over="ignore"):  # a number too large for single precision is found when the state is checked
+        with np.errstate(over="ignore"):  # overflow to infinity is found when the state is checked
             self.tensors[self.prefix + name] = np.asarray(stored, dtype=dtype, order="C")
         return {"kind": "array", "dtype": A.dtype.name, "order": "F" if turned else "C"}
 
     def sparse(self, name: str, value: Any, *, compact: bool = False) -> Node:
-        """A sparse matrix, as compressed rows."""
+        """Write a sparse matrix, as compressed rows."""
         if value.ndim != 2:
-            raise UnsavableModelError(f"{self.prefix}{name} is a sparse array that is no matrix; give a dense one.")
+            raise UnsavableModelError(
+                f"{self.prefix}{name} is a sparse array that is not two-dimensional; give a dense one."
+            )
         rows, parts = value.tocsr(), self.within(name)
         arrays = {part: parts.array(part, getattr(rows, part)) for part in ("indices", "indptr")}
         arrays["data"] = parts.array("data", rows.data, compact=compact)
@@ -104,5 +106,5 @@ def _numbers(name: str, value: Any) -> NDArray[Any]:
     except ValueError:
         numbers = np.empty(0, dtype=object)
     if numbers.dtype.kind not in "biuf":
-        raise UnsavableModelError(f"{name} is a {type(value).__name__} of something else than numbers: {value!r}.")
+        raise UnsavableModelError(f"{name} is a {type(value).__name__} that does not hold numbers: {value!r}.")
     return numbers

@@ -1,11 +1,10 @@
 """Save and load fitted models: one safetensors file with the arrays, and JSON in its metadata. No pickle.
 
-The file holds tensors and, under the metadata key ``distreduce``, a JSON text: format name and version, class, versions
-of the libraries that wrote it, a checksum, and the `state` of the model, which says what each tensor is. Reading never
-runs code from the file: classes, kernels and losses are looked up in tables that stand in this package.
+The metadata key ``distreduce`` holds a JSON text: format and version, class, versions of the libraries that wrote the
+file, a checksum, and the `state` of the model, which says what each tensor is. Reading never executes anything from the
+file: classes, kernels and losses are looked up in tables of this package.
 
-A class takes part by an entry in :data:`REGISTRY` and two functions, ``to_state`` and ``from_state`` (see
-:class:`Codec`); `Writer` and `Reader` turn values into JSON and tensors and back.
+What each class saves is declared in :data:`REGISTRY`, in the schema language of ``_schema``.
 
 Examples
 --------
@@ -24,8 +23,7 @@ True
 """
 
 from distreduce._utils.tensor_file import MAX_BYTES
-from distreduce._utils.tensor_reader import Reader, require
-from distreduce._utils.tensor_writer import Writer
-from distreduce.persistence._models import FORMAT_VERSION, REGISTRY, Codec, Entry, load, save
+from distreduce.persistence._files import FORMAT_VERSION, load, save
+from distreduce.persistence._models import REGISTRY
 
-__all__ = ["FORMAT_VERSION", "MAX_BYTES", "REGISTRY", "Codec", "Entry", "Reader", "Writer", "load", "require", "save"]
+__all__ = ["FORMAT_VERSION", "MAX_BYTES", "REGISTRY", "load", "save"]

@@ -1,159 +1,249 @@
-"""Which classes can be saved, and the two functions that do it."""
+"""Which classes can be saved, and the schema of each."""
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
-from importlib import import_module
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
-from sklearn.utils.validation import check_is_fitted
+import numpy as np
 
-from distreduce._utils.tensor_file import MAX_BYTES, UNREADABLE, Path, open_file, read_tensors, write_file
-from distreduce._utils.tensor_reader import Reader, require
+from distreduce._utils.tensor_reader import Reader, RefusedError, require
 from distreduce._utils.tensor_writer import Node, Writer
-from distreduce._utils.versions import library_versions
-from distreduce.exceptions import InvalidInputError, ModelFileError, UnsavableModelError
-from distreduce.persistence._values import ModelReader, ModelWriter
+from distreduce.estimators import SDR, DistR
+from distreduce.estimators._renamed import translate_renamed
+from distreduce.gp import GPClassifier, GPRegressor, SDRGPClassifier, SDRGPRegressor
+from distreduce.gp._target_scale import TargetScale
+from distreduce.kernels import RBF, DistanceKernel
+from distreduce.mapping import KernelMap
+from distreduce.persistence._processes import LatentGP, Stacks, build_latent_gp, build_stacks, stack_widths
+from distreduce.persistence._schema import (
+    Count,
+    DenseOrSparse,
+    Floats,
+    Found,
+    Frame,
+    Function,
+    Indices,
+    Kind,
+    Labels,
+    Maybe,
+    Names,
+    Record,
+    Scalar,
+    Sizes,
+    SparseFloats,
+    check_keys,
+)
+from distreduce.solver.loop import Record as Iteration
 
-FORMAT = "distreduce-model"
-FORMAT_VERSION = (2, 0)  # the first number grows when older versions of distreduce cannot read the file
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "safetensors")
+# A path: a stranger's file must not choose where the next fit writes.
+UNSAVED = frozenset({"checkpoint"})
+SMALLEST_SCALE = 1e-200  # dividing by less makes infinite values of ordinary ones
 
 
-class Codec(Protocol):
-    """What a module must offer to save the models of a class."""
-
-    def to_state(self, model: Any, write: Writer) -> Node:
-        """The model as JSON, its arrays handed to `write`."""
-        ...
-
-    def from_state(self, cls: Any, state: Node, read: Reader) -> Any:
-        """The model again; everything in `state` and in the tensors is checked with :func:`require` first."""
-        ...
+def _accept(model: Any, found: Found) -> None:
+    """Check nothing."""
 
 
 @dataclass(frozen=True)
-class Entry:
-    """Module that holds the class, and module that holds its codec; both are imported when needed."""
+class Model:
+    """The schema of an estimator: parameters, and fitted attributes.
 
-    module: str
-    codec: str
+    Attributes
+    ----------
+    cls : type
+        Class of the estimator.
+    fitted : Record
+        Its fitted attributes.
+    finish : callable
+        Called with the unfitted estimator and the attributes when all of them are read: checks what depends on
+        parameters, and builds what is expensive.
+    unsaved : collection of str
+        Parameters that are not written, and ignored when read.
+    shared : collection of str
+        Symbols of sizes that a model has in common with the one it is part of.
+    """
+
+    cls: Any
+    fitted: Record
+    finish: Callable[[Any, Found], None] = _accept
+    unsaved: Collection[str] = UNSAVED
+    shared: Collection[str] = ()
+
+    def write_state(self, model: Any, write: Writer) -> Node:
+        """Return the JSON of a fitted estimator."""
+        given, params = model.get_params(deep=False), write.within("params")
+        return {
+            "params": {name: params.value(name, given[name]) for name in given if name not in self.unsaved},
+            "fitted": self.fitted.write("fitted", model, write),
+        }
+
+    def read_state(self, state: Node, read: Reader, sizes: Sizes) -> Any:
+        """Return the estimator, if the state is one that a fit could have left."""
+        check_keys(f"{read.prefix}state", state, known={"params", "fitted"}, needed={"params", "fitted"})
+        model = self._read_params(state["params"], read.within("params"))
+        found = self.fitted.read("fitted", state["fitted"], read, sizes)
+        self.finish(model, found)
+        vars(model).update(found)
+        return model
+
+    def _read_params(self, params: Node, read: Reader) -> Any:
+        """Return an unfitted estimator; names of earlier versions are translated."""
+        require(isinstance(params, dict), "params is not an object")
+        values = {name: read.value(name, node) for name, node in params.items()}
+        try:
+            translated = translate_renamed(self.cls, values)
+        except (TypeError, AttributeError, LookupError) as error:
+            raise RefusedError(f"its parameters cannot be translated: {error}") from error
+        given = {name: value for name, value in translated.items() if name not in self.unsaved}
+        check_keys("params", given, known={*self.cls().get_params(deep=False)}, needed=set())
+        model = self.cls(**given)
+        model._validate_params()
+        return model
+
+    def write(self, name: str, value: Any, write: Writer) -> Node:
+        return self.write_state(value, write.within(name))
+
+    def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
+        own = {symbol: sizes[symbol] for symbol in self.shared if symbol in sizes}
+        model = self.read_state(node, read.within(name), own)
+        sizes.update({symbol: own[symbol] for symbol in self.shared})
+        return model
 
 
-REGISTRY: dict[str, Entry] = {
-    "SDR": Entry("distreduce.estimators", "distreduce.persistence._reduction"),
-    "DistR": Entry("distreduce.estimators", "distreduce.persistence._reduction"),
-    "SDRGPRegressor": Entry("distreduce.gp", "distreduce.persistence._gp"),
-    "SDRGPClassifier": Entry("distreduce.gp", "distreduce.persistence._gp"),
-    "GPRegressor": Entry("distreduce.gp", "distreduce.persistence._gp"),
-    "GPClassifier": Entry("distreduce.gp", "distreduce.persistence._gp"),
+def _check_map(found: Found) -> None:
+    kernel, inputs = found["kernel"], found["inputs"]
+    if inputs is None:  # rows are distances to the samples
+        distances = isinstance(kernel, DistanceKernel) and not _scales_by_feature(kernel)
+        require(distances, "map_.kernel is not a function of a distance")
+    elif _scales_by_feature(kernel):
+        require(len(kernel.length_scale) == inputs.shape[1], "map_.kernel does not have one length scale per feature")
+
+
+def _scales_by_feature(kernel: Any) -> bool:
+    return isinstance(kernel, RBF) and isinstance(kernel.length_scale, tuple)
+
+
+def _check_reduction(found: Found) -> None:
+    n_rows, d = len(found["map_"].coefficients), found["n_features_in_"]
+    require(found["map_"].inputs is not None or n_rows == d, f"map_ takes distances to {n_rows} samples, not {d}")
+    if "task_" in found:
+        fits = ("classes_" in found) == (found["task_"] == "classification")
+        require(fits, "classes_ and task_ do not fit together")
+
+
+# Sizes: d features, n samples, m prototypes, p dimensions, k rows of the map, c classes or targets.
+FEATURES: dict[str, Kind] = {"n_features_in_": Count("d"), "feature_names_in_": Names("d", as_array=True)}
+MAP = Record(
+    {
+        "kernel": Function(),
+        "unit": Scalar(float, positive=True),
+        "coefficients": Floats(("k", "p"), compact=True),
+        "inputs": Maybe(DenseOrSparse(("k", "d"), compact=True)),
+    },
+    check=_check_map,
+    build=KernelMap,
+)
+REDUCTION: dict[str, Kind] = {
+    **FEATURES,
+    "prototypes_": Floats(("m", "p"), compact=True),
+    "prototype_weights_": Floats(("m",), least=0.0, compact=True),
+    "embedding_": Floats(("n", "p"), compact=True),
+    "coupling_": SparseFloats(("n", "m"), least=0.0, compact=True),
+    "prototype_medoids_": Indices(("m",), below="n"),
+    "labels_": Indices(("n",), below="m"),
+    "map_": MAP,
+    "objective_": Scalar(float),
+    "perplexity_": Scalar(float),
+    "converged_": Scalar(bool),
+    "n_iter_": Count("iterations", least=0),
+    "history_": Frame("iterations", tuple(part.name for part in fields(Iteration))),
 }
+TARGETS: dict[str, Kind] = {
+    "prototype_targets_": Floats(("m", "c"), missing=True, compact=True),
+    "target_names_": Names("c"),
+    "task_": Scalar(str, choices=("regression", "classification")),
+    "classes_": Labels("c"),
+}
+SDR_MODEL = Model(
+    SDR, Record({**REDUCTION, **TARGETS}, optional=("feature_names_in_", "classes_"), check=_check_reduction)
+)
+DISTR_MODEL = Model(DistR, Record(REDUCTION, optional=("feature_names_in_",), check=_check_reduction))
+# Its random generator is that of the GP estimator, and has done its work.
+INNER_REDUCTION = replace(SDR_MODEL, unsaved=UNSAVED | {"random_state"}, shared=("d", "p"))
 
 
-def save(model: Any, path: Path, *, dtype: str = "float64") -> None:
-    """Save a fitted model to one file, which appears whole or not at all.
-
-    Parameters
-    ----------
-    model : estimator
-        A fitted estimator of a class in :data:`REGISTRY`.
-    path : str or path-like
-        The file; an existing one is replaced once the new one is complete. Any name will do, ``.safetensors`` is usual.
-    dtype : {"float64", "float32"}, default="float64"
-        Precision of the fitted arrays in the file. float32 halves it and changes the embedding in about the seventh
-        digit; parameters stay exact, and so do hyperparameters and inducing points of GPs.
-
-    Raises
-    ------
-    sklearn.exceptions.NotFittedError
-        The model has not been fitted.
-    UnsavableModelError
-        A parameter is a function, a generator of random numbers or the like. Nothing was written.
-    ModelSaveError
-        The file could not be written. A file that was there before is untouched.
-    """
-    if dtype not in ("float64", "float32"):
-        raise InvalidInputError(f"dtype={dtype!r} must be 'float64' or 'float32'.")
-    name = type(model).__name__
-    if name not in REGISTRY or type(model) is not _class(name):
-        raise UnsavableModelError(f"{name} cannot be saved; models of {', '.join(REGISTRY)} can.")
-    check_is_fitted(model)
-    write = ModelWriter(single=dtype == "float32")
-    state = _codec(name).to_state(model, write)
-    try:  # a file that could not be read again must not be written
-        _codec(name).from_state(type(model), state, ModelReader(write.tensors))
-    except ValueError as error:
-        raise UnsavableModelError(f"This {name} cannot be saved with dtype={dtype!r}: {_reason(error)}.") from error
-    document = {
-        "format": FORMAT,
-        "version": FORMAT_VERSION,
-        "class": name,
-        "written_by": library_versions(LIBRARIES),
-        "state": state,
-    }
-    write_file(path, document, write.tensors)
+def _check_inner_reduction(found: Found, task: str) -> None:
+    reduction = found.get("reduction_")
+    if reduction is not None:
+        require(isinstance(reduction.map_.inputs, np.ndarray), "reduction_ does not take features")
+        require(not hasattr(reduction, "feature_names_in_"), "reduction_ has feature names, but was fitted to arrays")
+        require(reduction.task_ == task, f"reduction_ is a {reduction.task_}, not a {task}")
 
 
-def load(path: Path, *, expected: type | None = None, max_bytes: int | None = None) -> Any:
-    """Load a model of whatever class the file holds. Safe with files from strangers: no code is taken from them.
-
-    Parameters
-    ----------
-    path : str or path-like
-        A file that :func:`save` wrote.
-    expected : type, optional
-        Refuse models that are not of this class.
-    max_bytes : int, optional
-        Refuse files that are larger (8 GiB by default). Loading takes a small multiple of the file's length in memory,
-        and with exact GPs n² numbers each, 8 GiB in all at most.
-
-    Returns
-    -------
-    estimator
-        The fitted model; of a float64 file, it transforms and predicts the same numbers to the last bit.
-
-    Raises
-    ------
-    ModelFileError
-        The file is missing, damaged, too large, of a newer format, or not a model of that class.
-    """
-    try:
-        with open_file(path, MAX_BYTES if max_bytes is None else max_bytes) as (document, handle):
-            name = _checked_name(document, expected)
-            read = ModelReader(read_tensors(handle, document))
-        model = _codec(name).from_state(_class(name), document.get("state"), read)
-        require(not read.unused(), f"it holds tensors that belong to nothing: {read.unused()[:3]}")
-    except UNREADABLE as error:
-        raise ModelFileError(f"{os.fspath(path)!r} cannot be loaded: {_reason(error)}.") from error
-    return model
+def _finish_regression(model: Any, found: Found) -> None:
+    _check_inner_reduction(found, "regression")
+    scale, widths, d = found["target_scale_"], stack_widths(found["stacks_"]), found["n_features_in_"]
+    require(scale.is_table or len(scale.mean) == 1, "target_scale_ has several targets, but is not a table")
+    expected = {"inputs": d}
+    if "reduction_" in found:
+        if "rough_inputs" in widths:  # not in format 1, nor with inducing points
+            expected["rough_inputs"] = d
+        expected = {**(expected if model.residual else {}), "embedding": found["reduction_"].prototypes_.shape[1]}
+    require(widths == expected, f"its GPs take {widths}, but the model gives them {expected}")
+    found["stacks_"] = build_stacks(found["stacks_"])
 
 
-def _checked_name(document: dict[str, Any], expected: type | None) -> str:
-    """The class of the file, if format, version and class are ones to go on with."""
-    require(document.get("format") == FORMAT, f"its format is not {FORMAT!r}")
-    found = document.get("version")
-    numbers = isinstance(found, list) and len(found) == 2 and all(type(part) is int and part >= 0 for part in found)
-    require(numbers, "it has no format version")
-    newer = f"its format is version {found}, newer than {list(FORMAT_VERSION)}; upgrade distreduce to read it"
-    require(cast("list[int]", found)[0] <= FORMAT_VERSION[0], newer)
-    name = document.get("class")
-    require(isinstance(name, str) and name in REGISTRY, f"its class is none of {', '.join(REGISTRY)}")
-    name = str(name)
-    if expected is not None:
-        wrong = f"it holds a {name}, not a {expected.__name__}; use {name}.load or distreduce.persistence.load"
-        require(issubclass(_class(name), expected), wrong)
-    return name
+def _finish_classification(model: Any, found: Found) -> None:
+    _check_inner_reduction(found, "classification")
+    n_classes = len(found["classes_"])
+    require(n_classes > 1, "classes_ has fewer than two classes")
+    found["gp_"] = build_latent_gp(found["gp_"], n_classes, found["draws_"])
 
 
-def _reason(error: BaseException) -> str:
-    """The error's own words, cut short: a forged file may bring names of any length."""
-    return (str(error) or type(error).__name__).rstrip(".")[:500]
+# Sizes: t targets, s draws; the sizes of a process are its own.
+FEATURE_SCALE = Floats(("d",), above=SMALLEST_SCALE)
+REGRESSION: dict[str, Kind] = {
+    "target_scale_": Record(
+        {"mean": Floats(("t",)), "std": Floats(("t",), above=0.0), "is_table": Scalar(bool)}, build=TargetScale
+    ),
+    "stacks_": Stacks(),
+}
+CLASSES: dict[str, Kind] = {"classes_": Labels("c"), "draws_": Floats(("s", "c"), compact=True)}
 
 
-def _class(name: str) -> type:
-    return cast(type, getattr(import_module(REGISTRY[name].module), name))
+def _gp_model(cls: Any, finish: Callable[[Any, Found], None], fitted: dict[str, Kind]) -> Model:
+    return Model(cls, Record({**FEATURES, **fitted}, optional=("feature_names_in_",)), finish)
 
 
-def _codec(name: str) -> Codec:
-    return cast(Codec, import_module(REGISTRY[name].codec))
+MODELS = (
+    SDR_MODEL,
+    DISTR_MODEL,
+    _gp_model(GPRegressor, _finish_regression, REGRESSION),
+    _gp_model(
+        SDRGPRegressor,
+        _finish_regression,
+        {
+            "reduction_": INNER_REDUCTION,
+            "feature_spread_": FEATURE_SCALE,
+            "input_scale_": FEATURE_SCALE,
+            "embedding_scale_": Floats(("p",), above=0.0),
+            **REGRESSION,
+        },
+    ),
+    _gp_model(
+        GPClassifier, _finish_classification, {**CLASSES, "feature_spread_": FEATURE_SCALE, "gp_": LatentGP("d")}
+    ),
+    _gp_model(
+        SDRGPClassifier,
+        _finish_classification,
+        {
+            "reduction_": INNER_REDUCTION,
+            "embedding_scale_": Scalar(float, positive=True),
+            **CLASSES,
+            "gp_": LatentGP("p"),
+        },
+    ),
+)
+REGISTRY: dict[str, Model] = {model.cls.__name__: model for model in MODELS}

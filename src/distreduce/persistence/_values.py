@@ -1,4 +1,4 @@
-"""Kernels and losses as JSON, beside the plain values of :mod:`distreduce._utils.tensor_writer`."""
+"""Kernels and losses in JSON, besides the plain values of :mod:`distreduce._utils.tensor_writer`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KERNEL_CLASSES: dict[str, type] = {kind.__name__: kind for kind in (RBF, Rationa
 
 @dataclass(frozen=True)
 class ModelWriter(Writer):
-    """Writes kernels and losses of this package by name."""
+    """Writes kernels and losses of this package by their names."""
 
     def other(self, name: str, value: Any) -> Node:
         if type(value) in KERNEL_CLASSES.values():
@@ -28,42 +28,42 @@ class ModelWriter(Writer):
             return {"kind": "kernel", "class": type(value).__name__, "fields": content}
         if isinstance(value, BregmanLoss) and type(value) is type(LOSSES.get(value.name)):
             return {"kind": "loss", "name": value.name}
-        raise UnsavableModelError(f"{self.prefix}{name} is {value!r}, which a file cannot hold. {_advice(value)}")
+        raise UnsavableModelError(f"{self.prefix}{name} is {value!r}, which cannot be saved. {_advice(value)}")
 
 
 @dataclass(frozen=True)
 class ModelReader(Reader):
-    """Reads what :class:`ModelWriter` wrote: names are looked up in tables of this package."""
+    """Reads what :class:`ModelWriter` wrote; names are looked up in tables of this package."""
 
     def other(self, name: str, node: Node) -> Any:
         kind = node.get("kind")
         if kind == "loss":
             loss = node.get("name")
-            require(isinstance(loss, str) and loss in LOSSES, f"{self.prefix}{name} is a loss that is not known")
+            require(isinstance(loss, str) and loss in LOSSES, f"{self.prefix}{name} is an unknown loss")
             return LOSSES[str(loss)]
-        require(kind == "kernel", f"{self.prefix}{name} is of a kind that is not known")
+        require(kind == "kernel", f"{self.prefix}{name} is of an unknown kind")
         return self._kernel(name, node)
 
     def _kernel(self, name: str, node: Node) -> Any:
         kind = KERNEL_CLASSES.get(str(node.get("class")))
         content = self.part(node, "fields")
         if kind is None or not isinstance(content, dict):
-            raise RefusedError(f"{self.prefix}{name} is a kernel that is not known")
+            raise RefusedError(f"{self.prefix}{name} is an unknown kernel")
         names = {part.name for part in fields(kind)}
-        require(set(content) == names, f"{self.prefix}{name} has other parameters than {kind.__name__}")
+        require(set(content) == names, f"{self.prefix}{name} does not have the parameters of {kind.__name__}")
         parts = self.within(name)
         values = {key: parts.value(key, value) for key, value in content.items()}
         for value in values.values():
             good = isinstance(value, Real) or (kind is RBF and isinstance(value, tuple))
-            require(good, f"{self.prefix}{name} has a parameter that is no number")
+            require(good, f"{self.prefix}{name} has a parameter that is not a number")
         return kind(**values)
 
 
 def _advice(value: Any) -> str:
     if isinstance(value, np.random.RandomState | np.random.Generator):
-        return "Call set_params(random_state=None), or give an int, and save again; the fit stays as it is."
+        return "Call set_params(random_state=None), or set an int, and save again; the fit is unchanged."
     return (
         f"Kernels of distreduce.kernels ({', '.join(KERNEL_CLASSES)}) and losses of distreduce.losses "
-        f"({', '.join(LOSSES)}) can be saved, functions and classes of your own cannot: a file must not bring code. "
-        "Fit with one of these; a parameter that only the next fit reads can be reset with set_params instead."
+        f"({', '.join(LOSSES)}) can be saved; your own functions and classes cannot, because files never hold code. "
+        "Fit with one of these, or reset a parameter that only the next fit uses with set_params."
     )

@@ -1,0 +1,198 @@
+"""Gaussian processes in model files: training inputs and hyperparameters, never a factorisation.
+
+Processes are rebuilt from what they were trained on. All targets share the inputs of a view, which are stored once, and
+so do the smooth and the rough process on X. Whatever differs between targets is an array with one row per target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from distreduce._utils.tensor_file import MAX_BYTES
+from distreduce._utils.tensor_reader import Reader, RefusedError, require
+from distreduce._utils.tensor_writer import Node, Writer
+from distreduce._utils.typing import Array
+from distreduce.exceptions import NumericalError
+from distreduce.gp._classification import DirichletGP
+from distreduce.gp._exact import MAX_EXACT, ExactGP
+from distreduce.gp._hyperparameters import Hyperparameters
+from distreduce.gp._inducing import SparseGP
+from distreduce.gp._stack import KERNELS, Process, Stack
+from distreduce.gp._tails import Tails
+from distreduce.persistence._schema import Floats, Found, Indices, KeyedList, Maybe, Record, Scalar, Sizes
+
+GAUSSIAN = Tails()
+SAME_INPUTS = {"rough_inputs": "inputs"}  # views that share the inputs of another one
+HYPERPARAMETERS = ("length_scales", "signal", "noise")
+# In the file of a sparse GP, besides its inducing points. None is compact: the inverse of `inner` magnifies rounding.
+SPARSE = ("inner", "projected")
+
+
+class Stacks:
+    """The predictors of all targets, exact or sparse."""
+
+    def write(self, name: str, value: tuple[Stack, ...], write: Writer) -> Node:
+        packed = _pack(value)
+        return (SPARSE_STACKS if packed["targets"] is None else EXACT_STACKS).write(name, packed, write)
+
+    def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Found:
+        exact = isinstance(node, dict) and node.get("targets") is not None
+        found: Found = (EXACT_STACKS if exact else SPARSE_STACKS).read(name, node, read, sizes)
+        return found
+
+
+def _pack(stacks: tuple[Stack, ...]) -> Found:
+    """Collect the arrays of the predictors, with one row per target."""
+    gps: dict[str, list[Any]] = {view: [stack.processes[view] for stack in stacks] for view in stacks[0].processes}
+    exact = isinstance(next(iter(gps.values()))[0], ExactGP)
+    targets = np.stack([gp.target for gp in next(iter(gps.values()))], axis=1) if exact else None
+    tails = None  # in files of format 1 always, and today where all are Gaussian
+    if any(stack.tails != GAUSSIAN for stack in stacks):
+        tails = np.array([[stack.tails.share, stack.tails.narrow, stack.tails.wide] for stack in stacks])
+    processes = {}
+    for view, each in gps.items():
+        inputs = None if view in SAME_INPUTS else each[0].inputs if exact else each[0].inducing
+        weight = np.array([stack.weights[view] for stack in stacks])
+        scales = {name: np.array([getattr(gp.hyperparameters, name) for gp in each]) for name in HYPERPARAMETERS}
+        inner = {} if exact else {name: np.array([getattr(gp, name) for gp in each]) for name in SPARSE}
+        processes[view] = {"inputs": inputs, "weight": weight, **scales, **inner}
+    variance_scale = np.array([stack.variance_scale for stack in stacks])
+    return {"targets": targets, "variance_scale": variance_scale, "tails": tails, "processes": processes}
+
+
+def _check_stacks(found: Found) -> None:
+    processes = found["processes"]
+    for view, arrays in processes.items():
+        if arrays["inputs"] is None:
+            shared = processes.get(SAME_INPUTS.get(view, ""), {}).get("inputs")
+            require(shared is not None, f"the process {view!r} has no inputs")
+            arrays["inputs"] = shared
+    weights = np.array([arrays["weight"] for arrays in processes.values()])
+    require(bool((abs(weights.sum(axis=0) - 1) < 1e-9).all()), "the weights of the processes do not sum to 1")
+    if found.get("tails") is not None:
+        share, narrow, wide = found["tails"].T
+        sound = (share < 1) & (narrow > 0) & (wide > 0) & (abs((1 - share) * narrow + share * wide - 1) < 1e-6)
+        require(bool(sound.all()), "the tails are not a distribution of variance 1")
+    if found["targets"] is not None:
+        n, n_targets = found["targets"].shape
+        check_size(n, n * n_targets * len(processes))
+
+
+def _stacks(exact: bool) -> Record:
+    per_target = Floats(("t",), above=0.0)
+    process = Record(
+        {
+            "inputs": Maybe(Floats(("n", "w"), compact=exact)),
+            "weight": Floats(("t",), least=0.0),
+            "length_scales": Floats(("t", "w"), above=0.0),
+            "signal": per_target,
+            "noise": per_target,
+            **({} if exact else {"inner": Floats(("t", "n", "n")), "projected": Floats(("t", "n"))}),
+        }
+    )
+    return Record(
+        {
+            "variance_scale": per_target,
+            "targets": Floats(("n", "t"), compact=True) if exact else Maybe(),
+            "tails": Maybe(Floats(("t", 3), least=0.0)),
+            "processes": KeyedList("view", KERNELS, process),
+        },
+        optional=("tails",),  # not in format 1
+        check=_check_stacks,
+    )
+
+
+EXACT_STACKS, SPARSE_STACKS = _stacks(exact=True), _stacks(exact=False)
+
+
+def stack_widths(parts: Found) -> dict[str, int]:
+    """Return the number of columns of each view."""
+    return {view: arrays["length_scales"].shape[1] for view, arrays in parts["processes"].items()}
+
+
+def build_stacks(parts: Found) -> tuple[Stack, ...]:
+    """Build the predictors of all targets; raise RefusedError unless each can predict."""
+    with reject_numerical_errors():
+        stacks = tuple(_build_stack(parts, t) for t in range(len(parts["variance_scale"])))
+        for view, arrays in parts["processes"].items():
+            moments = [stack.processes[view].moments(arrays["inputs"][:1]) for stack in stacks]
+            require(bool(np.isfinite(moments).all()), f"the GP on {view} predicts NaN or infinite values")
+    return stacks
+
+
+def _build_stack(parts: Found, t: int) -> Stack:
+    views, tails = parts["processes"], parts.get("tails")
+    processes = {view: _build_process(view, arrays, parts["targets"], t) for view, arrays in views.items()}
+    weights = {view: float(arrays["weight"][t]) for view, arrays in views.items()}
+    return Stack(
+        processes,
+        weights,
+        float(parts["variance_scale"][t]),
+        GAUSSIAN if tails is None else Tails(*map(float, tails[t])),
+    )
+
+
+def _build_process(view: str, arrays: dict[str, Array], targets: Array | None, t: int) -> Process:
+    found = Hyperparameters(arrays["length_scales"][t], float(arrays["signal"][t]), float(arrays["noise"][t]))
+    if targets is not None:
+        return ExactGP(arrays["inputs"], targets[:, t], found, KERNELS[view])
+    none = np.empty(0)  # only a fit needs the target and the left-out moments
+    return SparseGP(arrays["inputs"], found, arrays["inner"][t], arrays["projected"][t], none, (none, none))
+
+
+class LatentGP:
+    """The GP of a classifier, whose inputs have `width` columns."""
+
+    def __init__(self, width: str) -> None:
+        positive = Scalar(float, positive=True)
+        self.record = Record(
+            {
+                "inputs": Floats(("n", width), compact=True),
+                "labels": Indices(("n",), below="c"),
+                "alpha_epsilon": positive,
+                "length_scales": Floats((width,), above=0.0),
+                "signal": positive,
+                "noise": positive,
+            }
+        )
+
+    def write(self, name: str, value: DirichletGP, write: Writer) -> Node:
+        packed = {part: getattr(value, part) for part in ("inputs", "labels", "alpha_epsilon")}
+        packed |= {part: getattr(value.hyperparameters, part) for part in HYPERPARAMETERS}
+        return self.record.write(name, packed, write)
+
+    def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Found:
+        found: Found = self.record.read(name, node, read, sizes)
+        return found
+
+
+def build_latent_gp(parts: Found, n_classes: int, draws: Array) -> DirichletGP:
+    """Build the GP of a classifier; raise RefusedError unless it can predict."""
+    inputs = parts["inputs"]
+    check_size(len(inputs), len(inputs) + n_classes)
+    hyperparameters = Hyperparameters(*(parts[name] for name in HYPERPARAMETERS))
+    with reject_numerical_errors():
+        gp = DirichletGP(inputs, parts["labels"], n_classes, parts["alpha_epsilon"], hyperparameters)
+        finite = np.isfinite(gp.probabilities(inputs[:1], draws)).all()
+        require(bool(finite), "gp_ predicts NaN or infinite values")
+    return gp
+
+
+def check_size(n: int, columns: int) -> None:
+    """Reject a small forged file whose factorisation of n² numbers would fill the memory."""
+    fits = n <= MAX_EXACT and 8 * n * columns <= MAX_BYTES
+    require(fits, f"its exact GPs of {n} samples need more than {MAX_BYTES} bytes or have more than {MAX_EXACT}")
+
+
+@contextmanager
+def reject_numerical_errors() -> Iterator[None]:
+    """Turn NumericalError into RefusedError: values that are finite one by one may still overflow together."""
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except NumericalError as error:
+        raise RefusedError(f"its GP cannot be built: {error}") from error

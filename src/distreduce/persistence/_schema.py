@@ -1,0 +1,334 @@
+"""A schema language for model files: kinds of values, and records of named fields.
+
+Every kind has two methods. `write` describes a value in JSON and hands its arrays to a `Writer`; `read` turns both back
+into the value and rejects whatever the kind does not allow, because a file may come from a stranger.
+
+Shapes are written in symbols, such as ``("n", "p")``. The first field that has a symbol fixes its size, and all later
+ones must agree: fields are read in the order of the schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from distreduce._utils.tensor_reader import Reader, RefusedError, require
+from distreduce._utils.tensor_writer import Node, Writer
+
+Sizes = dict[str, int]
+Shape = tuple[str | int, ...]
+
+
+class Kind(Protocol):
+    """What a file holds under a name."""
+
+    def write(self, name: str, value: Any, write: Writer) -> Node:
+        """Return the JSON of a value, and store its arrays in the writer."""
+        ...
+
+    def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
+        """Return the value; raise RefusedError if the file does not hold one of this kind."""
+        ...
+
+
+def check_shape(name: str, shape: tuple[int, ...], symbols: Shape, sizes: Sizes) -> None:
+    """Reject a shape that has a side of 0 or disagrees with `sizes`; add the sizes of new symbols."""
+    wanted = ", ".join(f"{symbol}={sizes[symbol]}" if symbol in sizes else f"{symbol}" for symbol in symbols)
+    fits = len(shape) == len(symbols) and all(
+        size > 0 and size == (symbol if isinstance(symbol, int) else sizes.setdefault(symbol, size))
+        for size, symbol in zip(shape, symbols, strict=True)
+    )
+    require(fits, f"{name} has the shape {shape}, not ({wanted})")
+
+
+@dataclass(frozen=True)
+class Floats:
+    """Finite float64 numbers, in a dense array.
+
+    Attributes
+    ----------
+    shape : tuple of str or int
+        Symbols, and sizes that never change.
+    above : float, optional
+        All numbers must be greater.
+    least : float, optional
+        All numbers must be at least this.
+    missing : bool
+        Whether NaN is allowed.
+    compact : bool
+        Whether the numbers may be stored in single precision.
+    """
+
+    shape: Shape
+    above: float | None = None
+    least: float | None = None
+    missing: bool = False
+    compact: bool = False
+
+    def write(self, name: str, value: Any, write: Writer) -> Node:
+        return write.array(name, value, compact=self.compact)
+
+    def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
+        return self._check(read.prefix + name, read.array(name, node), sizes)
+
+    def _check(self, full: str, value: Any, sizes: Sizes) -> Any:
+        require(value.dtype == np.float64, f"{full} is of type {value.dtype}, not float64")
+        check_shape(full, value.shape, self.shape, sizes)
+        numbers = value.data if sparse.issparse(value) else value
+        finite = np.isfinite(numbers) | (np.isnan(numbers) & self.missing)
+        require(bool(finite.all()), f"{full} has NaN or infinite values")
+        if self.above is not None:
+            require(bool((numbers > self.above).all()), f"{full} has values that are not greater than {self.above:g}")
+        if self.least is not None:
+            require(bool((numbers >= self.least).all()), f"{full} has values less than {self.least:g}")
+        return value
+
+
+@dataclass(frozen=True)
+class SparseFloats(Floats):
+    """The same in a sparse matrix."""
+
+    def write(self, name: str, value: Any, write: Writer) -> Node:
+        return write.sparse(name, value, compact=self.compact)
+
+    def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
+        return self._check(read.prefix + name, read.sparse(name, node), sizes)
+
+
+@dataclass(frozen=True)
+class DenseOrSparse(Floats):
+    """The same in an array or a sparse matrix."""
+
+    def write(self, name: str, value: Any, write: Writer) -> Node:
+        return (write.sparse if sparse.issparse(value) else write.array)(name, value, compact=self.compact)
+
+    def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
+        dense = isinstance(node, dict) and node.get("kind") == "array"
+        value = read.array(name, node) if dense else read.sparse(name, node)
+        return self._check(read.prefix + name, value, sizes)
+
+
+@dataclass(frozen=True)
+class Indices:
+    """An array of integers from 0 up to the size `below`."""
+
+    shape: Shape
+    below: str
+
+    def write(self, name: str, value: Any, write: Writer) -> Node:
+        return write.array(name, value)
+
+    def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
+        full, value = read.prefix + name, read.array(name, node)
+        require(value.dtype.kind == "i", f"{full} is of type {value.dtype}, not integer")
+        check_shape(full, value.shape, self.shape, sizes)
+        inside = value.min() >= 0 and value.max() < sizes[self.below]
+        require(bool(inside), f"{full} has indices outside 0..{sizes[self.below] - 1}")
+        return value
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Class labels: an array of numbers or texts, or Python strings as older versions of pandas hold them."""
+
+    size: str
+
+    def write(self, name: str, value: Any, write: Writer) -> Node:
+        if value.dtype == object and all(isinstance(label, str) for label in value):
+            return [str(label) for label in value]
+        return write.array(name, value)
+
+    def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
+        if isinstance(node, list):
+            return Names(self.size, as_array=True).read(name, node, read, sizes)
+        value = read.array(name, node)
+        check_shape(read.prefix + name, value.shape, (self.size,), sizes)
+        finite = value.dtype.kind != "f" or bool(np.isfinite(value).all())
+        require(finite, f"{read.prefix}{name} has NaN or infinite values")
+        return value
+
+
+@dataclass(frozen=True)
+class Names:
+    """A list of strings, in Python also an array of objects."""
+
+    size: str
+    as_array: bool = False
+
+    def write(self, name: str, value: Any, write: Writer) -> Node:
+        return [str(text) for text in value]
+
+    def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
+        full = read.prefix + name
+        require(
+            isinstance(node, list) and all(isinstance(text, str) for text in node), f"{full} is not a list of names"
+        )
+        check_shape(full, (len(node),), (self.size,), sizes)
+        return np.array(node, dtype=object) if self.as_array else list(node)
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A bool, a string, or a number, which is positive if it must be."""
+
+    type: type
+    positive: bool = False
+    choices: Collection[Any] | None = None
+
+    def write(self, name: str, value: Any, write: Writer) -> Node:
+        return write.value(name, value)
+
+    def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
+        full, value = read.prefix + name, read.value(name, node)
+        number = self.type is float and type(value) is int and abs(value) < 2**63
+        require(type(value) is self.type or number, f"{full} is not a {self.type.__name__}")
+        require(not self.positive or 0 < value < np.inf, f"{full} is not a positive number")
+        require(self.choices is None or value in self.choices, f"{full} is not one of {self.choices}")
+        return float(value) if self.type is float else value
+
+
+@dataclass(frozen=True)
+class Count:
+    """An integer that fixes the size of a symbol."""
+
+    symbol: str
+    least: int = 1
+
+    def write(self, name: str, value: Any, write: Writer) -> Node:
+        return write.value(name, value)
+
+    def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> int:
+        full = read.prefix + name
+        if type(node) is not int or not self.least <= node < 2**63:
+            raise RefusedError(f"{full} is not an integer of at least {self.least}")
+        require(sizes.setdefault(self.symbol, node) == node, f"{full} is {node:d}, not {sizes[self.symbol]}")
+        return node
+
+
+@dataclass(frozen=True)
+class Function:
+    """A kernel, which the reader finds by its name."""
+
+    def write(self, name: str, value: Any, write: Writer) -> Node:
+        return write.value(name, value)
+
+    def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
+        value = read.value(name, node)
+        require(callable(value), f"{read.prefix}{name} is not a kernel")
+        return value
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A pandas frame with `size` rows; its columns get the order of `columns`, others come last."""
+
+    size: str
+    columns: tuple[str, ...]
+
+    def write(self, name: str, value: Any, write: Writer) -> Node:
+        parts = write.within(name)
+        return {str(column): parts.array(str(column), value[column].to_numpy()) for column in value.columns}
+
+    def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> pd.DataFrame:
+        full, parts = read.prefix + name, read.within(name)
+        require(isinstance(node, dict), f"{full} is not a table")
+        found = {column: parts.array(column, part) for column, part in node.items()}
+        rows = sizes[self.size]
+        fits = all(column.shape == (rows,) for column in found.values()) and (bool(found) or rows == 0)
+        require(fits, f"{full} does not have {rows} rows in every column")
+        order = {column: place for place, column in enumerate(self.columns)}
+        return pd.DataFrame({column: found[column] for column in sorted(found, key=lambda c: order.get(c, len(order)))})
+
+
+@dataclass(frozen=True)
+class Maybe:
+    """None, or a value of another kind; without one, always None."""
+
+    kind: Kind | None = None
+
+    def write(self, name: str, value: Any, write: Writer) -> Node:
+        return None if value is None or self.kind is None else self.kind.write(name, value, write)
+
+    def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
+        require(node is None or self.kind is not None, f"{read.prefix}{name} is not null")
+        return None if node is None or self.kind is None else self.kind.read(name, node, read, sizes)
+
+
+Found = dict[str, Any]
+
+
+def _accept(found: Found) -> None:
+    """Check nothing."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """Named fields: attributes of an object in Python, or entries of a dict.
+
+    Attributes
+    ----------
+    fields : mapping from str to Kind
+        Fields in the order in which they are read.
+    optional : collection of str
+        Fields that may be absent.
+    check : callable
+        Called with the fields; raises RefusedError if they do not fit together.
+    build : callable
+        Makes the value of the fields, which are given as keywords; a dict by default.
+    """
+
+    fields: Mapping[str, Kind]
+    optional: Collection[str] = ()
+    check: Callable[[Found], None] = _accept
+    build: Callable[..., Any] = field(default=dict)
+
+    def write(self, name: str, value: Any, write: Writer) -> Node:
+        parts = write.within(name)
+        has, get = (dict.__contains__, dict.get) if isinstance(value, dict) else (hasattr, getattr)
+        return {key: kind.write(key, get(value, key), parts) for key, kind in self.fields.items() if has(value, key)}
+
+    def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
+        check_keys(read.prefix + name, node, known={*self.fields}, needed={*self.fields} - {*self.optional})
+        parts = read.within(name)
+        found = {key: kind.read(key, node[key], parts, sizes) for key, kind in self.fields.items() if key in node}
+        self.check(found)
+        return self.build(**found)
+
+
+def check_keys(name: str, node: Node, *, known: set[str], needed: set[str]) -> None:
+    """Reject a JSON object that lacks an entry or has one that is not known."""
+    if not isinstance(node, dict):
+        raise RefusedError(f"{name} is not an object with the parts {sorted(known)}")
+    unknown, missing = sorted({*node} - known), sorted(needed - {*node})
+    require(not unknown, f"{name} has parts that this version of distreduce does not know: {unknown[:3]}")
+    require(not missing, f"{name} lacks {missing[:3]}")
+
+
+@dataclass(frozen=True)
+class KeyedList:
+    """A dict of records, in the file a list of objects with their name under `key`."""
+
+    key: str
+    allowed: Collection[str]
+    record: Record
+
+    def write(self, name: str, value: Mapping[str, Any], write: Writer) -> Node:
+        return [{self.key: each, **self.record.write(each, part, write)} for each, part in value.items()]
+
+    def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> dict[str, Any]:
+        full = read.prefix + name
+        require(isinstance(node, list) and len(node) > 0, f"{full} is not a list of {self.key}s")
+        found: dict[str, Any] = {}
+        for part in node:
+            each = part.get(self.key) if isinstance(part, dict) else None
+            fresh = isinstance(each, str) and each in self.allowed and each not in found
+            require(fresh, f"{full} has a {self.key} that is unknown or not unique")
+            rest = {key: value for key, value in part.items() if key != self.key}
+            # Sizes that only one record has stay its own.
+            found[str(each)] = self.record.read(str(each), rest, read, dict(sizes))
+        return found
