@@ -14,9 +14,9 @@ import pytest
 from sklearn.datasets import load_diabetes, load_wine
 
 from distreduce import SDR, SDRGPClassifier
-from distreduce.cli import _comparison, _models
-from distreduce.cli._draw import drawn
+from distreduce.cli import _models, _study
 from distreduce.cli._folder import FILES
+from distreduce.cli._study import draw_rows
 from distreduce.cli.main import main
 from distreduce.exceptions import AffinityConvergenceWarning, InterruptedFitWarning, SolverConvergenceWarning
 from distreduce.tables.recipe_file import read_recipe
@@ -393,7 +393,7 @@ def test_a_fit_that_breaks_leaves_the_earlier_result(call, tmp_path, monkeypatch
     def fail(*_):
         raise MemoryError("Unable to allocate 10 GiB")
 
-    monkeypatch.setattr("distreduce.cli._study.picture", fail)
+    monkeypatch.setattr("distreduce.cli._study.fit_picture", fail)
     code, _, err = call("fit", "t.csv", "--target", "y", "--overwrite", *QUICK)
     assert code == 1 and "lower --max-rows" in err
     assert {path.name: path.read_bytes() for path in (tmp_path / "distreduce-t").iterdir()} == before
@@ -419,7 +419,7 @@ def test_a_wide_table_may_have_fewer_rows_than_neighbours(call, monkeypatch, tar
 @pytest.mark.parametrize("size", [5, 20, 59, 60])
 def test_rows_are_drawn_in_the_shares_of_their_classes(size):
     labels = np.array(["lone"] + ["few"] * 9 + ["many"] * 50, dtype=object)
-    rows = drawn(np.arange(60), labels, size, seed=0)
+    rows = draw_rows(np.arange(60), labels, size, seed=0)
     counts = pd.Series(labels[rows]).value_counts()
     assert len(set(rows)) == size and counts["lone"] == 1
     assert abs(counts["few"] - (size - 1) * 9 / 59) <= 1
@@ -427,11 +427,11 @@ def test_rows_are_drawn_in_the_shares_of_their_classes(size):
 
 def test_rows_without_a_label_are_drawn_too():
     labels = np.array([None] * 30 + ["a"] * 15 + ["b"] * 15, dtype=object)
-    assert np.mean(drawn(np.arange(60), labels, 20, seed=0) < 30) == 0.5
+    assert np.mean(draw_rows(np.arange(60), labels, 20, seed=0) < 30) == 0.5
 
 
 def test_few_rows_have_no_held_out_part(call, monkeypatch):
-    monkeypatch.setattr(_comparison, "LEAST_ROWS", 100)
+    monkeypatch.setattr(_study, "MIN_ROWS", 100)
     messy(20).to_csv("t.csv", index=False)
     _, out, _ = call("fit", "t.csv", "--target", "price")
     assert "no held-out part" in out and "Held-out scores" not in out
@@ -465,7 +465,7 @@ def test_a_prototype_a_row_comes_without_advice_that_nobody_can_follow(call):
     assert json.loads(out)["picture"]["converged"] and "max_iter" not in out
 
 
-@pytest.mark.parametrize(("options", "does"), [((), "fits it to its end"), (("--checkpoint", "s"), "goes on from s")])
+@pytest.mark.parametrize(("options", "does"), [((), "completes it"), (("--checkpoint", "s"), "resumes from s")])
 def test_what_a_model_warns_of_is_said_in_words_of_the_command_line(call, monkeypatch, options, does):
     whole = _models.SDR.fit
 

@@ -7,11 +7,15 @@ import json
 import os
 import runpy
 import signal
+import subprocess
 import sys
+from importlib.metadata import EntryPoint, EntryPoints
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 
 import distreduce
 from distreduce import SDR
@@ -40,9 +44,9 @@ def small(monkeypatch):
         parts = {name: getattr(split, name) for name in split.__dataclass_fields__}
         return demo.Split(**{k: v if k == "name" else v[:rows] for k, v in parts.items()})
 
-    whole = demo.digits, demo.diabetes
-    monkeypatch.setattr(demo, "digits", lambda seed: cut(whole[0](seed), 150))
-    monkeypatch.setattr(demo, "diabetes", lambda seed: cut(whole[1](seed), 60))
+    whole = demo.split_digits, demo.split_diabetes
+    monkeypatch.setattr(demo, "split_digits", lambda seed: cut(whole[0](seed), 150))
+    monkeypatch.setattr(demo, "split_diabetes", lambda seed: cut(whole[1](seed), 60))
     monkeypatch.setattr(demo, "SDR", lambda **options: SDR(**options, tol=1e-2))
 
 
@@ -117,10 +121,10 @@ def test_demo_beats_two_principal_components_on_digits(call, tmp_path):
     assert digits["sdr_2d"] > digits["pca_2d"] + 0.2
 
 
-def test_the_package_can_be_run_as_a_module(monkeypatch, capsys):
+def test_the_command_can_be_run_as_a_module(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["distreduce", "--version"])
     with pytest.raises(SystemExit):
-        runpy.run_module("distreduce", run_name="__main__")
+        runpy.run_module("distreduce.cli", run_name="__main__")
     assert distreduce.__version__ in capsys.readouterr().out
 
 
@@ -157,3 +161,86 @@ def test_a_signal_that_is_ignored_stays_ignored(monkeypatch):
         main()
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+@pytest.fixture
+def plugins(monkeypatch):
+    """``plugins(name="module:attribute")`` adds commands as another package would."""
+
+    def add(**values: str):
+        found = EntryPoints(EntryPoint(name, value, "distreduce.commands") for name, value in values.items())
+        monkeypatch.setattr("distreduce.cli.main.entry_points", lambda **wanted: found.select(**wanted))
+
+    return add
+
+
+def greet(name: str = "you", loud: bool = False) -> None:
+    """Greet somebody."""
+    print(f"Hello, {name}{'!' if loud else '.'}")
+
+
+group = typer.Typer(help="Several greetings.")
+
+
+@group.command("formal")
+def _formal() -> None:
+    print("Good evening.")
+
+
+@group.command("short")
+def _short() -> None:
+    print("Hi.")
+
+
+@pytest.fixture
+def greetings(plugins, monkeypatch):
+    """A package with a function, an application and a module that fails."""
+    monkeypatch.setitem(sys.modules, "greetings", SimpleNamespace(greet=greet, group=group))
+    plugins(greet="greetings:greet", group="greetings:group", broken="no_such_module:app")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["greet", "--name", "Ada", "--loud"], "Hello, Ada!"),
+        (["group", "short"], "Hi."),
+        (["greet", "--help"], "Greet somebody."),
+        (["group", "--help"], "Several greetings."),
+    ],
+)
+def test_other_packages_add_commands(call, greetings, arguments, said):
+    code, out, _ = call(*arguments)
+    assert code == 0 and said in out
+
+
+def test_help_lists_the_commands_of_other_packages(call, greetings):
+    code, out, _ = call("--help")
+    assert code == 0 and all(words in out for words in ("Greet somebody.", "Several greetings.", "Cannot be loaded."))
+
+
+@pytest.mark.parametrize("arguments", [(), ("run", "--jobs", "2"), ("--help",)])
+def test_a_broken_package_is_one_sentence(call, greetings, arguments):
+    code, out, err = call("broken", *arguments)
+    assert (code, out, err.count("\n")) == (1, "", 1) and "'broken' (no_such_module:app) cannot be loaded" in err
+
+
+def test_other_packages_do_not_replace_our_commands(call, plugins):
+    plugins(demo="no_such_module:app")
+    assert "--seed" in call("demo", "--help")[1]
+
+
+def test_the_library_does_not_import_the_paper():
+    code = "import sys, distreduce.cli.main, distreduce.cli.fit; sys.exit('distreduce_paper' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path)}).returncode == 0
+
+
+def test_classes_are_whole_numbers_and_places_those_of_the_model(call, small, tmp_path, monkeypatch):
+    call("demo", "--out", str(tmp_path), "--quiet")
+    table = pd.read_csv(tmp_path / "embedding.csv", dtype=str)
+    assert table.loc[table["data"] == "digits", "y"].str.isdigit().all()
+    assert table.notna().all(axis=None) and len(table) == 150 + 150 + 60 + 60
+
+
+def test_demo_does_not_write_into_the_results_of_a_fit(call, tmp_path):
+    (tmp_path / "metrics.json").touch()
+    assert "results of a fit" in call("demo", "--out", str(tmp_path))[2]

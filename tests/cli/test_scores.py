@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from distreduce.cli._scores import show_scores
+from distreduce.cli._screen import show_scores
 
 REGRESSION = {"r2": 0.91234, "rmse": 12.3456, "mll": -1.23456, "coverage_90": 0.87654}
 CLASSES = {"accuracy": 0.91234, "mlp": -0.23456, "ece": 0.06789}

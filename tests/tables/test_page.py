@@ -20,7 +20,6 @@ def test_python_blocks_run(tmp_path, monkeypatch, capsys):
 
 
 def test_every_option_of_the_page_exists():
-    commands = get_command(app).commands
-    known = {option for name in ("fit", "transform", "predict", "report", "bench") for one in commands[name].params
-             for option in (*one.opts, *one.secondary_opts)}  # fmt: skip
+    commands = [get_command(app).get_command(None, name) for name in ("fit", "transform", "predict", "report", "bench")]
+    known = {option for command in commands for one in command.params for option in (*one.opts, *one.secondary_opts)}
     assert set(re.findall(r"--[a-z][a-z-]+", PAGE)) - known == {"--help", "--install-completion"}

@@ -1,1 +1,1 @@
-"""The sub-commands of ``distreduce``, a file each."""
+"""The sub-commands of ``distreduce``; files with an underscore hold what they share."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from distreduce._utils.hashing import file_sha256
 from distreduce._utils.versions import library_versions
-from distreduce.cli._models import Choices
+from distreduce.cli._models import FitOptions
 from distreduce.cli._study import Study
 from distreduce.cli._tables import CLASS, TRUTH, embedding_table, prototype_table
 from distreduce.estimators import SDR
@@ -32,9 +32,9 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas")
 
 @dataclass(frozen=True)
 class Source:
-    """The file that a folder was made from, the targets and the task as they were asked for, and the command.
+    """The fitted file, the targets and the task as requested, and the command.
 
-    The task is that of --task, which decides whether words among numbers are classes; folders of before do not say it.
+    The task is that of --task, which decides whether words among numbers are classes; None in older folders.
     """
 
     file: str
@@ -44,27 +44,26 @@ class Source:
     task: str | None = None
 
     @classmethod
-    def of(cls, path: Path, targets: list[str], command: str, task: str) -> Source:
-        """Describe a file that is here."""
+    def describe(cls, path: Path, targets: list[str], command: str, task: str) -> Source:
+        """Describe an existing file."""
         return cls(str(path.resolve()), file_sha256(path), tuple(targets), command, task)
 
 
 def write_results(folder: Path, data: PreparedTable, study: Study, metrics: dict[str, Any]) -> None:
-    """All files but the report."""
+    """Write all files but the report."""
     study.model.save(folder / MODEL)
     if study.predictor is not None:
         study.predictor.save(folder / PREDICTOR)
     write_recipe(data.recipe, folder / RECIPE)
     prototype_table(study.model, data, study.fit_rows).to_csv(folder / PROTOTYPES, index=False)
     embedding_table(study.model, data, study.fit_rows).to_csv(folder / EMBEDDING, index=False)
-    held_out = None if study.comparison is None else study.comparison.predictions()
-    if held_out is not None:
+    if (held_out := study.held_out) is not None:
         held_out.to_csv(folder / HELD_OUT, index=False)
     (folder / METRICS).write_text(json.dumps(metrics, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def collect_metrics(data: PreparedTable, study: Study, choices: Choices, source: Source) -> dict[str, Any]:
-    """The content of metrics.json."""
+def collect_metrics(data: PreparedTable, study: Study, options: FitOptions, source: Source) -> dict[str, Any]:
+    """Return the content of metrics.json."""
     model, comparison = study.model, study.comparison
     used = int(np.count_nonzero(model.prototype_weights_))
     classes = [str(label) for label in model.classes_] if data.target.task == "classification" else None
@@ -81,12 +80,12 @@ def collect_metrics(data: PreparedTable, study: Study, choices: Choices, source:
         },
         "columns": [{"name": rule.name, "taken_as": rule.describe()} for rule in data.recipe.rules],
         "columns_of_x": data.X.shape[1],
-        "choices": asdict(choices),
+        "choices": asdict(options),
         "picture": {
             "prototypes": len(model.prototypes_),
             "prototypes_used": used,
             "map_reg": float(model.map_reg),
-            "cka": _rounded(model.history_["cka"].iloc[-1]) if len(model.history_) else None,
+            "cka": _round(model.history_["cka"].iloc[-1]) if len(model.history_) else None,
             "converged": bool(model.converged_),
         },
         "held_out": None
@@ -95,7 +94,7 @@ def collect_metrics(data: PreparedTable, study: Study, choices: Choices, source:
             "train_rows": len(comparison.train),
             "test_rows": len(comparison.test),
             "scores": {
-                name: {key: _rounded(value) for key, value in scores.items()}
+                name: {key: _round(value) for key, value in scores.items()}
                 for name, scores in comparison.scores.items()
             },
         },
@@ -105,47 +104,47 @@ def collect_metrics(data: PreparedTable, study: Study, choices: Choices, source:
     }
 
 
-def _rounded(value: float) -> float | None:
-    """Six digits; JSON has no word for what is not finite."""
+def _round(value: float) -> float | None:
+    """Round to six digits; None for NaN and infinity, which JSON does not have."""
     return float(f"{value:.6g}") if np.isfinite(value) else None
 
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder of results, its parts read when they are asked for."""
+    """A folder of results; its parts are read on demand."""
 
     path: Path
 
     @classmethod
-    def of(cls, path: Path) -> Folder:
-        """Refuse what is no folder of results."""
+    def open(cls, path: Path) -> Folder:
+        """Open a folder; raise InvalidInputError if there is none."""
         if not path.is_dir():
             raise InvalidInputError(f"There is no folder {path}; name one that `distreduce fit` wrote.")
         return cls(path)
 
     def recipe(self) -> ColumnRecipe:
-        """What becomes of each column."""
+        """Return how each column becomes columns of X."""
         return read_recipe(self.path / RECIPE)
 
     def model(self, recipe: ColumnRecipe) -> SDR:
-        """The picture."""
-        return self._fitting(SDR.load(self.path / MODEL), recipe)
+        """Return the model of the picture."""
+        return self._check(SDR.load(self.path / MODEL), recipe)
 
     def predictor(self, recipe: ColumnRecipe) -> Any:
-        """The predictor."""
+        """Return the predictor."""
         from distreduce.persistence import load
 
         if not (self.path / PREDICTOR).exists():
-            raise InvalidInputError(f"{self.path} holds no predictor (it was fitted with --no-predict); fit again.")
-        return self._fitting(load(self.path / PREDICTOR), recipe)
+            raise InvalidInputError(f"{self.path} holds no predictor (the fit had --no-predict); fit again.")
+        return self._check(load(self.path / PREDICTOR), recipe)
 
-    def _fitting(self, model: Any, recipe: ColumnRecipe) -> Any:
+    def _check(self, model: Any, recipe: ColumnRecipe) -> Any:
         if model.n_features_in_ != len(recipe.columns):
             raise ModelFileError(f"The recipe and the models in {self.path} do not belong together; fit again.")
         return model
 
     def source(self) -> Source:
-        """Where the folder came from."""
+        """Return which file was fitted, and how."""
         path = self.path / METRICS
         try:
             content = json.loads(path.read_text(encoding="utf-8"))["source"]
@@ -160,23 +159,23 @@ class Folder:
         return source
 
     def fit_rows(self, model: SDR) -> NDArray[np.intp]:
-        """Rows of the file that the picture was fitted to."""
+        """Return the rows of the file that the picture was fitted to."""
         table = self._table(EMBEDDING, ["row", "part"])
         rows = table["row"][table["part"] == "fit"]
-        whole = pd.to_numeric(rows, errors="coerce") % 1 == 0  # what is no number is not whole either
+        whole = pd.to_numeric(rows, errors="coerce") % 1 == 0  # NaN is not whole either
         if not whole.all() or len(rows) != len(model.labels_):
             raise ModelFileError(f"{self.path / EMBEDDING} does not belong to the model beside it; fit again.")
         return pd.to_numeric(rows).to_numpy(dtype=np.intp)
 
     def held_out(self, task: str) -> pd.DataFrame | None:
-        """Predictions for the held-out rows, if there are any; classes as text: "01" is no number, "None" no gap."""
+        """Return the held-out predictions or None; classes are text: "01" is not a number, and "None" not missing."""
         as_text = [TRUTH, CLASS] if task == "classification" else []
         return self._table(HELD_OUT, as_text=as_text) if (self.path / HELD_OUT).exists() else None
 
     def _table(self, name: str, columns: list[str] | None = None, as_text: Sequence[str] = ()) -> pd.DataFrame:
         try:
             table = pd.read_csv(self.path / name, usecols=columns, **EXACT)
-            # Read apart, as they are written: among other columns "None" is a missing cell.
+            # Read separately as written: in the other columns, "None" is a missing cell.
             texts = pd.read_csv(self.path / name, usecols=lambda at: at in as_text, dtype=str, keep_default_na=False)
             return table.assign(**{str(at): texts[at].astype(object) for at in texts.columns})
         except (OSError, ValueError) as error:

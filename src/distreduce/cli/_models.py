@@ -1,26 +1,26 @@
-"""The models that ``distreduce fit`` fits: the picture, the predictor, and two simpler ones to compare it with."""
+"""The models that ``distreduce fit`` fits: the picture, the predictor, and two simpler models for comparison."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from distreduce._utils.typing import Index
 from distreduce.estimators import SDR
 from distreduce.gp import GPClassifier, GPRegressor, SDRGPClassifier, SDRGPRegressor
 from distreduce.tables.prepare import PreparedTable
 from distreduce.tables.target import Target
 
-Rows = NDArray[np.intp]
-WIDE = 200  # columns of X above which a length scale a column is too slow to learn, and learns too little
+OURS, PLAIN, COMPONENTS = "SDR-GP", "no reduction", "PCA"
+MODELS = (OURS, PLAIN, COMPONENTS)
+WIDE = 200  # columns of X above which one length scale per column is too slow to learn, and learns too little
 WIDE_MAP_REG = 0.1
 IDENTITY_STEPS = 1000  # of the one solve for the embedding that an identity plan needs
+N_NEIGHBORS = 10
 
 
 @dataclass(frozen=True)
-class Choices:
+class FitOptions:
     """Options of ``distreduce fit`` that concern the models; None is the model's own default."""
 
     prototypes: int | None = None
@@ -33,26 +33,39 @@ class Choices:
     predict: bool = True
     checkpoint: str | None = None
 
-    def tuned(self) -> dict[str, Any]:
-        """`eta` and `perplexity`, where they were given."""
+    def model_parameters(self) -> dict[str, Any]:
+        """Return `eta` and `perplexity` if they were given."""
         given = {"eta": self.eta, "perplexity": self.perplexity}
         return {name: value for name, value in given.items() if value is not None}
 
 
-def picture(data: PreparedTable, choices: Choices, rows: Rows, predictor: Any) -> SDR:
-    """The reduction of these rows, those without a target too; after an interrupt, the best there is.
+def describe_models(task: str, n_components: int, n_columns: int) -> dict[str, str]:
+    """Return a sentence about each model of the comparison."""
+    mixed = task == "regression" and n_columns <= WIDE
+    wide = f"the mean of the {N_NEIGHBORS} nearest rows, by all columns."
+    return {
+        OURS: "the predictor of this fit, a Gaussian process on the embedding that SDR learns"
+        + (", combined with Gaussian processes on all columns." if mixed else "."),
+        PLAIN: wide if n_columns > WIDE else "a Gaussian process on all columns.",
+        COMPONENTS: f"a Gaussian process on the first {min(n_components, n_columns)} principal components, which do "
+        "not know the target.",
+    }
 
-    The map's ridge is the noise that the predictor found in a numeric target: with the default, an embedding that has
-    seen y would learn the noise.
+
+def fit_picture(data: PreparedTable, options: FitOptions, rows: Index, predictor: Any) -> SDR:
+    """Fit SDR to these rows, including those without a target; after an interrupt, return the best so far.
+
+    The ridge of the map (`map_reg`) is the noise that the predictor found in a numeric target: with the default, an
+    embedding fitted to y would follow the noise.
     """
-    count = default_prototypes(len(rows), data.target) if choices.prototypes is None else choices.prototypes
-    options: dict[str, Any] = choices.tuned()
+    count = choose_prototypes(len(rows), data.target) if options.prototypes is None else options.prototypes
+    parameters: dict[str, Any] = options.model_parameters()
     if isinstance(predictor, SDRGPRegressor):
-        options["map_reg"] = float(predictor.reduction_.map_reg)
-    if count == 0:  # the identity plan of a prototype a row is a stationary point already (decision 12)
-        options |= {"max_iter": 0, "max_inner_iter": IDENTITY_STEPS}
-    options |= {"task": data.target.task, "random_state": choices.seed, "checkpoint": choices.checkpoint}
-    model = SDR(choices.components, n_prototypes=count or None, **options)
+        parameters["map_reg"] = float(predictor.reduction_.map_reg)
+    if count == 0:  # the identity plan of one prototype per row is a stationary point already (decision 12)
+        parameters |= {"max_iter": 0, "max_inner_iter": IDENTITY_STEPS}
+    parameters |= {"task": data.target.task, "random_state": options.seed, "checkpoint": options.checkpoint}
+    model = SDR(options.components, n_prototypes=count or None, **parameters)
     try:
         model.fit(data.X[rows], data.target.rows(rows).y)
     except KeyboardInterrupt:
@@ -61,40 +74,36 @@ def picture(data: PreparedTable, choices: Choices, rows: Rows, predictor: Any) -
     return model
 
 
-def default_prototypes(n: int, target: Target) -> int:
-    """A tenth of the rows, between 10 and 50, and at least two a class; 0 (one a row) for fewer than 20 rows."""
+def choose_prototypes(n: int, target: Target) -> int:
+    """Return a tenth of the rows, between 10 and 50, at least two per class; 0 (one per row) for fewer than 20 rows."""
     classes = 0 if target.labels is None else target.y.nunique()
     wanted = max(min(50, n // 10), 10, 2 * classes)
     return 0 if n < 20 or wanted >= n else wanted
 
 
-def ours(target: Target, n_columns: int, choices: Choices) -> Any:
-    """The predictor on the reduction."""
-    options = {"random_state": choices.seed, **choices.tuned()}
-    if target.task == "classification":
-        return SDRGPClassifier(choices.components, **options)
-    if n_columns > WIDE:
-        options |= {"length_scale": "median", "map_reg": WIDE_MAP_REG, "residual": False}
-    return SDRGPRegressor(choices.components, **options)
+def make_model(name: str, target: Target, n_columns: int, n_rows: int, options: FitOptions) -> Any:
+    """Return an unfitted model of the comparison by its name."""
+    classes = target.task == "classification"
+    process = GPClassifier(random_state=options.seed) if classes else GPRegressor(random_state=options.seed)
+    if name == OURS:
+        return make_predictor(target, n_columns, options)
+    if name == COMPONENTS:
+        from distreduce.baselines import PCA, EmbeddingGP
 
-
-def plain(target: Target, n_columns: int, seed: int, n_rows: int) -> Any:
-    """A model on all columns of X: a Gaussian process with a length scale a column; of wide tables 10 neighbours."""
+        pca = PCA(min(options.components, n_columns), random_state=options.seed)
+        return EmbeddingGP(pca, process, task=target.task)
     if n_columns > WIDE:
         from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-        k = min(10, n_rows)
-        return KNeighborsClassifier(k) if target.task == "classification" else KNeighborsRegressor(k)
-    return _process(target, seed)
+        return (KNeighborsClassifier if classes else KNeighborsRegressor)(min(N_NEIGHBORS, n_rows))
+    return process
 
 
-def _process(target: Target, seed: int) -> Any:
-    return GPClassifier(random_state=seed) if target.task == "classification" else GPRegressor(random_state=seed)
-
-
-def on_components(target: Target, n_columns: int, choices: Choices) -> Any:
-    """A Gaussian process on as many principal components as our embedding has dimensions."""
-    from distreduce.baselines import PCA, EmbeddingGP
-
-    pca = PCA(min(choices.components, n_columns), random_state=choices.seed)
-    return EmbeddingGP(pca, _process(target, choices.seed), task=target.task)
+def make_predictor(target: Target, n_columns: int, options: FitOptions) -> Any:
+    """Return an unfitted predictor on the reduction."""
+    parameters = {"random_state": options.seed, **options.model_parameters()}
+    if target.task == "classification":
+        return SDRGPClassifier(options.components, **parameters)
+    if n_columns > WIDE:
+        parameters |= {"length_scale": "median", "map_reg": WIDE_MAP_REG, "residual": False}
+    return SDRGPRegressor(options.components, **parameters)

@@ -1,4 +1,4 @@
-"""What ``distreduce fit`` says: what it guessed, how well it went, what to do next."""
+"""What ``distreduce fit`` prints: what it guessed, the held-out scores, and what to do next."""
 
 from __future__ import annotations
 
@@ -17,76 +17,136 @@ from rich.text import Text
 from distreduce._utils.progress import progress_bar
 from distreduce._utils.text import list_words
 from distreduce.cli._folder import PREDICTOR, REPORT
+from distreduce.cli._models import COMPONENTS, OURS, PLAIN, WIDE
 from distreduce.tables.columns import Dropped
 from distreduce.tables.prepare import PreparedTable
 
-MOST_LINES = 20
+MAX_LINES = 20
+SCORES = {"r2": "R²", "rmse": "RMSE", "accuracy": "accuracy", "mll": "log density", "mlp": "log probability",
+          "coverage_90": "within 90 %", "ece": "calibration error"}  # fmt: skip
+FORMATS = {"rmse": ".4g"}  # in the units of the target; all others are of the size of one
 
 
 @contextmanager
 def progress(total: int, *, silent: bool) -> Iterator[Callable[[str], object]]:
-    """A bar on standard error, if that is a terminal; call what it gives with the name of each step."""
+    """Show a progress bar on standard error if that is a terminal; call the result with the name of each step."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(24), TimeElapsedColumn())
     with progress_bar(*columns, visible=not silent) as bar:
         task = bar.add_task("rows", total=total)
         yield lambda words: bar.update(task, description=words, advance=1)
 
 
+def printable(text: str, style: str = "") -> Text:
+    """Return text from a file without the control characters that could steer the terminal."""
+    return Text("".join(sign if sign.isprintable() else " " for sign in text), style=style)
+
+
 def show_guesses(data: PreparedTable, name: str) -> None:
-    """The task, and what each column is taken as: a line a column, or a line a kind if there are many."""
+    """Print the task and how each column is read: one line per column, or one per kind if there are many columns."""
     n, target = len(data.table), data.target
     classes = f", {target.y.nunique()} classes" if target.task == "classification" else ""
     words = f"; {list_words(target.unknown_words)} taken as missing" if target.unknown_words else ""
     console = Console()
     console.print(
         Text.assemble(
-            (name, "bold"), f": {n:,} rows. Target ", (", ".join(target.names), "bold"),
+            printable(name, "bold"), f": {n:,} rows. Target ", printable(", ".join(target.names), "bold"),
             f": {target.task}{classes}{words}.",
         )
     )  # fmt: skip
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("in the file", overflow="fold")
-    table.add_column("taken as", overflow="fold")
+    table.add_column("column", overflow="fold")
+    table.add_column("read as", overflow="fold")
     table.add_column("columns of X", justify="right")
-    for names, words, width in _lines(data):
-        style = "dim" if not width else ""
-        table.add_row(Text(names, style=style), Text(words, style=style), str(width or "–"))
+    for names, kind, width in _describe_columns(data):
+        style = "" if width else "dim"
+        table.add_row(printable(names, style), printable(kind, style), str(width or "–"))
     console.print(table)
 
 
-def _lines(data: PreparedTable) -> list[tuple[str, str, int]]:
+def _describe_columns(data: PreparedTable) -> list[tuple[str, str, int]]:
     rules = data.recipe.rules
     if data.recipe.image_shape is not None:
-        return [("X", "images of {} × {}, one scale for all".format(*data.recipe.image_shape), len(rules))]
-    if len(rules) <= MOST_LINES:
+        return [("X", "images of {} × {}, scaled together".format(*data.recipe.image_shape), len(rules))]
+    if len(rules) <= MAX_LINES:
         return [(rule.name, rule.describe(), len(rule.columns())) for rule in rules]
     groups: dict[str, list[Any]] = {}
     for rule in rules:
         groups.setdefault(rule.describe() if isinstance(rule, Dropped) else rule.kind, []).append(rule)
     lines = []
-    for words, group in groups.items():
+    for kind, group in groups.items():
         names = ", ".join(rule.name for rule in group[:3]) + (", …" if len(group) > 3 else "")
         count = f"{len(group)}: " if len(group) > 1 else ""
-        lines.append((count + names, words, sum(len(rule.columns()) for rule in group)))
+        lines.append((count + names, kind, sum(len(rule.columns()) for rule in group)))
     return lines
 
 
+def show_scores(metrics: dict[str, Any]) -> None:
+    """Print the held-out scores of the three models; no number is cut, however narrow the screen is.
+
+    The first of four layouts that fits is taken, or else the narrowest: with what each model sees, without it, with
+    broken names, with one row per score.
+    """
+    if metrics["held_out"] is None:
+        return
+    scores, sees = metrics["held_out"]["scores"], _describe_inputs(metrics)
+    shown = [key for key in SCORES if key in scores[OURS]]
+    heads = ["", *(SCORES[key] for key in shown)]
+    rows = [[name, *(_score_text(found.get(key), key) for key in shown)] for name, found in scores.items()]
+    seen = [[row[0], sees[row[0]], *row[1:]] for row in rows]
+    broken = [[cell.replace(" ", "\n", 1) for cell in row] for row in (heads, *rows)]
+    turned = [list(column) for column in zip(*broken, strict=True)]
+    layouts = [
+        _make_table(metrics, ["", "sees", *heads[1:]], seen, words=2),
+        _make_table(metrics, heads, rows),
+        _make_table(metrics, broken[0], rows),
+        _make_table(metrics, turned[0], turned[1:]),
+    ]
+    layouts[-1].show_edge = False
+    console = Console()
+    unbounded = console.options.update(max_width=1000)  # else no table is measured wider than the screen
+    fitting = [table for table in layouts if console.measure(table, options=unbounded).maximum <= console.width]
+    console.print((fitting or layouts[-1:])[0])
+
+
+def _describe_inputs(metrics: dict[str, Any]) -> dict[str, str]:
+    p, d = metrics["choices"]["components"], metrics["columns_of_x"]
+    # For numbers, the predictor mixes predictions from the embedding with predictions from all columns.
+    mixed = f" + {d} columns" if metrics["task"] == "regression" and d <= WIDE else ""
+    return {OURS: f"{p} axes{mixed}", PLAIN: f"{d} columns", COMPONENTS: f"{min(p, d)} axes"}
+
+
+def _score_text(value: float | None, key: str) -> str:
+    return "–" if value is None else f"{value:{FORMATS.get(key, '.3f')}}"
+
+
+def _make_table(metrics: dict[str, Any], heads: list[str], rows: list[list[str]], words: int = 1) -> Table:
+    """Lay out the scores; the first `words` columns hold words, all others numbers."""
+    held_out = metrics["held_out"]
+    title = Text(f"Held-out scores: {held_out['test_rows']:,} rows, fitted to {held_out['train_rows']:,} others")
+    table = Table(title=title, title_justify="left", title_style="", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for place, head in enumerate(heads):
+        table.add_column(Text(head), justify="left" if place < words else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row), style="bold" if row[0] == OURS else "")
+    return table
+
+
 def show_notes(notes: Sequence[str]) -> None:
-    """Notes, a line each."""
+    """Print notes, one line each."""
     for note in notes:
-        Console().print(Text.assemble(("note ", "yellow"), note))
+        Console().print(Text.assemble(("note ", "yellow"), printable(note)))
 
 
-def show_next(folder: Path, metrics: dict[str, Any]) -> None:
-    """Where everything is, and what one does next."""
+def show_next_steps(folder: Path, metrics: dict[str, Any]) -> None:
+    """Print where the results are and what to do with them."""
     picture = metrics["picture"]
     all_rows = picture["prototypes"] == metrics["rows"]["fit"]
-    few = "a prototype a row" if all_rows else f"{picture['prototypes_used']} prototypes"
+    few = "one prototype per row" if all_rows else f"{picture['prototypes_used']} prototypes"
     command = "predict" if (folder / PREDICTOR).exists() else "transform"
     console = Console()
     console.print(Text.assemble("\nWrote ", (str(folder), "bold green"), f": {few}, models, tables and the report."))
     for words, line in (
-        ("look at it", str(folder / REPORT)),
+        ("open", str(folder / REPORT)),
         ("new rows", f"distreduce {command} {shlex.quote(str(folder))} new.csv"),
     ):
-        console.print(Text.assemble(f"  {words:<12}", (line, "bold")), soft_wrap=True)
+        console.print(Text.assemble(f"  {words:<10}", (line, "bold")), soft_wrap=True)

@@ -1,20 +1,22 @@
-"""What ``distreduce fit`` computes, one step after the other."""
+"""What ``distreduce fit`` computes: a comparison on held-out rows, then the predictor and the picture on all rows."""
 
 from __future__ import annotations
 
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
 from sklearn.utils._param_validation import InvalidParameterError
 
-from distreduce.cli._comparison import METHODS, Comparison
-from distreduce.cli._draw import drawn
-from distreduce.cli._models import Choices, ours, picture
+from distreduce._utils.typing import Index
+from distreduce.cli._models import MODELS, FitOptions, fit_picture, make_model, make_predictor
+from distreduce.cli._tables import class_table, level_table, number_table, truth_columns
 from distreduce.estimators import SDR
 from distreduce.exceptions import (
     AffinityConvergenceWarning,
@@ -23,65 +25,75 @@ from distreduce.exceptions import (
     InvalidInputError,
     SolverConvergenceWarning,
 )
+from distreduce.gp._target_scale import spread
+from distreduce.metrics import classification_scores
+from distreduce.metrics.held_out import held_out_scores
+from distreduce.metrics.intervals import interval_levels
 from distreduce.tables.prepare import PreparedTable
+
+MIN_ROWS = 10  # with fewer known targets, held-out scores say nothing
+MAX_TEST_ROWS = 10_000
 
 
 @dataclass(frozen=True)
 class Study:
-    """Everything that a folder of results is made of; rows are those of the file."""
+    """Everything that a folder of results is made from; rows are those of the file."""
 
     model: SDR
-    fit_rows: NDArray[np.intp]
+    fit_rows: Index
     predictor: Any
     comparison: Comparison | None
     seconds: dict[str, float]
     notes: tuple[str, ...]
 
+    @property
+    def held_out(self) -> pd.DataFrame | None:
+        """The predictions of all models for the held-out rows, None without any."""
+        return None if self.comparison is None else self.comparison.predictions()
 
-def steps(choices: Choices) -> int:
-    """How often :func:`run_study` calls `advance`."""
-    return len(METHODS) + 2 if choices.predict else 1
+
+def count_steps(options: FitOptions) -> int:
+    """Return how often :func:`run_study` calls `advance`."""
+    return len(MODELS) + 2 if options.predict else 1
 
 
-def run_study(data: PreparedTable, choices: Choices, advance: Callable[[str], object]) -> Study:
-    """Compare, fit the predictor and the picture; `advance` is told in a few words what comes next."""
+def run_study(data: PreparedTable, options: FitOptions, advance: Callable[[str], object]) -> Study:
+    """Compare the models, then fit the predictor and the picture; `advance` is called with the name of each step."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DistReduceWarning)
         try:
-            study = _run(data, choices, advance)
+            study = _run(data, options, advance)
         except InvalidParameterError as error:
             raise InvalidInputError(str(error)) from error
         except MemoryError as error:
-            raise InvalidInputError(
-                f"The memory does not suffice ({error}); lower --max-rows, or --drop columns."
-            ) from error
+            raise InvalidInputError(f"Not enough memory ({error}); lower --max-rows, or --drop columns.") from error
     ours = [warning for warning in caught if issubclass(warning.category, DistReduceWarning)]
-    said = [_in_words(warning.category, str(warning.message), choices) for warning in ours]
-    return Study(**{**vars(study), "notes": (*study.notes, *dict.fromkeys(said))})
+    notes = [_translate(warning.category, str(warning.message), options) for warning in ours]
+    return replace(study, notes=(*study.notes, *dict.fromkeys(notes)))
 
 
-def _in_words(category: type[Warning], message: str, choices: Choices) -> str:
-    """A warning without advice about parameters that the command line does not have."""
+def _translate(category: type[Warning], message: str, options: FitOptions) -> str:
+    """Return a warning without advice about parameters that the command line does not have."""
     if issubclass(category, SolverConvergenceWarning):
-        return "A fit stopped at its limit of iterations: it is the best found, and not quite converged."
+        return "A fit stopped at its limit of iterations before it converged; its best result is used."
     if issubclass(category, AffinityConvergenceWarning):
-        return "The neighbours that rows see are not quite as many as --perplexity says; another one may do."
+        return "Some rows do not have as many neighbours as --perplexity asks for; another value may help."
     if issubclass(category, InterruptedFitWarning):
-        does = "fits it to its end" if choices.checkpoint is None else f"goes on from {choices.checkpoint}"
-        return f"The picture was interrupted: it is the best until then. The same command with --overwrite {does}."
+        does = "completes it" if options.checkpoint is None else f"resumes from {options.checkpoint}"
+        return f"The picture was interrupted; its best result is used. The same command with --overwrite {does}."
     return message
 
 
-def _run(data: PreparedTable, choices: Choices, advance: Callable[[str], object]) -> Study:
+def _run(data: PreparedTable, options: FitOptions, advance: Callable[[str], object]) -> Study:
     usable = np.flatnonzero(data.usable)
-    rows = drawn(usable, data.target.labels, choices.max_rows, choices.seed)
-    _check_numbers(choices, len(rows))
-    comparison = Comparison(data, choices) if choices.predict else None
+    rows = draw_rows(usable, data.target.labels, options.max_rows, options.seed)
+    _check_options(options, len(rows))
+    comparison = Comparison(data, options) if options.predict else None
     predictor, seconds, notes = None, {}, []
     if len(rows) < len(usable):
         notes.append(
-            f"The models are fitted to {len(rows):,} of {len(usable):,} rows, drawn at random (--max-rows); the others "
-            "are placed by the map."
+            f"The models are fitted to {len(rows):,} of {len(usable):,} rows, drawn at random (--max-rows); the map "
+            "places the others."
         )
     if comparison is not None:
         comparison.run(advance)
@@ -91,22 +103,117 @@ def _run(data: PreparedTable, choices: Choices, advance: Callable[[str], object]
         advance("predictor")
         started = time.perf_counter()
         known = rows[data.target.known[rows]]
-        predictor = ours(data.target, data.X.shape[1], choices).fit(data.X[known], data.target.values(known))
+        predictor = make_predictor(data.target, data.X.shape[1], options)
+        predictor.fit(data.X[known], data.target.values(known))
         seconds["predictor"] = time.perf_counter() - started
     advance("picture")
     started = time.perf_counter()
-    model = picture(data, choices, rows, predictor)
+    model = fit_picture(data, options, rows, predictor)
     seconds["picture"] = time.perf_counter() - started
     return Study(model, rows, predictor, comparison, seconds, tuple(notes))
 
 
-def _check_numbers(choices: Choices, n: int) -> None:
-    """Say before the long work, and in words of the command line, what the picture would refuse after it."""
-    if choices.prototypes is not None and choices.prototypes > n:
+def _check_options(options: FitOptions, n: int) -> None:
+    """Raise before the long work, and in terms of the command line, what the picture would raise after it."""
+    if options.prototypes is not None and options.prototypes > n:
         raise InvalidInputError(
-            f"--prototypes {choices.prototypes} is more than the {n} rows of the fit; give fewer, or 0 for one a row."
+            f"--prototypes {options.prototypes} is more than the {n} rows of the fit; give fewer, or 0 for one per row."
         )
-    if choices.perplexity is not None and choices.perplexity >= n:
+    if options.perplexity is not None and options.perplexity >= n:
         raise InvalidInputError(
-            f"--perplexity {choices.perplexity:g} must be below the number of rows of the fit, {n}; try {n / 3:.3g}."
+            f"--perplexity {options.perplexity:g} must be below the number of rows of the fit, {n}; try {n / 3:.3g}."
         )
+
+
+class Comparison:
+    """The predictor and two simpler models, fitted to the training rows and scored on the held-out rows.
+
+    Attributes
+    ----------
+    train : array of row numbers
+        Empty if there are too few rows with a target.
+    test : array of row numbers
+        Empty if there are too few rows with a target.
+    scores : dict
+        Scores by the name of the model.
+    seconds : dict
+        Time of fit and prediction by the name of the model.
+    """
+
+    def __init__(self, data: PreparedTable, options: FitOptions) -> None:
+        self.data, self.options = data, options
+        self.scores: dict[str, dict[str, float]] = {}
+        self.seconds: dict[str, float] = {}
+        self._tables: list[pd.DataFrame] = []
+        self.train, self.test = self._split(np.flatnonzero(data.usable & data.target.known))
+
+    def _split(self, known: Index) -> tuple[Index, Index]:
+        labels, size, seed = self.data.target.labels, round(self.options.test_size * len(known)), self.options.seed
+        nothing = np.empty(0, dtype=np.intp)
+        if not size or len(known) < MIN_ROWS:
+            return nothing, nothing
+        train = draw_rows(known, labels, len(known) - size, seed)
+        test = draw_rows(np.setdiff1d(known, train), labels, MAX_TEST_ROWS, seed)
+        train = draw_rows(train, labels, self.options.max_rows, seed)
+        if labels is not None:  # no model can predict a class that is not among the training rows
+            test = test[np.isin(labels[test].astype(str), labels[train].astype(str))]
+        return (train, test) if len(test) > 1 else (nothing, nothing)
+
+    def run(self, advance: Callable[[str], object]) -> None:
+        """Fit and score all models; `advance` is called with the name of each model first."""
+        target, width = self.data.target, self.data.X.shape[1]
+        for name in MODELS:
+            advance(f"held-out score, {name}")
+            if len(self.test):
+                started = time.perf_counter()
+                model = make_model(name, target, width, len(self.train), self.options)
+                model.fit(self.data.X[self.train], target.values(self.train))
+                self.scores[name] = self._score(name, model)
+                self.seconds[name] = time.perf_counter() - started
+
+    def _score(self, name: str, model: Any) -> dict[str, float]:
+        """Score probabilities, or numbers in units of the spread of the training targets (the RMSE in those of y)."""
+        X, y = self.data.X[self.test], self.data.target.values(self.test)
+        if self.data.target.task == "classification":
+            proba = model.predict_proba(X)
+            self._keep(name, class_table(proba, model.classes_))
+            return classification_scores(y, proba, model.classes_)
+        if type(model).__name__ == "KNeighborsRegressor":  # has no uncertainty
+            return held_out_scores(y, model.predict(X))
+        mean, std = model.predict(X, return_std=True)
+        scale = spread(self.data.target.values(self.train))
+        levels = interval_levels(model, X, y) if hasattr(model, "predict_quantiles") else None
+        names = self.data.target.names
+        self._keep(name, number_table(model, X, names).join(level_table(len(y), scale, levels, names)))
+        return held_out_scores(y, mean, std, scale=scale, levels=levels)
+
+    def _keep(self, name: str, table: pd.DataFrame) -> None:
+        target = self.data.target
+        truth = pd.DataFrame(target.y.iloc[self.test]).reset_index(drop=True)
+        front = pd.DataFrame({"model": name, "row": self.test})
+        self._tables.append(pd.concat([front, truth.set_axis(truth_columns(target.names), axis=1), table], axis=1))
+
+    def predictions(self) -> pd.DataFrame | None:
+        """Return one row per model and held-out row, or None."""
+        return pd.concat(self._tables, ignore_index=True) if self._tables else None
+
+
+def draw_rows(rows: Index, labels: NDArray[Any] | None, size: int, seed: int) -> Index:
+    """Draw `size` of the rows at random, sorted; classes keep their shares, and classes of a single row are kept.
+
+    `labels` are those of all rows of the file; rows without a label are a class of their own.
+    """
+    if size >= len(rows):
+        return rows
+    if labels is not None:
+        codes = pd.factorize(labels[rows], use_na_sentinel=False)[0]
+        single = np.bincount(codes)[codes] == 1
+        kept, rest, codes = rows[single], rows[~single], codes[~single]
+        wanted = size - len(kept)
+        if wanted > 0:
+            n_classes = len(np.unique(codes))
+            shares = codes if min(wanted, len(rest) - wanted) >= n_classes else None
+            part, _ = train_test_split(rest, train_size=wanted, stratify=shares, random_state=seed)
+            return np.sort(np.concatenate([kept, part]))
+    # Numbers, or nearly every row is a class of its own.
+    return np.sort(np.random.default_rng(seed).choice(rows, size=size, replace=False))

@@ -1,15 +1,18 @@
-"""The demonstration behind ``distreduce demo``: two data sets that come with scikit-learn, a picture and two tables."""
+"""``distreduce demo``: two data sets that come with scikit-learn, a picture and two tables."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+import typer
+from rich.console import Console
+from rich.table import Table
 from sklearn.datasets import load_diabetes, load_digits
 from sklearn.decomposition import PCA
 from sklearn.model_selection import train_test_split
@@ -17,7 +20,9 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import StandardScaler
 
 from distreduce._utils.atomic import replacing
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Index
+from distreduce.cli._folder import METRICS
+from distreduce.cli._screen import progress
 from distreduce.estimators import SDR
 from distreduce.exceptions import InvalidInputError
 from distreduce.metrics import reduction_scores
@@ -25,28 +30,28 @@ from distreduce.plotting import plot_embedding
 
 STEPS = 5
 N_NEIGHBORS = 10
-# Disease progression is a noisy target, which wants a stiffer map than the default. Of twelve pairs (map_reg,
-# length_scale) cross-validated on the training part of seed 0 the best, (3, 6), had an R² of 0.52 but shrinks the
+# Disease progression is a noisy target, which needs a stiffer map than the default. Of twelve pairs (map_reg,
+# length_scale) cross-validated on the training part of seed 0, the best, (3, 6), had an R² of 0.52 but shrinks the
 # embedding to a spread below 0.001; this one, with the default length scale, had 0.48 and leaves a picture to look at.
 NOISY_MAP_REG = 0.3
 
 
 @dataclass(frozen=True)
 class Split:
-    """A data set cut in two, with the row numbers of both parts; features scaled by the training part alone."""
+    """A data set split in two, with the row numbers of both parts; the training part alone scales the features."""
 
     name: str
     X_train: Array
     X_test: Array
     y_train: Any
     y_test: Any
-    rows_train: NDArray[np.intp]
-    rows_test: NDArray[np.intp]
+    rows_train: Index
+    rows_test: Index
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What the demo measured on one data set: `score` is accuracy (classes) or R² (numbers) of a 10-NN, held out."""
+class DemoScores:
+    """The scores on one data set; `score` names that of 10-NN on held-out rows, accuracy or R²."""
 
     data: str
     n_train: int
@@ -63,63 +68,76 @@ class Outcome:
     pca_2d: float
 
 
-def run_demo(folder: Path, seed: int, advance: Callable[[str], object]) -> list[Outcome]:
-    """Fit both models, measure them and write ``embedding.png``, ``prototypes.csv`` and ``embedding.csv`` to `folder`.
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the picture and the tables.")] = Path("distreduce-demo"),
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of the splits and the fits.")] = 0,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the files are still written.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON instead of a table.")] = False,
+) -> None:
+    """Reduce two data sets that come with scikit-learn, and write a picture and two tables.
 
-    `advance` is called with a few words at the start of each of `STEPS` steps.
+    Digits (1797 × 64, 10 classes) are reduced to at most 60 prototypes, diabetes
+    (442 × 10, a number) keeps one prototype per sample. A fifth of each is held
+    out. It takes less than a minute, needs no network and opens no window.
     """
-    folder = prepared(folder)
-    splits = [digits(seed), diabetes(seed)]
+    with progress(STEPS + 1, silent=quiet or as_json) as advance:
+        scores = run_demo(out, seed, advance)
+    if as_json:
+        typer.echo(json.dumps({"folder": str(out), "results": [asdict(each) for each in scores]}, indent=2))
+    elif not quiet:
+        Console().print(_make_table(scores))
+        typer.echo(f"Wrote embedding.png, prototypes.csv and embedding.csv to {out.resolve()}")
+
+
+def run_demo(folder: Path, seed: int, advance: Callable[[str], object]) -> list[DemoScores]:
+    """Fit both models, score them and write the files; `advance` is called with the name of each of `STEPS` steps."""
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInputError(f"--out {folder} is a file; name a folder.")
+    if (folder / METRICS).exists():
+        raise InvalidInputError(f"--out {folder} holds the results of a fit; name another folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    splits = [split_digits(seed), split_diabetes(seed)]
     models = [SDR(n_prototypes=60, random_state=seed), SDR(task="regression", map_reg=NOISY_MAP_REG, random_state=seed)]
-    outcomes = []
+    scores = []
     for split, model in zip(splits, models, strict=True):
         advance(f"{split.name}: fit")
         model.fit(split.X_train, split.y_train)
         advance(f"{split.name}: scores")
-        outcomes.append(measure(split, model))
+        scores.append(_score(split, model))
     advance("picture and tables")
     with replacing(folder / "embedding.png") as path:
-        draw(splits, models, path)
+        _draw(splits, models, path)
     summary = models[0].summary()
     summary["medoid"] = splits[0].rows_train[summary["medoid"]]  # the row of the whole data set, as in embedding.csv
     with replacing(folder / "prototypes.csv") as path:
         summary.to_csv(path)
-    tables = [places(split, model) for split, model in zip(splits, models, strict=True)]
+    tables = [_tabulate_places(split, model) for split, model in zip(splits, models, strict=True)]
     with replacing(folder / "embedding.csv") as path:
         pd.concat(tables).to_csv(path, index=False)
-    return outcomes
+    return scores
 
 
-def prepared(folder: Path) -> Path:
-    """The folder, made if it is missing."""
-    if folder.exists() and not folder.is_dir():
-        raise InvalidInputError(f"--out {folder} is a file; name a folder.")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def digits(seed: int) -> Split:
-    """1797 scans of hand-written digits, 8×8 grey values divided by their maximum, 10 classes."""
+def split_digits(seed: int) -> Split:
+    """Return 1797 scans of hand-written digits: 8 × 8 grey values divided by their maximum, 10 classes."""
     X, y = load_digits(return_X_y=True)
     return _split("digits", X / 16.0, y, seed, stratify=y)
 
 
-def diabetes(seed: int) -> Split:
-    """442 patients, 10 features, disease progression after a year; features standardised."""
+def split_diabetes(seed: int) -> Split:
+    """Return 442 patients: 10 standardised features, disease progression after a year."""
     X, y = load_diabetes(return_X_y=True)
     split = _split("diabetes", X, pd.Series(y, name="progression"), seed)
     scaler = StandardScaler().fit(split.X_train)
-    parts = asdict(split)
-    return Split(**parts | {part: scaler.transform(parts[part]) for part in ("X_train", "X_test")})
+    return replace(split, X_train=scaler.transform(split.X_train), X_test=scaler.transform(split.X_test))
 
 
-def _split(name: str, X: Array, y: Array, seed: int, **options: Any) -> Split:
+def _split(name: str, X: Array, y: Any, seed: int, **options: Any) -> Split:
     rows = np.arange(len(X))
     return Split(name, *train_test_split(X, y, rows, test_size=0.2, random_state=seed, **options))
 
 
-def measure(split: Split, model: SDR) -> Outcome:
-    """Scores of the prototypes, and of a 10-NN on the embedding, on all features and on two principal components."""
+def _score(split: Split, model: SDR) -> DemoScores:
+    """Score the prototypes, and 10-NN on the embedding, on all features and on two principal components."""
     scores = reduction_scores(model, split.y_train)
     classes = model.task_ == "classification"
     pca = PCA(2, random_state=0).fit(split.X_train)
@@ -130,25 +148,16 @@ def measure(split: Split, model: SDR) -> Outcome:
     ]
     kind = KNeighborsClassifier if classes else KNeighborsRegressor
     held_out = [kind(N_NEIGHBORS).fit(A, split.y_train).score(B, split.y_test) for A, B in spaces]
-    return Outcome(
-        data=split.name,
-        n_train=len(split.X_train),
-        n_features=split.X_train.shape[1],
-        prototypes_used=int(np.count_nonzero(model.prototype_weights_)),
-        n_prototypes=len(model.prototypes_),
-        homogeneity=scores["homogeneity"] if classes else None,
-        nmi=scores["nmi"] if classes else None,
-        silhouette=scores["silhouette"] if classes else None,
-        cka=scores["cka"],
-        score="accuracy" if classes else "R²",
-        sdr_2d=held_out[0],
-        all_features=held_out[1],
-        pca_2d=held_out[2],
-    )
+    return DemoScores(
+        data=split.name, n_train=len(split.X_train), n_features=split.X_train.shape[1],
+        prototypes_used=int(np.count_nonzero(model.prototype_weights_)), n_prototypes=len(model.prototypes_),
+        **{name: scores[name] if classes else None for name in ("homogeneity", "nmi", "silhouette")}, cka=scores["cka"],
+        score="accuracy" if classes else "R²", sdr_2d=held_out[0], all_features=held_out[1], pca_2d=held_out[2],
+    )  # fmt: skip
 
 
-def draw(splits: list[Split], models: list[SDR], path: Path) -> None:
-    """Both embeddings side by side, as a PNG; drawn without pyplot, so that no window can open."""
+def _draw(splits: list[Split], models: list[SDR], path: Path) -> None:
+    """Draw both embeddings side by side, without pyplot, so that no window can open."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12.5, 5.6), layout="constrained")
@@ -161,14 +170,31 @@ def draw(splits: list[Split], models: list[SDR], path: Path) -> None:
     figure.savefig(path, dpi=130, format="png")
 
 
-def places(split: Split, model: SDR) -> pd.DataFrame:
-    """One row a sample: the row of the data set, its part, its target and its place."""
+def _tabulate_places(split: Split, model: SDR) -> pd.DataFrame:
+    """Return one row per sample: its row in the data set, its part, its target and its place."""
     names = model.get_feature_names_out()
-    frames = [
-        pd.DataFrame({"data": split.name, "row": rows, "part": part, "y": y}).join(pd.DataFrame(Z, columns=names))
-        for part, rows, y, Z in (
-            ("train", split.rows_train, split.y_train, model.embedding_),
-            ("test", split.rows_test, split.y_test, model.transform(split.X_test)),
-        )
-    ]
+    frames = []
+    for part, rows, y, Z in (
+        ("train", split.rows_train, split.y_train, model.embedding_),
+        ("test", split.rows_test, split.y_test, model.transform(split.X_test)),
+    ):
+        # As objects, classes stay whole numbers beside the fractions of the other data set.
+        front = pd.DataFrame({"data": split.name, "row": rows, "part": part, "y": np.asarray(y).astype(object)})
+        frames.append(front.join(pd.DataFrame(Z, columns=names)))
     return pd.concat(frames)
+
+
+def _make_table(scores: list[DemoScores]) -> Table:
+    table = Table(title="SDR in two dimensions; 10-NN is scored on the held-out fifth of the samples")
+    table.add_column("")
+    for each in scores:
+        table.add_column(f"{each.data} ({each.n_train} × {each.n_features})", justify="right")
+    table.add_row("prototypes used", *(f"{each.prototypes_used} of {each.n_prototypes}" for each in scores))
+    for name in ("homogeneity", "nmi", "silhouette"):
+        values = [getattr(each, name) for each in scores]
+        table.add_row(name.replace("nmi", "NMI"), *("–" if value is None else f"{value:.1f}" for value in values))
+    table.add_row("CKA", *(f"{each.cka:.3f}" for each in scores))
+    table.add_section()
+    for name, label in (("sdr_2d", "SDR, 2-D"), ("pca_2d", "PCA, 2-D"), ("all_features", "all features")):
+        table.add_row(f"10-NN, {label}", *(f"{each.score} {getattr(each, name):.3f}" for each in scores))
+    return table

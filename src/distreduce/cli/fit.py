@@ -1,4 +1,4 @@
-"""``distreduce fit``: a file of one's own in, a folder with models, tables and a report out."""
+"""``distreduce fit``: reads a file, writes a folder with models, tables and a report."""
 
 from __future__ import annotations
 
@@ -7,9 +7,18 @@ import shlex
 import sys
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+
+from distreduce.cli import _screen
+from distreduce.cli._folder import FILES, REPORT, Source, collect_metrics, write_results
+from distreduce.cli._models import FitOptions
+from distreduce.cli._study import count_steps, run_study
+from distreduce.cli.report import write_page
+from distreduce.solver.checkpoint import check_kind, check_place
+from distreduce.tables.output import whole_folder
+from distreduce.tables.prepare import prepare
 
 
 class Missing(str, Enum):
@@ -41,7 +50,7 @@ def fit(
     ],
     target: Annotated[
         list[str] | None,
-        typer.Option("--target", "-t", metavar="COLUMN", help="Column to predict; give it again for several numbers."),
+        typer.Option("--target", "-t", metavar="COLUMN", help="Column to predict; repeat it for several numbers."),
     ] = None,
     out: Annotated[
         Path | None,
@@ -53,39 +62,41 @@ def fit(
         int | None,
         typer.Option(
             min=0,
-            help="Prototypes; by default a tenth of the rows, 10 to 50, at least two a class; one a row below 20 rows. "
-            "0: one for every row.",
+            help="Number of prototypes; 0 is one per row. By default a tenth of the rows, from 10 to 50 and at least "
+            "two per class; with fewer than 20 rows, one per row.",
             show_default=False,
         ),
     ] = None,
     components: Annotated[int, typer.Option(min=1, help="Dimensions of the embedding.")] = 2,
     task: Annotated[
-        Task, typer.Option(help="auto: texts, true/false and whole numbers that repeat are classes.")
+        Task, typer.Option(help="auto: text, true/false and whole numbers that repeat are classes.")
     ] = Task.auto,
     missing: Annotated[
         Missing,
-        typer.Option(help="impute: medians, and a column that says so; drop: leave such rows out."),
+        typer.Option(help="impute: fill in medians and add a column that marks them; drop: omit such rows."),
     ] = Missing.refuse,
     unlabelled: Annotated[
         Unlabelled, typer.Option(help="Rows without a target: keep them in the picture, or drop them.")
     ] = Unlabelled.keep,
     category: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="Column to take as a category whatever it holds; repeatable."),
+        typer.Option(metavar="COLUMN", help="Column to read as a category whatever it holds; repeatable."),
     ] = None,
-    drop: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Column to leave out; repeatable.")] = None,
+    drop: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Column to omit; repeatable.")] = None,
     eta: Annotated[
         float | None, typer.Option(min=0, help="Weight of the target in the embedding.", show_default=False)
     ] = None,
     perplexity: Annotated[
-        float | None, typer.Option(min=1, help="Neighbours that a row sees.", show_default=False)
+        float | None, typer.Option(min=1, help="Effective number of neighbours of a row.", show_default=False)
     ] = None,
     test_size: Annotated[float, typer.Option(min=0, max=0.9, help="Share of rows held out for the scores.")] = 0.2,
     max_rows: Annotated[
         int,
-        typer.Option(min=20, max=10_000, help="Rows that models are fitted to; of more, so many are drawn at random."),
+        typer.Option(
+            min=20, max=10_000, help="Number of rows to fit; from a longer file, so many are drawn at random."
+        ),
     ] = 2000,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of all random choices.")] = 0,
     predict: Annotated[
         bool, typer.Option("--predict/--no-predict", help="Whether to fit and score a predictor as well.")
     ] = True,
@@ -93,76 +104,61 @@ def fit(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Keep the state of the picture's fit here; the same command goes on from it.",
+            help="Save the state of the picture's fit here; the same command resumes from it.",
             show_default=False,
         ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a folder of an earlier fit.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder of an earlier fit.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print metrics.json instead of tables.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Reduce a table of your own: a picture with prototypes, a predictor with uncertainty, and a report.
+    """Reduce your table to a picture with prototypes, fit a predictor with uncertainty, and write a report.
 
-    What becomes of the columns:
+    How columns are read:
 
-    numbers: scaled to mean 0 and unit spread.
-    texts: a 0/1 column a level; levels beyond the 30 most frequent are "other".
+    number: scaled to mean 0 and standard deviation 1.
+    text: one 0/1 column per level; levels beyond the 30 most frequent are "other".
     true/false: 1 and 0.
-    dates: days; sine and cosine of the year, the week, the day if they span it.
-    left out: empty, constant, counting rows, another text in nearly every row.
+    date: days; sine and cosine of the year, the week and the day if the dates span them.
+    omitted: empty or constant columns, row numbers, text that differs in nearly every row.
 
     Writes models, prototypes.csv, embedding.csv, held_out.csv, metrics.json,
-    recipe.json and report.html: all of them or, if anything fails, nothing.
+    recipe.json and report.html. If anything fails, it writes nothing.
     """
-    from distreduce.cli import _folder, _screen
-    from distreduce.cli._models import Choices
-    from distreduce.cli._scores import show_scores
-    from distreduce.cli._study import run_study, steps
-    from distreduce.solver.checkpoint import check_kind, check_place
-    from distreduce.tables.output import whole_folder
-    from distreduce.tables.prepare import prepare
-
     if prototypes == 1:
         raise typer.BadParameter(
-            "one prototype tells nothing apart; give two or more, or 0.", param_hint="--prototypes"
+            "one prototype distinguishes nothing; give two or more, or 0.", param_hint="--prototypes"
         )
     if checkpoint is not None:
         check_place(checkpoint, 0)
         check_kind(checkpoint)
-    kept = None if checkpoint is None else str(checkpoint)
-    choices = Choices(prototypes, components, eta, perplexity, test_size, max_rows, seed, predict, kept)
-    asked = out or Path(f"distreduce-{file.stem}")
-    loud = not (quiet or as_json)
-    with whole_folder(asked, _folder.FILES, overwrite=overwrite) as folder:
+    state = None if checkpoint is None else str(checkpoint)
+    options = FitOptions(prototypes, components, eta, perplexity, test_size, max_rows, seed, predict, state)
+    out = out or Path(f"distreduce-{file.stem}")
+    verbose = not (quiet or as_json)
+    with whole_folder(out, FILES, overwrite=overwrite) as folder:
         data = prepare(
             file, target or [], task=task.value, missing=missing.value, unlabelled=unlabelled.value,
             categories=category or [], leave_out=drop or [],
         )  # fmt: skip
-        if loud:
+        if verbose:
             _screen.show_guesses(data, file.name)
-        with _screen.progress(steps(choices) + 2, silent=not loud) as advance:
-            study = run_study(data, choices, advance)
+        with _screen.progress(count_steps(options) + 2, silent=not verbose) as advance:
+            study = run_study(data, options, advance)
             advance("tables and report")
             command = shlex.join(["distreduce", *sys.argv[1:]])
-            source = _folder.Source.of(file, target or [], command, task.value)
-            metrics = _folder.collect_metrics(data, study, choices, source)
-            _folder.write_results(folder, data, study, metrics)
-            _write_page(folder, data, study, file.name, command)
+            source = Source.describe(file, target or [], command, task.value)
+            metrics = collect_metrics(data, study, options, source)
+            write_results(folder, data, study, metrics)
+            rows = study.fit_rows
+            write_page(
+                folder / REPORT, study.model, data.X[rows], data.target.rows(rows), data.table.iloc[rows],
+                study.held_out, row_numbers=rows, image_shape=data.recipe.image_shape, title=file.name,
+                command=command,
+            )  # fmt: skip
     if as_json:
-        typer.echo(json.dumps({"folder": str(asked), **metrics}, indent=2, ensure_ascii=False))
-    elif loud:
-        show_scores(metrics)
+        typer.echo(json.dumps({"folder": str(out), **metrics}, indent=2, ensure_ascii=False))
+    elif verbose:
+        _screen.show_scores(metrics)
         _screen.show_notes(metrics["notes"])
-        _screen.show_next(asked, metrics)
-
-
-def _write_page(folder: Path, data: Any, study: Any, title: str, command: str) -> None:
-    from distreduce.cli._folder import REPORT
-    from distreduce.cli._page import write_page
-
-    rows = study.fit_rows
-    held_out = None if study.comparison is None else study.comparison.predictions()
-    write_page(
-        folder / REPORT, study.model, data.X[rows], data.target.rows(rows), data.table.iloc[rows], held_out,
-        row_numbers=rows, image_shape=data.recipe.image_shape, title=title, command=command,
-    )  # fmt: skip
+        _screen.show_next_steps(out, metrics)

@@ -1,0 +1,124 @@
+"""``distreduce report``: the page of a fit, written by ``fit`` and again from its folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+import typer
+
+from distreduce._utils.hashing import file_sha256
+from distreduce._utils.typing import Array, Index
+from distreduce.cli._folder import REPORT, Folder
+from distreduce.cli._models import describe_models
+from distreduce.cli._tables import LEVEL, PROBABILITY, SCALE, TRUTH, target_suffixes, truth_columns
+from distreduce.cli.apply import Directory, Quiet
+from distreduce.estimators import SDR
+from distreduce.exceptions import InvalidInputError, ModelFileError
+from distreduce.report import HeldOut, HeldOutClasses, write_report
+from distreduce.tables.reading import check_file, read_table
+from distreduce.tables.target import Target, read_target
+
+PREDICTED = {"mean": "mean", "std": "std", "low": "q05", "high": "q95", "levels": LEVEL, "scale": SCALE}
+
+
+def report(
+    folder: Directory,
+    data: Annotated[
+        Path | None, typer.Option(help="The fitted file, if it has been moved since the fit.", show_default=False)
+    ] = None,
+    open_it: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write report.html of a fit again; its rows are read from the fitted file."""
+    path = folder / REPORT
+    _rewrite_page(Folder.open(folder), path, data)
+    if not quiet:
+        typer.echo(f"Wrote {path}")
+    if open_it:
+        import webbrowser
+
+        webbrowser.open(path.resolve().as_uri())
+
+
+def write_page(
+    path: Path,
+    model: SDR,
+    X: Array,
+    target: Target,
+    table: pd.DataFrame,
+    held_out: pd.DataFrame | None,
+    *,
+    row_numbers: Index,
+    image_shape: tuple[int, int] | None,
+    title: str,
+    command: str,
+) -> None:
+    """Write the page of the rows of the fit, which have these numbers in the file; `held_out` is held_out.csv."""
+    about = describe_models(target.task, model.prototypes_.shape[1], X.shape[1])
+    write_report(
+        path, model, X, target.y,
+        table=None if image_shape else table.reset_index(drop=True),  # one column per pixel would help nobody
+        row_numbers=row_numbers,
+        held_out=None if held_out is None else _split_by_model(held_out, target, about),
+        image_shape=image_shape, title=title, command=command,
+    )  # fmt: skip
+
+
+def _rewrite_page(folder: Folder, path: Path, moved_to: Path | None) -> None:
+    """Write the page from the folder and the fitted file, which must not have changed."""
+    recipe, source = folder.recipe(), folder.source()
+    model = folder.model(recipe)
+    rows = folder.fit_rows(model)
+    file = moved_to or Path(source.file)
+    check_file(file)
+    if file_sha256(file) != source.sha256:
+        raise InvalidInputError(f"{file} is not the file that was fitted: its content has changed. Fit again.")
+    table = read_table(file, source.targets, recipe.as_text)
+    if len(rows) and not 0 <= rows.min() <= rows.max() < len(table.features):
+        raise ModelFileError(f"The tables in {folder.path} do not belong to {file}; fit again.")
+    X, _ = recipe.matrix(table.features.iloc[rows], file.name)
+    target = read_target(table.targets, source.task or recipe.task, file.name).rows(rows)
+    write_page(
+        path, model, X, target, table.frame.iloc[rows], folder.held_out(recipe.task),
+        row_numbers=rows, image_shape=recipe.image_shape, title=file.name, command=source.command,
+    )  # fmt: skip
+
+
+def _split_by_model(table: pd.DataFrame, target: Target, about: dict[str, str]) -> dict[str, Any]:
+    missing = [name for name in truth_columns(target.names) if name not in table]
+    if missing:
+        raise ModelFileError(f"The table of held-out predictions has no column {missing[0]!r}; fit again.")
+    make = _read_classes if target.task == "classification" else _read_numbers
+    try:
+        return {
+            str(name): make(part, target, about.get(str(name), ""))
+            for name, part in table.groupby("model", sort=False)
+        }  # fmt: skip
+    except (KeyError, ValueError, TypeError) as error:
+        raise ModelFileError(
+            f"The table of held-out predictions cannot be used ({error!s:.200}); fit again."
+        ) from error
+
+
+def _read_numbers(part: pd.DataFrame, target: Target, about: str) -> HeldOut:
+    """Levels are empty for a model without its own quantiles; older folders have neither levels nor scales."""
+    shape = (len(part), len(target.names)) if len(target.names) > 1 else (len(part),)
+    found: dict[str, Any] = {}
+    for field, name in PREDICTED.items():
+        columns = [name + end for end in target_suffixes(target.names)]
+        if field in ("mean", "std") or (set(columns) <= set(part) and part[columns].notna().any(axis=None)):
+            found[field] = part[columns].to_numpy(dtype=np.float64).reshape(shape)
+    if "scale" in found:
+        found["scale"] = found["scale"][0]
+    truth = part[truth_columns(target.names)].astype(np.float64).set_axis(target.names, axis=1)
+    return HeldOut(truth if len(target.names) > 1 else truth.to_numpy()[:, 0], **found, about=about)
+
+
+def _read_classes(part: pd.DataFrame, target: Target, about: str) -> HeldOutClasses:
+    """Labels are read as text: a file does not say whether 1 was a number."""
+    columns = [name for name in part if str(name).startswith(PROBABILITY) and part[name].notna().all()]
+    classes = np.array([str(name)[len(PROBABILITY) :] for name in columns])
+    return HeldOutClasses(part[TRUTH].astype(str).to_numpy(dtype=str), part[columns].to_numpy(), classes, about)
