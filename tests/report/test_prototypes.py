@@ -10,8 +10,7 @@ from sklearn.metrics import pairwise_distances
 from distreduce import SDR, DistR
 from distreduce.report import content
 from distreduce.report.content import select
-from distreduce.report.distribution import Distribution, find_distribution
-from distreduce.report.rows import N_NEAREST, collect_rows, find_nearest
+from distreduce.report.prototypes import N_NEAREST, Distribution, collect_rows, find_distribution, find_nearest
 
 ALL = np.arange(12)
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 from distreduce.metrics.calibration import calibration_curve, mean_absolute_calibration_error
-from distreduce.plotting._checks import get_axes
+from distreduce.plotting._axes import draw_legend, get_axes
 from distreduce.plotting.palette import class_palette
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def plot_calibration(
         ax.fill_between(expected, expected, observed, color=line.get_color(), alpha=0.12, linewidth=0)
     ax.text(0.03, 0.97, "under-confident", ha="left", va="top", color="#666666", fontsize="small")
     ax.text(0.97, 0.03, "over-confident", ha="right", va="bottom", color="#666666", fontsize="small")
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    draw_legend(ax, loc="center left", bbox_to_anchor=(1, 0.5))
     return ax
 
 

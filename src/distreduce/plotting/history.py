@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from distreduce.estimators._base import BaseReduction
-from distreduce.plotting._checks import check_reduction, get_axes
+from distreduce.plotting._axes import check_reduction, draw_legend, get_axes
 from distreduce.plotting.palette import OKABE_ITO, UNKNOWN
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def plot_history(model: BaseReduction, ax: Axes | None = None) -> Axes:
         draw_cka(right, history, linestyle="--", marker="s", markersize=3, color=UNKNOWN)
         right.get_lines()[0].set_label(f"CKA, right (ends at {history['cka'].iloc[-1]:.3f})")
         handles += right.get_lines()
-    ax.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, fontsize="small")
+    draw_legend(ax, handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize="small")
     return ax
 
 

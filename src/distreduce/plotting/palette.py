@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
+from distreduce.plotting._axes import draw_legend
 from distreduce.plotting.markers import SHAPES, Shapes, marker_path
 from distreduce.plotting.targets import average_on_prototypes, read_shown_targets, target_name
 
@@ -61,12 +62,8 @@ class Colours:
             Line2D([], [], marker=marker_path(shape), linestyle="", color=tuple(colour), label=str(label))
             for label, colour, shape in zip(self.classes, self.palette, class_shapes(len(self.classes)), strict=True)
         ]
-        legend = ax.legend(
-            handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, handletextpad=0.1,
-            ncols=-(-len(handles) // LEGEND_ROWS),
-        )  # fmt: skip
-        for text in legend.get_texts():
-            text.set_parse_math(False)  # a class may be called "$5-$10"
+        columns = -(-len(handles) // LEGEND_ROWS)
+        draw_legend(ax, handles=handles, loc="center left", bbox_to_anchor=(1, 0.5), handletextpad=0.1, ncols=columns)
 
 
 def colour_by_target(model: BaseReduction, y: ArrayLike | None, target: int) -> Colours:

@@ -54,13 +54,16 @@ def _match_classes(known: NDArray[Any], given: NDArray[Any], values: Array) -> t
     return known, rows
 
 
-def average_on_prototypes(model: BaseReduction, values: Array) -> Array:
-    """Return the mean of the samples' values on each prototype, that of all samples where it carries no known value."""
+def average_on_prototypes(model: BaseReduction, values: Array, empty: float | None = None) -> Array:
+    """Return the mean of the samples' values on each prototype, weighted by the coupling.
+
+    Rows of NaN are unknown. A prototype that carries no known value gets `empty`, by default the mean of all samples.
+    """
     known = ~np.isnan(values).any(axis=1)
     T = model.coupling_[np.flatnonzero(known)]
-    mass = np.asarray(T.sum(axis=0)).ravel()
-    means = np.asarray(T.T @ values[known]) / np.where(mass > 0, mass, 1.0)[:, None]
-    return np.where(mass[:, None] > 0, means, values[known].mean(axis=0))
+    mass = np.asarray(T.sum(axis=0)).ravel()[:, None]
+    means = np.asarray(T.T @ values[known]) / np.where(mass > 0, mass, 1.0)
+    return np.where(mass > 0, means, values[known].mean(axis=0) if empty is None else empty)
 
 
 def sample_shares(model: BaseReduction, y: ArrayLike, target: int, n_bins: int) -> tuple[Array, list[str], str]:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
 from distreduce.plotting.palette import OKABE_ITO, class_palette, class_shapes, colour_by_target
 from distreduce.plotting.targets import average_on_prototypes
-from distreduce.report.encode import MISSING, cell_text, pack, quantise
-
-Rows = NDArray[np.intp]
-Node = dict[str, Any]
+from distreduce.report.encode import MISSING, Node, cell_text, pack, quantise
 
 MAX_COLUMNS = 36
 MAX_CATEGORIES = 60  # a text column with more distinct values holds names, not categories
@@ -26,7 +21,7 @@ WIDE = 3.0  # if the range is so many times that of the middle 98 %, outliers ar
 class Colouring:
     """Encode the values of all samples as colours of the samples and prototypes that the page shows."""
 
-    def __init__(self, model: BaseReduction, samples: Rows, prototypes: Rows) -> None:
+    def __init__(self, model: BaseReduction, samples: Index, prototypes: Index) -> None:
         self.model, self.samples, self.prototypes = model, samples, prototypes
 
     def encode_target(self, y: ArrayLike | None, target: int, name: str) -> Node:

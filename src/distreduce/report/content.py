@@ -13,15 +13,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from distreduce._utils.typing import Index
 from distreduce.estimators._base import BaseReduction
+from distreduce.plotting.embedding import View
 from distreduce.plotting.markers import SHAPES
 from distreduce.plotting.palette import COLOUR_MAP, colour_by_target
 from distreduce.plotting.targets import target_name
-from distreduce.plotting.view import View
-from distreduce.report.columns import Colouring, Node, Rows
-from distreduce.report.distribution import Distribution, find_distribution
-from distreduce.report.encode import pack, quantise
-from distreduce.report.rows import collect_rows, find_nearest
+from distreduce.report.columns import Colouring
+from distreduce.report.encode import Node, pack, quantise
+from distreduce.report.prototypes import Distribution, collect_rows, find_distribution, find_nearest
 
 MAX_SAMPLES = 50_000
 MAX_PROTOTYPES = 2000
@@ -36,7 +36,7 @@ class Subject:
     X: Any
     y: Any
     table: pd.DataFrame | None
-    row_numbers: Rows
+    row_numbers: Index
     image_shape: tuple[int, int] | None
 
     @property
@@ -70,8 +70,8 @@ class Subject:
 class Selection:
     """What the page shows: sample indices in drawing order, and prototype indices by decreasing weight."""
 
-    samples: Rows
-    prototypes: Rows
+    samples: Index
+    prototypes: Index
 
 
 def select(model: BaseReduction) -> Selection:

@@ -1,5 +1,5 @@
 "use strict";
-// Data and colours: typed arrays out of base64, targets and columns to colours in light and dark.
+// Reads the data of the page (typed arrays in base64) and maps targets and columns to colours, light and dark.
 
 const ARRAYS = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, f4: Float32Array };
 const MISSING = 65535;
@@ -15,7 +15,7 @@ function unpack(node) {
   return new ARRAYS[node.type](bytes.buffer);
 }
 
-// An element with attributes and children; text is always set as text, never as HTML.
+// Make an element with attributes and children; text is always set as text, never as HTML.
 function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -32,10 +32,10 @@ const isDark = () =>
 const cssColour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const fromHex = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 const toCss = (rgb) => `rgb(${rgb.map(Math.round).join(",")})`;
-let dark = false; // kept, because asking for each of 50,000 colours would take long
+let dark = false; // cached, because 50,000 colours ask for it
 const mix = (a, b, share) => a.map((part, i) => part + (b[i] - part) * share);
 
-// Black cannot be seen on a dark page: there it is white; nor can indigo and wine, which are lifted.
+// On a dark page black becomes white, and dark colours such as indigo become lighter.
 function onPage(rgb) {
   if (!dark) return rgb;
   if (!rgb.some(Boolean)) return [240, 240, 240];
@@ -51,7 +51,7 @@ function onScale(colouring, value) {
   const at = share * (data.scale.length - 1);
   const below = Math.min(Math.floor(at), data.scale.length - 2);
   const rgb = mix(data.scale[below], data.scale[below + 1], at - below);
-  return dark ? mix(rgb, [255, 255, 255], 0.18) : rgb; // the lowest values would sink into a dark page
+  return dark ? mix(rgb, [255, 255, 255], 0.18) : rgb; // the lowest values would be invisible on a dark page
 }
 
 const stepValue = (colouring, step) => colouring.low + (colouring.high - colouring.low) * (step / STEPS);
@@ -68,7 +68,7 @@ function sampleColours(colouring) {
   return colours;
 }
 
-// Shares of classes as a blend of their colours: the mean of the palette with the shares as weights.
+// Blend the colours of the classes, weighted by their shares.
 function prototypeColours(colouring) {
   if (colouring.kind === "none") return Array(nPrototypes).fill(fromHex("#0072b2"));
   if (colouring.kind !== "class") return colouring.prototypes.map((mean) => onScale(colouring, mean));

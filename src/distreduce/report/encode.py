@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from distreduce._utils.typing import Array
 
+Node = dict[str, Any]  # of the JSON that the page's script reads
+
 MISSING = 65535  # the sixteen-bit code of a missing value
 LONGEST_TEXT = 200
 # Characters that could end a script element or a line of JavaScript; in JSON strings they can be written as numbers.

@@ -1,4 +1,4 @@
-// Heat maps of what the prototypes are made of: a column a prototype, a row a class or bin of the target.
+// Heat maps of the targets: one column per prototype, one row per class or bin of the target.
 
 function heatLayout(canvas) {
   const each = data.distributions[canvas.dataset.target];

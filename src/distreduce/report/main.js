@@ -1,4 +1,4 @@
-// Wiring: keyboard, the colour switch, size and theme.
+// Connects the parts: keyboard, colour switch, heat maps, size and theme.
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 

@@ -1,4 +1,4 @@
-// The map: samples stamped into one image, prototypes above them, and what lies under the pointer.
+// The map: draws the samples into one image and the prototypes above them, and finds what lies under the pointer.
 
 const LEAST_PADDING = 34;
 const RING = 7; // how far the widest ring lies outside its mark
@@ -24,14 +24,14 @@ function resize() {
   view.padding = padding();
 }
 
-// So wide that no mark at the edge is cut off, whatever it is coloured by, with its ring.
+// Wide enough that no mark at the edge is cut off, with any shape and its ring.
 function padding() {
   const shapes = data.colourings.flatMap((each) => (each.kind === "class" ? each.shapes : [0]));
   const reach = shapes.reduce((most, shape) => Math.max(most, reaches[shape]), 1);
   return view.radii.reduce((most, radius) => Math.max(most, radius * reach + RING), LEAST_PADDING);
 }
 
-// Pixels from steps of the box: equal scales on both axes, except where a line is drawn against the target.
+// From steps of the box to pixels: equal scales on both axes, unless one dimension is drawn against the target.
 function frame() {
   const [x0, x1, y0, y1] = data.places.box;
   const spare = [view.width, view.height].map((side) => Math.max(side - 2 * view.padding, 1));
@@ -126,7 +126,7 @@ function drawPrototypes() {
   nameAxes(context);
 }
 
-// The heaviest prototype of each class carries its name: no reader has to tell twenty colours apart.
+// Write the name of each class on its heaviest prototype: nobody can tell twenty colours apart.
 function nameClasses(context, f, card, ink) {
   const named = new Set();
   context.font = "600 13px system-ui, sans-serif";
@@ -161,7 +161,7 @@ function nameAxes(context) {
   context.restore();
 }
 
-// The prototype under a place, the lighter above the heavier, or else the sample nearest to it within a few pixels.
+// The prototype under a point (light ones lie above heavy ones), or else the nearest sample within a few pixels.
 function under(x, y, reach) {
   const f = frame();
   for (let k = nPrototypes - 1; k >= 0; k--) {
@@ -195,7 +195,7 @@ function keepInside() {
   draw();
 }
 
-// The nearest prototype in a direction: far across the direction counts more than far along it.
+// The nearest prototype in a direction: distance across the direction counts more than distance along it.
 function neighbour(k, dx, dy) {
   const f = frame();
   const [x, y] = placeOf(k, f);

@@ -1,4 +1,4 @@
-// Marks: discs, and other shapes of the same area where there are more classes than colours that every eye tells apart.
+// Marks: discs, and other shapes of the same area if there are more classes than safe colours.
 
 const SWATCH = 14;
 
@@ -51,7 +51,7 @@ function isInside([x, y], corners) {
   return inside;
 }
 
-// The share of each pixel that a shape covers: of a disc by its rim, of others by sixteen points a pixel.
+// The share of each pixel that a shape covers: for a disc by its rim, for others by sixteen points per pixel.
 function stamp(radius, shape) {
   const corners = data.shapes[shape];
   const reach = Math.ceil(radius * reaches[shape]);

@@ -19,17 +19,17 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from distreduce._utils.atomic import replacing
+from distreduce._utils.typing import Index
 from distreduce.estimators._base import BaseReduction
 from distreduce.exceptions import InvalidInputError
-from distreduce.plotting._checks import check_reduction
+from distreduce.plotting._axes import check_reduction
 from distreduce.plotting.palette import OKABE_ITO
-from distreduce.report.columns import Rows
 from distreduce.report.content import Subject, encode_page, find_distributions, select
-from distreduce.report.distribution import Distribution
 from distreduce.report.encode import as_json
 from distreduce.report.facts import collect_facts, collect_warnings, describe_call, draw_history
 from distreduce.report.held_out import HeldOut, HeldOutClasses
 from distreduce.report.predictions import describe_predictions
+from distreduce.report.prototypes import Distribution
 from distreduce.report.renderer import HERE, render_page
 
 SCRIPTS = ("data.js", "marks.js", "map.js", "panel.js", "heat.js", "pointer.js", "main.js")
@@ -130,7 +130,7 @@ def _check(model: Any, X: Any, y: Any, table: Any, row_numbers: Any, image_shape
     return Subject(model, samples, None if unknown else y, table, _read_row_numbers(row_numbers, n), image_shape)
 
 
-def _read_row_numbers(given: Any, n: int) -> Rows:
+def _read_row_numbers(given: Any, n: int) -> Index:
     rows = np.arange(n) if given is None else np.asarray(given)
     if rows.shape != (n,) or rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= 2**32:
         raise InvalidInputError(
@@ -172,7 +172,7 @@ def _render(subject: Subject, held_out: Any, title: str, command: str | None) ->
     return render_page("page.html.j2", context, package=HERE, styles=("page.css",), scripts=SCRIPTS)
 
 
-def _list_prototypes(subject: Subject, prototypes: Rows, found: Sequence[Distribution]) -> list[dict[str, Any]]:
+def _list_prototypes(subject: Subject, prototypes: Index, found: Sequence[Distribution]) -> list[dict[str, Any]]:
     """Return the rows of the table of prototypes, for those who cannot see the map."""
     model = subject.model
     counts = np.bincount(model.labels_, minlength=len(model.prototypes_))

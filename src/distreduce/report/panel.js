@@ -1,4 +1,4 @@
-// What stands beside the map: the legend, the panel of a prototype, the hint under the pointer.
+// Beside the map: the legend, the panel of a prototype, and the hint under the pointer.
 
 const MAX_BARS = 8;
 
@@ -133,7 +133,7 @@ function drawPanel() {
   panel.classList.toggle("open", k >= 0);
   document.body.classList.toggle("reading-panel", k >= 0);
   if (k < 0) {
-    panel.replaceChildren(make("p", { class: "note" }, "Nothing is selected. Select a mark on the map to see its weight, its targets, its medoid and the samples nearest to it."));
+    panel.replaceChildren(make("p", { class: "note" }, "Nothing is selected. Select a mark on the map to see its weight, its targets, its medoid and its nearest samples on the map."));
     return;
   }
   const near = data.details.nearest[k];
@@ -142,7 +142,7 @@ function drawPanel() {
   const shut = make("button", { type: "button", id: "close", "aria-label": "Close", onclick: () => close(true) }, "✕");
   panel.replaceChildren(make("div", { class: "head" }, make("h3", {}, `Prototype ${data.prototypes.number[k]}`), shut), list);
   data.distributions.forEach((each, t) => each.shares && !data.oneToOne && panel.append(make("h4", {}, `${each.name}: share of its samples`), bars(t, k)));
-  const heading = data.oneToOne ? "The sample and its nearest" : "Its medoid and the samples nearest to it";
+  const heading = data.oneToOne ? "The sample and its nearest on the map" : "Its medoid and its nearest samples on the map";
   panel.append(make("h4", {}, heading));
   if (pixels) panel.append(make("div", { class: "images" }, ...near.map((at, place) => {
     const target = data.details.targets.map((texts) => texts[at]).join(", ");
@@ -165,7 +165,7 @@ function open(k, byKeyboard = false) {
   byId("live").textContent = `Opened prototype ${data.prototypes.number[k]}`;
 }
 
-// On a narrow screen the panel is a sheet over the lower half: the mark must stay in sight above it.
+// On a narrow screen the panel covers the lower half: keep the mark in sight above it.
 function revealAbovePanel(k) {
   if (getComputedStyle(byId("panel")).position !== "fixed") return;
   const y = byId("map").getBoundingClientRect().top + placeOf(k)[1];

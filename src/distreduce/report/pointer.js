@@ -11,10 +11,10 @@ function withPointer() {
   const dragFrom = (place, moved) => { drag = { from: place, x: state.x, y: state.y, moved }; };
   map.addEventListener("pointerdown", (event) => {
     down.set(event.pointerId, at(event));
-    dragFrom(at(event), down.size > 1); // what two fingers do is no tap
+    dragFrom(at(event), down.size > 1); // two fingers never tap
   });
   map.addEventListener("pointermove", (event) => {
-    if (!event.buttons) down.delete(event.pointerId); // let go outside of the window
+    if (!event.buttons) down.delete(event.pointerId); // released outside the window
     if (!down.has(event.pointerId)) {
       if (event.pointerType !== "touch") hover(under(...at(event), 6), event);
       return;
@@ -26,7 +26,7 @@ function withPointer() {
   });
   const lift = (event) => {
     if (!down.delete(event.pointerId)) return;
-    for (const place of down.values()) dragFrom(place, true); // the finger that stays drags on from where it is
+    for (const place of down.values()) dragFrom(place, true); // the remaining finger goes on dragging
   };
   addEventListener("pointerup", lift);
   addEventListener("pointercancel", lift);
@@ -39,7 +39,7 @@ function withPointer() {
     event.preventDefault();
     zoomBy(Math.exp(-event.deltaY / 300), ...at(event));
   }, { passive: false });
-  // One finger scrolls the page over a map that shows all; two would scroll it too, and take the pinch away.
+  // One finger scrolls the page; two fingers would scroll it too and disable the pinch.
   for (const kind of ["touchstart", "touchmove"])
     map.addEventListener(kind, (event) => { if (event.touches.length > 1) event.preventDefault(); }, { passive: false });
 }
@@ -53,7 +53,7 @@ function dragTo(drag, [x, y]) {
   keepInside();
 }
 
-// What lay between the fingers stays between them.
+// Zoom so that what was between the fingers stays between them.
 function pinch(before, after) {
   const span = ([[a, b], [c, d]]) => Math.max(Math.hypot(a - c, b - d), 1);
   const middle = ([[a, b], [c, d]]) => [(a + c) / 2, (b + d) / 2];

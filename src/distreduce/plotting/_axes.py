@@ -1,8 +1,8 @@
-"""What every plot begins with: a fitted model, and axes to draw on."""
+"""What plots share: a check of the model, axes to draw on, and a legend."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,3 +27,9 @@ def get_axes(ax: Axes | None) -> Axes:
     import matplotlib.pyplot as plt
 
     return plt.subplots(layout="constrained")[1]
+
+
+def draw_legend(ax: Axes, **options: Any) -> None:
+    """Draw a legend without a frame whose names are not read as mathematics: a class may be called "$5-$10"."""
+    for text in ax.legend(frameon=False, **options).get_texts():
+        text.set_parse_math(False)

@@ -1,0 +1,155 @@
+"""What the page shows of a prototype: its targets, its medoid and its nearest samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.neighbors import NearestNeighbors
+
+from distreduce._utils.typing import Array, Index
+from distreduce.estimators._base import BaseReduction
+from distreduce.plotting.targets import average_on_prototypes, read_shown_targets, sample_shares
+from distreduce.report.encode import Node, cell_text, number_text, pack
+
+N_BINS = 12
+MAX_HEAT_MAP = 1000  # prototypes
+MAX_ROW_COLUMNS = 100
+MAX_CELLS = 400_000
+N_NEAREST = 5
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """One target on the prototypes of the page: shares (m, C) of classes or bins, means and spreads (m,)."""
+
+    name: str
+    labels: list[str]
+    shares: Array | None
+    mean: Array | None = None
+    spread: Array | None = None
+
+    def encode(self) -> Node:
+        """Return what the page's script reads."""
+        node: Node = {"name": self.name, "labels": self.labels}
+        if self.shares is not None:
+            node |= {"shares": pack(self.shares, "f4"), "order": _sort_columns(self.shares)}
+        if self.mean is not None:
+            node["mean"] = self.mean.tolist()
+        if self.spread is not None:
+            node["spread"] = self.spread.tolist()
+        return node
+
+    def describe(self, place: int) -> str:
+        """Return mean and spread, or the most frequent class and its share."""
+        if self.mean is not None:
+            spread = "" if self.spread is None else f" ± {number_text(self.spread[place], 2)}"
+            return number_text(self.mean[place]) + spread
+        if self.shares is None:
+            return ""
+        main = int(self.shares[place].argmax())
+        return f"{self.labels[main]} ({self.shares[place, main]:.0%})"
+
+
+def find_distribution(
+    model: BaseReduction, y: ArrayLike | None, prototypes: Index, target: int, name: str
+) -> Distribution:
+    """Return the target on the prototypes, weighted by the coupling T.
+
+    The share of label c on prototype j is Σ_i T_ij [y_i = c] / Σ_i T_ij over the samples i with a known target. Mean
+    and spread are the mean and standard deviation of y with the same weights. Without y, a supervised model still
+    knows the shares or means of its prototypes.
+    """
+    if y is None:
+        return _recall(model, prototypes, target, name)
+    rows, labels, _ = sample_shares(model, y, target, N_BINS)
+    rows[~rows.any(axis=1)] = np.nan
+    classes, values = read_shown_targets(model, y, target)
+    shares = average_on_prototypes(model, rows, empty=0.0)[prototypes]
+    if classes is not None:
+        return Distribution(name, labels, shares)
+    centred = values - np.nanmean(values)  # the difference of squares is taken near zero
+    mean = average_on_prototypes(model, centred, empty=0.0)[prototypes, 0]
+    square = average_on_prototypes(model, centred**2, empty=0.0)[prototypes, 0]
+    spread = np.sqrt(np.maximum(square - mean**2, 0.0))
+    return Distribution(name, labels, shares, mean + np.nanmean(values), spread)
+
+
+def _recall(model: BaseReduction, prototypes: Index, target: int, name: str) -> Distribution:
+    targets = model.prototype_targets_[prototypes]
+    if hasattr(model, "classes_"):
+        return Distribution(name, [cell_text(label) for label in model.classes_], targets)
+    return Distribution(name, [], None, targets[:, target])
+
+
+def _sort_columns(shares: Array) -> list[int]:
+    """Sort prototypes by most frequent label, then by mean place among the labels.
+
+    Empty beyond `MAX_HEAT_MAP` prototypes, whose columns would be thinner than a pixel.
+    """
+    if len(shares) > MAX_HEAT_MAP:
+        return []
+    steps = np.arange(shares.shape[1])
+    return [int(k) for k in np.lexsort((-shares.max(axis=1), shares @ steps, shares.argmax(axis=1)))]
+
+
+def find_nearest(model: BaseReduction, prototypes: Index, n_nearest: int = N_NEAREST) -> list[list[int]]:
+    """Return, for each prototype, its medoid and the nearest of its other samples, by distance in the embedding.
+
+    If every sample is its own prototype, the nearest of all samples.
+    """
+    Z = model.embedding_
+    if model.coupling_.shape[0] == model.coupling_.shape[1]:
+        search = NearestNeighbors(n_neighbors=min(n_nearest + 1, len(Z))).fit(Z)
+        candidates = list(search.kneighbors(model.prototypes_[prototypes], return_distance=False))
+    else:
+        order = np.argsort(model.labels_, kind="stable")
+        edges = np.searchsorted(model.labels_[order], np.arange(len(model.prototypes_) + 1))
+        candidates = []
+        for k in prototypes:
+            members = order[edges[k] : edges[k + 1]]
+            distances = ((Z[members] - model.prototypes_[k]) ** 2).sum(axis=1)
+            candidates.append(members[np.argsort(distances, kind="stable")])
+    medoids = model.prototype_medoids_[prototypes]
+    return [
+        [int(medoid), *(int(row) for row in rows if row != medoid)][: n_nearest + 1]
+        for medoid, rows in zip(medoids, (rows[: n_nearest + 1] for rows in candidates), strict=True)
+    ]
+
+
+def collect_rows(
+    nearest: list[list[int]],
+    X: Any,
+    targets: list[Any],
+    table: pd.DataFrame | None,
+    row_numbers: Index,
+    image_shape: tuple[int, int] | None,
+) -> Node:
+    """Return the rows that `nearest` names, each once, with their numbers, targets, cells and images."""
+    wanted = sorted({row for rows in nearest for row in rows})
+    place = {row: k for k, row in enumerate(wanted)}
+    node: Node = {"nearest": [[place[row] for row in rows] for rows in nearest], "rows": row_numbers[wanted].tolist()}
+    node["targets"] = [[_target_text(column[row]) for row in wanted] for column in targets]
+    if table is not None:
+        part = table.iloc[wanted, : max(1, min(MAX_ROW_COLUMNS, MAX_CELLS // len(wanted)))]
+        node["columns"] = [str(name) for name in part.columns]
+        node["leftOut"] = table.shape[1] - part.shape[1]
+        node["cells"] = [[cell_text(value) for value in part.iloc[:, c].tolist()] for c in range(part.shape[1])]
+        if not isinstance(table.index, pd.RangeIndex):
+            node["names"] = [cell_text(name) for name in part.index]
+    return node if image_shape is None else node | {"images": _encode_images(X, wanted, image_shape)}
+
+
+def _target_text(value: Any) -> str:
+    return "not known" if pd.isna(value) else cell_text(value)
+
+
+def _encode_images(X: Any, wanted: list[int], shape: tuple[int, int]) -> Node:
+    pixels = X[wanted].toarray() if sparse.issparse(X) else np.asarray(X[wanted], dtype=np.float64)
+    low, high = float(pixels.min()), float(pixels.max())
+    shades = np.round((pixels - low) / ((high - low) or 1.0) * 255)
+    return {"height": shape[0], "width": shape[1], "pixels": pack(shades, "u1")}
