@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 
 from distreduce.datasets.file_set import FileSet, RemoteFile, hash_values
-from distreduce.datasets.registry import BOSTON
+from distreduce.datasets.registry import FILE_SETS
 
 TABLE = np.random.default_rng(0).normal(size=(300, 14))
 CONTENT = "\n".join(" ".join(map(repr, row)) for row in TABLE.tolist()).encode()
@@ -19,7 +19,7 @@ CONTENT = "\n".join(" ".join(map(repr, row)) for row in TABLE.tolist()).encode()
 def small_set(*urls: str, content: bytes = CONTENT) -> FileSet:
     """Boston with other values: the file `content`, found at `urls`."""
     remote = RemoteFile("housing.data", len(content), hashlib.sha256(content).hexdigest(), urls)
-    return replace(BOSTON, shape=(300, 13), sha256=hash_values({"table": TABLE}), remote=(remote,))
+    return replace(FILE_SETS["boston"], shape=(300, 13), sha256=hash_values({"table": TABLE}), remote=(remote,))
 
 
 class MisbehavingServer:

@@ -212,9 +212,7 @@ def test_bundled_classes_have_the_names_of_scikit_learn(name):
 
 @pytest.mark.parametrize("name", [name for name in datasets.names() if name not in registry.FILE_SETS])
 def test_shape_and_task_are_as_listed(name, cache):
-    from distreduce.datasets.built_in import BUNDLED_SETS, GENERATED_SETS
-
-    listed = {**BUNDLED_SETS, **GENERATED_SETS}[name]
+    listed = {**registry.BUNDLED_SETS, **registry.GENERATED_SETS}[name]
     d = datasets.load(name)
     assert (d.X.shape, d.task, len(d.feature_names)) == (listed.shape, listed.task, listed.shape[1])
 

@@ -11,23 +11,6 @@ import numpy as np
 from distreduce.datasets.dataset import Dataset
 from distreduce.estimators._targets import Task
 
-SKLEARN = "F. Pedregosa et al. (2011). Scikit-learn: machine learning in Python. JMLR 12, 2825–2830."
-FISHER = "R. A. Fisher (1936). The use of multiple measurements in taxonomic problems. Annals of Eugenics 7, 179–188."
-FRIEDMAN = "J. H. Friedman (1991). Multivariate adaptive regression splines. Annals of Statistics 19, 1–67."
-SWISS_ROLL = "S. Marsland (2014). Machine Learning: An Algorithmic Perspective, 2nd edition, chapter 6."
-WINE = "S. Aeberhard and M. Forina (1991). Wine. UCI Machine Learning Repository, doi:10.24432/C5PC7J."
-DIGITS = (
-    "E. Alpaydin and C. Kaynak (1998). Optical recognition of handwritten digits. UCI Machine Learning Repository, "
-    "doi:10.24432/C50P49."
-)
-CANCER = (
-    "W. Wolberg, O. Mangasarian, N. Street and W. Street (1993). Breast cancer Wisconsin (diagnostic). UCI Machine "
-    "Learning Repository, doi:10.24432/C5DW2B."
-)
-DIABETES = (
-    "B. Efron, T. Hastie, I. Johnstone and R. Tibshirani (2004). Least angle regression. Annals of Statistics 32."
-)
-
 
 @dataclass(frozen=True)
 class GeneratedSet:
@@ -87,49 +70,3 @@ def _function(name: str) -> Callable[..., Any]:
     from sklearn import datasets
 
     return getattr(datasets, name)
-
-
-SPACE = ("x", "y", "z")
-GENERATED_SETS: dict[str, GeneratedSet] = {
-    spec.name: spec
-    for spec in (
-        GeneratedSet(
-            "s_curve", "make_s_curve", 100, SPACE, "position", "Points on a bent sheet, and how far along it.", SKLEARN
-        ),
-        GeneratedSet(
-            "swiss_roll", "make_swiss_roll", 100, SPACE, "position", "Points on a rolled sheet, and how far along it.",
-            SWISS_ROLL,
-        ),
-        GeneratedSet(
-            "friedman", "make_friedman1", 500, tuple(f"x{column}" for column in range(10)), "y",
-            "Friedman's first problem: y = 10 sin(π x0 x1) + 20 (x2 − ½)² + 10 x3 + 5 x4, no noise, x5 … x9 without "
-            "effect.", FRIEDMAN,
-        ),
-    )
-}  # fmt: skip
-BUNDLED_SETS: dict[str, BundledSet] = {
-    spec.name: spec
-    for spec in (
-        BundledSet(
-            "iris", "load_iris", (150, 4), "classification", "species", "Flowers of three species of iris.",
-            "CC BY 4.0", FISHER,
-        ),
-        BundledSet(
-            "wine", "load_wine", (178, 13), "classification", "grower", "Chemistry of the wines of three growers.",
-            "CC BY 4.0", WINE,
-        ),
-        BundledSet(
-            "digits", "load_digits", (1797, 64), "classification", "digit", "Handwritten digits, grey levels 0 … 16.",
-            "CC BY 4.0", DIGITS, (8, 8),
-        ),
-        BundledSet(
-            "breast_cancer", "load_breast_cancer", (569, 30), "classification", "diagnosis",
-            "Cell nuclei of benign and malignant tumours.", "CC BY 4.0", CANCER,
-        ),
-        BundledSet(
-            "diabetes", "load_diabetes", (442, 10), "regression", "progression",
-            "Progression of diabetes a year after the features were measured; features scaled by scikit-learn.",
-            "none stated by the origin", DIABETES,
-        ),
-    )
-}  # fmt: skip

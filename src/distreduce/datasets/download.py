@@ -100,24 +100,20 @@ def _fetch_file(remote: RemoteFile, folder: Path, advance: Callable[[int], None]
     """The bytes of one file, from the first URL that has them."""
     failures = []
     for url in remote.urls:
-        try:
-            return _retry(url, remote, folder, advance)
-        except DownloadError as error:
-            failures.append(f"{url}: {error}")
+        for attempt in range(PATIENCE.attempts):
+            if attempt:
+                time.sleep(PATIENCE.pause * 2 ** (attempt - 1))
+            meter = _Meter(2 * remote.size + 2**16, advance)
+            try:
+                return _retrieve(url, remote, folder, meter)
+            except _InterruptedError as error:
+                meter.reset()
+                reason = f"{error} (tried {attempt + 1} times)"
+            except DownloadError as error:
+                reason = str(error)
+                break
+        failures.append(f"{url}: {reason}")
     raise DownloadError("; ".join(failures))
-
-
-def _retry(url: str, remote: RemoteFile, folder: Path, advance: Callable[[int], None]) -> bytes:
-    for attempt in range(PATIENCE.attempts):
-        if attempt:
-            time.sleep(PATIENCE.pause * 2 ** (attempt - 1))
-        meter = _Meter(2 * remote.size + 2**16, advance)
-        try:
-            return _retrieve(url, remote, folder, meter)
-        except _InterruptedError as error:
-            reason = str(error)
-            meter.reset()
-    raise DownloadError(f"{reason} (tried {PATIENCE.attempts} times)")
 
 
 def _retrieve(url: str, remote: RemoteFile, folder: Path, meter: _Meter) -> bytes:

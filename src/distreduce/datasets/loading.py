@@ -7,13 +7,12 @@ import os
 from pathlib import Path
 
 from distreduce._utils.text import did_you_mean
-from distreduce.datasets.built_in import BUNDLED_SETS, GENERATED_SETS
 from distreduce.datasets.dataset import Dataset
 from distreduce.datasets.download import download_set
 from distreduce.datasets.file_set import FileSet
 from distreduce.datasets.own_files import load_own_file
 from distreduce.datasets.places import FOLDER_VARIABLE, cache_folder, copies
-from distreduce.datasets.registry import FILE_SETS
+from distreduce.datasets.registry import BUNDLED_SETS, FILE_SETS, GENERATED_SETS
 from distreduce.exceptions import DatasetFileError, InvalidInputError, InvalidTypeError
 from distreduce.tables.reading import SUFFIXES
 
