@@ -25,6 +25,7 @@ def read(cells, task="auto"):
         ([2.0, np.nan, 3.0, 3.0], "classification", [2, None, 3, 3]),
         ([True, False, True], "classification", ["True", "False", "True"]),
         (pd.Categorical(["u", "v", "u", "v"]), "classification", ["u", "v", "u", "v"]),
+        (pd.Categorical([1.5, 2.5, 1.5, 2.5]), "classification", ["1.5", "2.5", "1.5", "2.5"]),  # as SDR reads it
     ],
 )
 def test_task_and_values(cells, task, values):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from distreduce.estimators._targets import Task, guess_task
+from distreduce.estimators._targets import Task, read_known_task
 from distreduce.exceptions import InvalidInputError
 from distreduce.tables.cells import (
     are_mostly_numbers,
@@ -85,10 +85,8 @@ def read_target(columns: pd.DataFrame, task: str, where: str) -> Target:
         target = Target(numbers.where(numbers.notna().all(axis=1)), "regression")
     else:
         column = columns.iloc[:, 0]
-        if task == "auto":
-            known = to_text(column).notna()
-            task = guess_task(column[known].to_numpy()[:, None])
-        if task == "classification":
+        known = column[to_text(column).notna()]
+        if read_known_task(known, len(known), task) == "classification":
             target = Target(_read_labels(column), "classification")
         else:
             target = Target(pd.Series(_read_numbers(column, where), name=column.name), "regression")
