@@ -20,7 +20,7 @@ from distreduce.gp import GPClassifier, SDRGPClassifier
 
 MODELS = {
     "SDRGPClassifier()": SDRGPClassifier(random_state=0),
-    "length_scale=0.5, map_reg=0.01": SDRGPClassifier(length_scale=0.5, map_reg=0.01, random_state=0),
+    "length_scale_factor=0.5, map_reg=0.01": SDRGPClassifier(length_scale_factor=0.5, map_reg=0.01, random_state=0),
     "GPClassifier()": GPClassifier(random_state=0),
 }
 

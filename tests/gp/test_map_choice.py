@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 from sklearn.kernel_ridge import KernelRidge
 
 from distreduce import SDRGPClassifier
-from distreduce.gp._map_choice import LENGTH_SCALES, RIDGES, _left_out_errors, choose_map
+from distreduce.gp._reduce import LENGTH_SCALES, RIDGES, _left_out_errors, choose_map
 
 
 def noisy(rng, n=240):
@@ -55,7 +55,13 @@ def test_noisy_labels_are_predicted_better_than_by_the_map_of_images(rng):
     X, y = noisy(rng, 440)
     default, images = (
         SDRGPClassifier(2, random_state=0),
-        SDRGPClassifier(2, length_scale=0.5, map_reg=0.01, random_state=0),
+        SDRGPClassifier(2, length_scale_factor=0.5, map_reg=0.01, random_state=0),
     )
     scores = [model.fit(X[:240], y[:240]).score(X[240:], y[240:]) for model in (default, images)]
     assert scores[0] > scores[1] + 0.1
+
+
+def test_the_old_name_of_the_factor_still_works(rng):
+    with pytest.warns(FutureWarning, match="length_scale of .*give length_scale_factor=0.5"):
+        model = SDRGPClassifier(length_scale=0.5)
+    assert model.get_params()["length_scale_factor"] == 0.5

@@ -12,8 +12,7 @@ from scipy.stats import norm
 
 from distreduce.gp._exact import ExactGP
 from distreduce.gp._hyperparameters import NOISE_FLOOR, Hyperparameters
-from distreduce.gp._stack import Stack
-from distreduce.gp._stacking import log_density, mixed_moments, stacking_weights
+from distreduce.gp._stack import Stack, log_density, mixed_moments, stacking_weights
 
 
 def mean_log_score(weights, log_densities):

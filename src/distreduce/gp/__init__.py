@@ -1,4 +1,4 @@
-"""Gaussian processes on SDR: regressor, classifier, and a GPyTorch kernel (which alone needs torch to be imported)."""
+"""Gaussian processes on SDR: a regressor, a classifier, and a GPyTorch kernel, which alone imports torch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from importlib import import_module
 from typing import Any
 
 from distreduce.exceptions import MissingDependencyError
-from distreduce.gp._plain import GPClassifier, GPRegressor
+from distreduce.gp._classification import GPClassifier
+from distreduce.gp._regression import GPRegressor
 from distreduce.gp._sdr_classifier import SDRGPClassifier
 from distreduce.gp._sdr_regressor import SDRGPRegressor
 

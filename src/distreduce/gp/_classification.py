@@ -1,4 +1,4 @@
-"""Base of the GP classifiers: the posterior of the latent functions, and class probabilities from it."""
+"""GPClassifier, a GP on the features themselves, and the base of the GP classifiers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._targets import read_known_labels
+from distreduce.estimators._transaction import whole_fit
+from distreduce.estimators._validate import own_generator
 from distreduce.gp._dirichlet import DirichletTargets, NegativeLogLikelihood, expected_probabilities, fit_means
 from distreduce.gp._estimator import BaseGP
-from distreduce.gp._exact import BATCH_NUMBERS
+from distreduce.gp._exact import BATCH_NUMBERS, check_exact_size
 from distreduce.gp._hyperparameters import Hyperparameters, Training
+from distreduce.gp._target_scale import feature_spread
 from distreduce.kernels import RBF
 from distreduce.sharding.dask_collections import compute, is_dask, predict_by_blocks
 
@@ -148,3 +151,62 @@ class BaseGPClassifier(ClassifierMixin, BaseGP):
             return predict_by_blocks(self, "predict", X)
         probabilities = self.predict_proba(X)
         return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+
+
+class GPClassifier(BaseGPClassifier):
+    """Exact Gaussian-process classification with the Dirichlet likelihood [1]_ and an RBF-ARD kernel on the features.
+
+    Parameters
+    ----------
+    alpha_epsilon : float, default=0.01
+        Concentration of the Dirichlet likelihood.
+    n_draws : int, default=256
+        Number of posterior draws that each probability averages over.
+    gp_optimizer : {"lbfgs", "adam"}, default="lbfgs"
+        "lbfgs" maximises the marginal likelihood to convergence; "adam" takes `gp_steps` steps from GPyTorch's usual
+        start, as in the paper.
+    gp_steps : int or None, default=None
+        Number of iterations; None is 50.
+    gp_lr : float, default=0.1
+        Learning rate of Adam.
+    n_jobs : int or None, default=None
+        Ignored: the classes share one factorisation. Present for consistency with the other models.
+    random_state : int, RandomState or None, default=None
+        Seed of the posterior draws, and of the samples that hyperparameters are learned from if there are many.
+
+    Attributes
+    ----------
+    gp_ : DirichletGP
+        Posterior of the latent functions.
+    classes_ : array
+        Labels in the order of the columns of the probabilities.
+    draws_ : (n_draws, n_classes) array
+        Standard normal draws that the probabilities average over.
+    feature_spread_ : (d,) array
+        What each feature is divided by before the GP sees it.
+
+    References
+    ----------
+    .. [1] Milios et al. (2018). Dirichlet-based Gaussian processes for large-scale calibrated classification. NeurIPS.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> GPClassifier(random_state=0).fit(X, y).predict_proba(X[:2]).shape
+    (2, 3)
+    """
+
+    def fit(self, X: Any, y: Any) -> GPClassifier:
+        """Fit to samples X (n_samples, n_features) and their labels y (n_samples,)."""
+        with whole_fit(self):
+            X, labels = self._read(X, y)
+            check_exact_size(len(X), "fit a part of them")
+            # As in the regressor, Adam takes the features on the scale they have.
+            self.feature_spread_ = feature_spread(X) if self.gp_optimizer == "lbfgs" else np.ones(X.shape[1])
+            with single_threaded_blas():
+                self._fit_gp(X / self.feature_spread_, labels, own_generator(self.random_state))
+        return self
+
+    def _view(self, X: Array) -> Array:
+        return X / self.feature_spread_

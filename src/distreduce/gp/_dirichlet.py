@@ -1,6 +1,6 @@
 r"""The Dirichlet-likelihood GP whose classes share one kernel: one factorisation serves every class.
 
-Milios et al. (2018) turn labels into regression targets with known noise. For class c, with α = α_ε + 1[y_i = c]:
+Milios et al. [1]_ turn labels into regression targets with known noise. For class c, with α = α_ε + 1[y_i = c]:
 
     s_ic = log(1/α + 1),    ỹ_ic = log α − s_ic / 2
 
@@ -11,6 +11,10 @@ so the noise takes two values only, s_own where y_i = c and s_other elsewhere. W
     Σ_c⁻¹ = A⁻¹ + δ A⁻¹ E_c M_c⁻¹ E_cᵀ A⁻¹,    M_c = I − δ E_cᵀ A⁻¹ E_c,    |Σ_c| = |A| |M_c|
 
 M_c is well conditioned: its eigenvalues lie between s_own / s_other and 1.
+
+References
+----------
+.. [1] Milios et al. (2018). Dirichlet-based Gaussian processes for large-scale calibrated classification. NeurIPS.
 """
 
 from __future__ import annotations
@@ -56,13 +60,13 @@ class DirichletTargets:
 
     @property
     def represented(self) -> Iterator[tuple[int, NDArray[np.intp]]]:
-        """Number and rows of each class that has members: a part of the samples may lack some."""
+        """Number and rows of each class that has members: a subset of the samples may lack some classes."""
         return ((c, rows) for c, rows in enumerate(self.members) if len(rows))
 
 
 @dataclass(frozen=True)
 class DirichletPosterior:
-    """Everything of Σ_1 … Σ_C that a prediction needs: A⁻¹, the factors of M_c, and the weights Σ_c⁻¹ r_c (n, C)."""
+    """The parts of Σ_1 … Σ_C that predictions need: A⁻¹, the factors of M_c, and the weights Σ_c⁻¹ r_c (n, C)."""
 
     targets: DirichletTargets
     inverse: Array
@@ -88,7 +92,7 @@ def condition(
 ) -> DirichletPosterior:
     """Factorise Σ_1 … Σ_C at the cost of one n × n matrix, and solve for the residuals r = ỹ − m (n, C).
 
-    The noise σ² may be on the diagonal of `covariance` already, or be given apart.
+    The noise σ² may already be on the diagonal of `covariance`, or be given as `extra_noise`.
     """
     factor = factorise(covariance, targets.other_noise + extra_noise)
     log_determinants = [len(targets.members) * _log_determinant(factor)]
@@ -113,7 +117,7 @@ def _solve(posterior: DirichletPosterior, values: Array) -> Array:
 def covariance_gradient(posterior: DirichletPosterior) -> Array:
     """Gradient of −Σ_c log N(r_c; 0, Σ_c) in K: ½ [ C A⁻¹ + δ A⁻¹ (Σ_c E_c M_c⁻¹ E_cᵀ) A⁻¹ − Σ_c a_c a_cᵀ ]."""
     inverse, weights, targets = posterior.inverse, posterior.weights, posterior.targets
-    # Every sample has one class: the whitened columns of all classes make one matrix, its Gram matrix the whole sum.
+    # Every sample has one class, so the whitened columns of all classes form one matrix whose Gram matrix is the sum.
     half = np.concatenate([_whiten(posterior.blocks[c], inverse[rows].T).T for c, rows in targets.represented])
     gradient = half.T @ half
     gradient *= targets.gap
@@ -127,11 +131,11 @@ class NegativeLogLikelihood:
     r"""−Σ_c log N(ỹ_c; m_c 1, Σ_c) less its constant, in (log l_1 … log l_d, log s, log σ²), and its gradient.
 
     The prior mean of each class is the one that fits best, :math:`m_c = 1^\top\Sigma_c^{-1}\tilde y_c /
-    1^\top\Sigma_c^{-1}1`; being a minimum it has no part in the gradient.
+    1^\top\Sigma_c^{-1}1`; it is a minimiser, so it does not contribute to the gradient.
     """
 
     def __init__(self, inputs: Array, targets: DirichletTargets) -> None:
-        # Centred: far from the origin the gradient in the length scales would be a small difference of huge numbers.
+        # Centred, because far from the origin the gradient in the length scales is a small difference of huge numbers.
         self.inputs, self.targets = inputs - inputs.mean(axis=0), targets
 
     def __call__(self, parameters: Array) -> tuple[float, Array]:
@@ -147,7 +151,7 @@ class NegativeLogLikelihood:
 
 
 def fit_means(K: Array, noise: float, targets: DirichletTargets) -> tuple[DirichletPosterior, Array]:
-    """Posterior with the prior means (C,) that fit best."""
+    """The posterior with the best-fitting prior means, and these means (C,)."""
     first = condition(K, targets.values, targets, noise)
     scales = _solve(first, np.ones_like(targets.values))
     means = first.weights.sum(axis=0) / scales.sum(axis=0)
@@ -157,7 +161,7 @@ def fit_means(K: Array, noise: float, targets: DirichletTargets) -> tuple[Dirich
 def expected_probabilities(mean: Array, variance: Array, draws: Array) -> Array:
     """Class probabilities E[softmax(f)], f ~ N(mean, diag(variance)), over the standard normal draws (S, C).
 
-    Every sample shares the draws, so its probabilities do not depend on the samples it is given with.
+    All samples share the draws, so the probabilities of a sample do not depend on the rest of its batch.
     """
     latent = mean + np.sqrt(variance) * draws[:, None, :]
     latent -= latent.max(axis=-1, keepdims=True)

@@ -18,15 +18,15 @@ from distreduce._utils.typing import Array
 from distreduce.exceptions import NumericalError
 
 Objective = Callable[[Array], tuple[float, Array]]
-# Targets are standardised: noise below a thousandth of their spread cannot be told from rounding in the factorisation.
+# Targets are standardised: the factorisation cannot distinguish noise below a thousandth of their spread from rounding.
 NOISE_FLOOR = 1e-6
-WORST = 1e25  # what an objective says where a factorisation fails
-SCALE_RANGE = 8.0  # length scales stay within e⁸ of where they start: beyond, a feature is off
+WORST = 1e25  # what an objective returns where a factorisation fails
+SCALE_RANGE = 8.0  # length scales stay within a factor e⁸ of their start: beyond it, a feature has no effect
 
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """Of an ARD covariance: length scales l (d,), signal variance s, noise variance σ²."""
+    """Hyperparameters of an ARD covariance: length scales l (d,), signal variance s, noise variance σ²."""
 
     length_scales: Array
     signal: float
@@ -52,11 +52,11 @@ class Training:
     optimizer : {"lbfgs", "adam"}
         See :func:`by_lbfgs` and :func:`by_adam`.
     steps : int
-        Largest number of iterations (L-BFGS), or their number (Adam).
+        Largest number of iterations of L-BFGS, or the number of steps of Adam.
     learning_rate : float
-        Adam's.
+        Learning rate of Adam.
     tolerance : float
-        L-BFGS stops where a step lowers −log p(y) by less than this part of it.
+        L-BFGS stops when a step lowers −log p(y) by less than this fraction of it.
     """
 
     optimizer: str = "lbfgs"
@@ -67,7 +67,7 @@ class Training:
     def __call__(self, objective: Objective, scales: Array, known: Hyperparameters | None = None) -> Hyperparameters:
         """Minimise −log p(y), a function of the logarithms of the hyperparameters, from length scales near `scales`.
 
-        L-BFGS begins at `known` hyperparameters as well, if there are any; the better end is returned.
+        If there are `known` hyperparameters, L-BFGS also starts there, and the better of the two results is returned.
         """
         if self.optimizer == "adam":
             return by_adam(objective, len(scales), self.steps, self.learning_rate)
@@ -78,7 +78,7 @@ def _found(logarithms: Array | None) -> Hyperparameters:
     if logarithms is None:
         raise NumericalError(
             "The marginal likelihood is not a number even at the start of training; scale X and y, and look for "
-            "columns of constant or enormous values."
+            "columns with constant or huge values."
         )
     return Hyperparameters.from_logarithms(logarithms)
 
@@ -90,7 +90,7 @@ def by_lbfgs(
     tolerance: float = 1e-9,
     known: Hyperparameters | None = None,
 ) -> Hyperparameters:
-    """L-BFGS in the logarithms, from length scales `scales`, signal 1 and noise 0.1, and from what is `known`."""
+    """Run L-BFGS in the logarithms from length scales `scales`, signal 1 and noise 0.1, and from `known`."""
     starts = [Hyperparameters(scales, 1.0, 0.1)] + ([] if known is None else [known])
     best = BestSoFar(objective, failed=WORST)
     options = {"maxiter": max_iter, "ftol": tolerance}
@@ -101,12 +101,12 @@ def by_lbfgs(
 
 
 def by_adam(objective: Objective, n_scales: int, steps: int, learning_rate: float) -> Hyperparameters:
-    """Adam as GPyTorch users run it: on r with l = log(1 + eʳ) (noise: + 10⁻⁴), from r = 0, the last point returned.
+    """Run Adam as in GPyTorch: on r with l = log(1 + eʳ) (noise: + 10⁻⁴), from r = 0, and return the last point.
 
-    Where the likelihood stops being a number, training ends at the last point where it was one.
+    If the likelihood becomes NaN or infinite, training ends at the last point where it was finite.
     """
     raw, adam = np.zeros(n_scales + 2), Adam(learning_rate)
-    # Beside the noise's floor, what keeps logarithms finite after steps that are far too long.
+    # GPyTorch's floor of the noise; the others keep logarithms finite after steps that are far too long.
     floor = np.r_[np.full(n_scales + 1, 1e-100), 1e-4]
     evaluate, safe = BestSoFar(objective, failed=WORST), None
     for _ in range(steps):

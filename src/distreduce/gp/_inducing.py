@@ -6,18 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from distreduce._utils.threads import single_threaded_blas
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import MissingDependencyError
 from distreduce.gp._exact import BATCH_NUMBERS, factorise, train
 from distreduce.gp._hyperparameters import WORST, Hyperparameters, Training
 from distreduce.kernels import RBF
 
-JITTER = 1e-8  # of the inducing points' covariance, relative to the signal
-TRAINING_SAMPLES = 10_000  # more hardly move a few hyperparameters, and each evaluation costs n·m²
+JITTER = 1e-8  # on the covariance of the inducing points, relative to the signal
+TRAINING_SAMPLES = 10_000  # more hardly move the few hyperparameters, and each evaluation costs n·m²
 EXACT_SAMPLES = 500
 
 
@@ -29,11 +28,11 @@ def train_sparse(
     scales: Array,
     known: Hyperparameters | None = None,
 ) -> SparseGP:
-    """Train on the variational bound and condition on all samples; the inducing points stay where they are.
+    """Train on the variational bound and condition on all samples; the inducing points are fixed.
 
-    Of very many samples, at most `TRAINING_SAMPLES` evenly spaced ones enter the bound. Where the target is noisy, its
-    trace term leads from little noise straight to no signal at all, a plateau that training does not leave. It
-    therefore begins at the hyperparameters of an exact GP as well: those `known`, or of at most `EXACT_SAMPLES`.
+    At most `TRAINING_SAMPLES` evenly spaced samples enter the bound. For noisy targets the trace term of the bound
+    leads from a start with little noise to a plateau without any signal. Training therefore starts also at the
+    hyperparameters of an exact GP: those `known`, or those of at most `EXACT_SAMPLES` samples.
     """
     rows = evenly_spaced(len(inputs), TRAINING_SAMPLES)
     objective = NegativeBound(inputs[rows], target[rows], inducing)
@@ -43,17 +42,21 @@ def train_sparse(
     return SparseGP.of(inputs, target, inducing, training(objective, scales, known))
 
 
-def evenly_spaced(n: int, size: int) -> NDArray[np.intp]:
-    """At most `size` rows from all parts of n: data often come sorted."""
+def evenly_spaced(n: int, size: int) -> Index:
+    """At most `size` of n rows, evenly spaced because data are often sorted."""
     return np.unique(np.linspace(0, n - 1, size).astype(np.intp))
 
 
 class NegativeBound:
-    r"""Titsias' bound on −log p(y), and its gradient by autograd, in the logarithms of the hyperparameters.
+    r"""Upper bound [1]_ on −log p(y) and its gradient, by autograd, in the logarithms of the hyperparameters.
 
     .. math::
         -\log N(y; 0, Q + \sigma^2 I) + \frac{1}{2\sigma^2}\mathrm{Tr}(K_{nn} - Q), \qquad
         Q = K_{nm} K_{mm}^{-1} K_{mn}
+
+    References
+    ----------
+    .. [1] Titsias (2009). Variational learning of inducing variables in sparse Gaussian processes. AISTATS.
     """
 
     def __init__(self, inputs: Array, target: Array, inducing: Array) -> None:
@@ -64,11 +67,11 @@ class NegativeBound:
                 "n_prototypes trains sparse GPs with torch, which is not installed: pip install 'distreduce[gp]'."
             ) from error
         self.torch: Any = torch
-        origin = inputs.mean(axis=0)  # distances are computed from squares, which an offset would drown
+        origin = inputs.mean(axis=0)  # distances are computed from squares, which an offset would swamp
         self.inputs, self.target, self.inducing = map(torch.tensor, (inputs - origin, target, inducing - origin))
 
     def __call__(self, parameters: Array) -> tuple[float, Array]:
-        """Value and gradient; a huge value where the factorisation fails, from which a line search steps back."""
+        """Value and gradient; `WORST` where the factorisation fails."""
         point = self.torch.tensor(parameters, requires_grad=True)
         try:
             value = self._value(point)
@@ -108,10 +111,18 @@ class SparseGP:
 
     Attributes
     ----------
-    inducing, inner, projected : arrays
-        Inducing points (m, d), B (m, m), and A y/σ (m,): all that a prediction needs.
-    target, left_out : arrays or None
-        Training target and its leave-one-out moments; only known after a fit.
+    inducing : (m, d) array
+        Inducing points.
+    hyperparameters : Hyperparameters
+        Length scales, signal and noise.
+    inner : (m, m) array
+        B.
+    projected : (m,) array
+        A y/σ.
+    target : (n,) array
+        Training target.
+    left_out : pair of (n,) arrays
+        Leave-one-out mean and variance of the training target.
     """
 
     inducing: Array
@@ -125,23 +136,23 @@ class SparseGP:
     def of(cls, inputs: Array, target: Array, inducing: Array, found: Hyperparameters) -> SparseGP:
         r"""Condition on the samples, in batches.
 
-        Leave-one-out as in the exact GP, with :math:`\Sigma^{-1} = (I - A^\top B^{-1}A)/\sigma^2` and the variance that
-        the inducing points do not carry added.
+        Leave-one-out moments are those of the exact GP, with :math:`\Sigma^{-1} = (I - A^\top B^{-1}A)/\sigma^2`, plus
+        the variance that the inducing points do not explain.
         """
         m, noise = len(inducing), found.noise
         inner, projected = np.eye(m), np.zeros(m)
         for rows in _batches(len(inputs), m):
-            A = whitened(inducing, inputs[rows], found) / np.sqrt(noise)
+            A = whiten(inducing, inputs[rows], found) / np.sqrt(noise)
             inner += A @ A.T
             projected += A @ target[rows] / np.sqrt(noise)
         LB = factorise(inner, 0.0)
         solution = solve_triangular(LB, projected, lower=True)
         mean, variance = np.empty(len(inputs)), np.empty(len(inputs))
         for rows in _batches(len(inputs), m):
-            a = whitened(inducing, inputs[rows], found)
+            a = whiten(inducing, inputs[rows], found)
             half = solve_triangular(LB, a, lower=True)
             precision = (1.0 - np.einsum("ij,ij->j", half, half) / noise) / noise
-            precision = np.maximum(precision, 1.0 / (found.signal + noise))  # what rounding may break
+            precision = np.maximum(precision, 1.0 / (found.signal + noise))  # rounding may break this bound
             error = (target[rows] - half.T @ solution) / noise
             mean[rows] = target[rows] - error / precision
             variance[rows] = 1.0 / precision + np.maximum(found.signal - np.einsum("ij,ij->j", a, a), 0.0)
@@ -149,13 +160,13 @@ class SparseGP:
 
     def moments(self, inputs: Array) -> tuple[Array, Array]:
         """Mean and variance of the target (noise included) at each row, in batches of bounded size."""
-        with single_threaded_blas():  # a loaded model must find the same bits whatever the machine's threads
+        with single_threaded_blas():  # a loaded model must have the same bits with any number of threads
             LB = factorise(self.inner, 0.0)
             solution = solve_triangular(LB, self.projected, lower=True)
         mean, variance = np.empty(len(inputs)), np.empty(len(inputs))
         prior = self.hyperparameters.signal + self.hyperparameters.noise
         for rows in _batches(len(inputs), len(self.inducing)):
-            a = whitened(self.inducing, inputs[rows], self.hyperparameters)
+            a = whiten(self.inducing, inputs[rows], self.hyperparameters)
             half = solve_triangular(LB, a, lower=True, check_finite=False)
             mean[rows] = half.T @ solution
             variance[rows] = prior - np.einsum("ij,ij->j", a, a) + np.einsum("ij,ij->j", half, half)
@@ -163,7 +174,7 @@ class SparseGP:
 
     def covariance(self, inputs: Array) -> Array:
         """Joint covariance (t, t) of the target at the rows, noise included."""
-        a = whitened(self.inducing, inputs, self.hyperparameters)
+        a = whiten(self.inducing, inputs, self.hyperparameters)
         half = solve_triangular(factorise(self.inner, 0.0), a, lower=True)
         prior = self.hyperparameters.signal * RBF(1.0)(inputs / self.hyperparameters.length_scales)
         return np.asarray(prior - a.T @ a + half.T @ half + self.hyperparameters.noise * np.eye(len(inputs)))
@@ -173,8 +184,8 @@ class SparseGP:
         return self.left_out
 
 
-def whitened(inducing: Array, inputs: Array, found: Hyperparameters) -> Array:
-    """L⁻¹ K(Z, x) with K(Z, Z) = L Lᵀ: (m, t)."""
+def whiten(inducing: Array, inputs: Array, found: Hyperparameters) -> Array:
+    """Return L⁻¹ K(Z, x) (m, t), with K(Z, Z) = L Lᵀ."""
     Z, X = inducing / found.length_scales, inputs / found.length_scales
     L = factorise(found.signal * RBF(1.0)(Z), JITTER * found.signal)
     return np.asarray(solve_triangular(L, found.signal * RBF(1.0)(Z, X), lower=True, check_finite=False))

@@ -1,4 +1,4 @@
-"""The correlation of rough functions, beside the RBF's infinitely smooth ones."""
+"""The Matérn kernel of order 3/2, the correlation of rough functions."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 from distreduce._utils.typing import Array
 from distreduce.kernels import sq_distances
 
-FAR = 1e3  # from here on the correlation is zero; further away, infinity times zero would be no number
+FAR = 1e3  # the correlation is zero from here on; at infinity, the product would be NaN
 
 
 @dataclass(frozen=True)
 class Matern32:
-    r"""Matérn's kernel of order 3/2, whose functions have one derivative and no second:
+    r"""Matérn kernel of order 3/2, whose functions are differentiable once but not twice.
 
     .. math:: k = (1 + \sqrt{3 d^2})\exp(-\sqrt{3 d^2})
 
-    Inputs come divided by their length scales.
+    Inputs must be divided by their length scales.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class Matern32:
         return self.with_derivative(sq_distance)[1]
 
     def with_derivative(self, sq_distance: Array) -> tuple[Array, Array]:
-        """Both, for little more than one of them."""
+        """Values and derivatives, for little more than the cost of one of them."""
         distance = 3.0 * np.asarray(sq_distance, dtype=np.float64)
         np.sqrt(distance, out=distance)
         np.minimum(distance, FAR, out=distance)

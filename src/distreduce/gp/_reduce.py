@@ -17,10 +17,17 @@ from distreduce.estimators import SDR
 from distreduce.estimators._renamed import RenamedParametersMixin, Translation, leave_out
 from distreduce.exceptions import DataWarning, SolverConvergenceWarning
 from distreduce.gp._hyperparameters import Hyperparameters
+from distreduce.gp._inducing import evenly_spaced
+from distreduce.kernels import RBF
 from distreduce.mapping import left_out_embedding
 from distreduce.sharding.dask_collections import is_dask, predict_by_blocks
 
 LEAST_MAP_REG = 1e-3  # below, the map interpolates the embedding of every sample and says nothing of its neighbours
+# Candidates: factors of the median heuristic, and ridges. The first pair suits images, whose labels have hardly any
+# noise; tables with noisy labels need a smoother map (decision 12).
+LENGTH_SCALES, RIDGES = (0.5, 1.0, 2.0), (0.01, 0.1, 1.0)
+CLEARLY = 0.75  # another pair replaces the first only if its error is below this fraction of the first pair's
+CHOICE_SAMPLES = 500
 
 
 class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin):
@@ -102,3 +109,35 @@ def embed_left_out(reduction: SDR, X: Array) -> Array:
 def draw_rows(n: int, size: int, random_state: np.random.RandomState) -> Index:
     """All rows in order, or `size` of them drawn at random, in random order."""
     return np.arange(n) if size >= n else random_state.permutation(n)[:size]
+
+
+def choose_map(
+    X: Array, labels: Index, median: float, length_scale_factor: float | str, map_reg: float | str
+) -> tuple[float, float]:
+    """Return the length scale in units of `median`, and the ridge: "auto" is chosen, a number is kept.
+
+    The map is a kernel ridge regression from samples to the embedding. Here the same regression predicts the one-hot
+    classes, and the pair with the smallest squared error on left-out samples wins. At most `CHOICE_SAMPLES` evenly
+    spaced samples are used.
+    """
+    scales = LENGTH_SCALES if isinstance(length_scale_factor, str) else (length_scale_factor,)
+    ridges = RIDGES if isinstance(map_reg, str) else (map_reg,)
+    rows = evenly_spaced(len(X), CHOICE_SAMPLES)
+    pairs = [(scale, ridge) for scale in scales for ridge in ridges]
+    if len(pairs) == 1:
+        return pairs[0]
+    errors = _left_out_errors(X[rows] / median, labels[rows], pairs)
+    best = int(errors.argmin())
+    return pairs[best if errors[best] < CLEARLY * errors[0] else 0]
+
+
+def _left_out_errors(X: Array, labels: Index, pairs: list[tuple[float, float]]) -> Array:
+    """Mean squared error of each pair on left-out classes; samples with equal features are left out together."""
+    shares = np.eye(labels.max() + 1)[labels]
+    shares -= shares.mean(axis=0)
+    _, groups = np.unique(X, axis=0, return_inverse=True)
+    errors = []
+    for scale, ridge in pairs:
+        missed = left_out_embedding(RBF(scale)(X), shares, ridge, groups.ravel()) - shares
+        errors.append(np.mean(missed**2))
+    return np.array(errors)

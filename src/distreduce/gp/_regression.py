@@ -1,4 +1,4 @@
-"""Base of the GP regressors: targets in any unit, predictions with their uncertainty."""
+"""GPRegressor, a GP on the features themselves, and the base of the GP regressors."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from distreduce._utils.threads import single_threaded_blas
+from distreduce._utils.threads import single_threaded_blas, workers
 from distreduce._utils.typing import Array
 from distreduce.estimators._targets import read_known_numbers
+from distreduce.estimators._transaction import whole_fit
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._estimator import BaseGP
+from distreduce.gp._exact import ExactGP, check_exact_size, train
 from distreduce.gp._hyperparameters import Training
-from distreduce.gp._target_scale import TargetScale
+from distreduce.gp._stack import Stack
+from distreduce.gp._target_scale import TargetScale, feature_spread
 from distreduce.sharding.dask_collections import compute, is_dask, predict_by_blocks
 
 CHUNK = 100_000  # samples that are predicted at once
@@ -108,3 +111,58 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
         covariances = np.stack([stack.covariance(views) for stack in self.stacks_], axis=-1)
         scaled = covariances * self.target_scale_.std**2
         return np.asarray(scaled if self.target_scale_.is_table else scaled[..., 0])
+
+
+class GPRegressor(BaseGPRegressor):
+    """Exact Gaussian-process regression [1]_ with an RBF-ARD kernel on the features.
+
+    Parameters
+    ----------
+    gp_optimizer : {"lbfgs", "adam"}, default="lbfgs"
+        "lbfgs" maximises the marginal likelihood to convergence; "adam" takes `gp_steps` steps from GPyTorch's usual
+        start, as in the paper.
+    gp_steps : int or None, default=None
+        Number of iterations; None is at most 200 for L-BFGS and 20 for Adam.
+    gp_lr : float, default=0.1
+        Learning rate of Adam.
+    n_jobs : int or None, default=None
+        Number of threads, at most one per target; None uses every core.
+    random_state : int, RandomState or None, default=None
+        Ignored: the fit is deterministic. Present for consistency with the other models.
+
+    Attributes
+    ----------
+    stacks_ : tuple
+        One predictor per target, each with its hyperparameters.
+    target_scale_ : TargetScale
+        Mean and standard deviation of each target.
+
+    References
+    ----------
+    .. [1] Rasmussen, Williams (2006). Gaussian Processes for Machine Learning. MIT Press.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> mean, std = GPRegressor().fit(X[:100], y[:100]).predict(X[100:103], return_std=True)
+    >>> mean.shape, std.shape
+    ((3,), (3,))
+    """
+
+    def fit(self, X: Any, y: Any) -> GPRegressor:
+        """Fit to samples X (n_samples, n_features) and targets y (n_samples,) or (n_samples, n_targets)."""
+        with whole_fit(self):
+            X, Y = self._read(X, y)
+            check_exact_size(len(X), "use SDRGPRegressor(n_prototypes=...), or fit a part of them")
+            # Adam starts at fixed length scales, as in the paper, so it takes the features on the scale they have.
+            scales = feature_spread(X) if self.gp_optimizer == "lbfgs" else np.ones(X.shape[1])
+            training = self._regression_training()
+            with workers(self.n_jobs) as pool:  # one thread per target
+                found = pool.run(lambda t, _: train(X, Y[:, t], training, scales), Y.shape[1])
+                processes = [{"inputs": ExactGP(X, y, gp)} for y, gp in zip(Y.T, found, strict=True)]
+                self.stacks_ = tuple(Stack.of(process, rescaled=self.gp_optimizer == "lbfgs") for process in processes)
+        return self
+
+    def _views(self, X: Array) -> dict[str, Array]:
+        return {"inputs": X}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -12,13 +13,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._checkpoints import require_seed
+from distreduce.estimators._renamed import Translation
 from distreduce.estimators._transaction import whole_fit
 from distreduce.estimators._validate import check_spread, own_generator, power_of_two_unit
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._classification import BaseGPClassifier, draw_from_every_class
 from distreduce.gp._exact import check_exact_size
-from distreduce.gp._map_choice import choose_map
-from distreduce.gp._reduce import ReducingGP, embed_left_out
+from distreduce.gp._reduce import ReducingGP, choose_map, embed_left_out
 from distreduce.sharding.merge import merge_duplicates
 from distreduce.solver.fit import median_length_scale
 
@@ -41,12 +42,12 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
         Weight of the classes in the reduction. Ten times the default of SDR, because the embedding is for prediction.
     perplexity : float, default=20.0
         Effective number of neighbours in the affinity of the reduction; at most a third of the samples.
-    length_scale : float or "auto", default="auto"
-        Length scale of the map's kernel in units of the median heuristic; 1 is the paper's. "auto" chooses it, like
-        `map_reg`, by the squared error of left-out classes: 0.5 and 0.01 where labels have little noise, a smoother map
-        where they have much.
+    length_scale_factor : float or "auto", default="auto"
+        Length scale of the map's kernel divided by that of the median heuristic; 1 is the paper's. "auto" chooses it
+        together with `map_reg` by the squared error of left-out classes: 0.5 and 0.01 if the labels have little noise,
+        a smoother map otherwise.
     map_reg : float or "auto", default="auto"
-        Ridge penalty of the out-of-sample map; "auto" chooses it together with the length scale.
+        Ridge penalty of the out-of-sample map; "auto" chooses it together with `length_scale_factor`.
     training_inputs : {"left_out", "fitted"}, default="left_out"
         Training inputs of the GP: leave-one-out embeddings, or the fitted embedding, which has seen y.
     max_reduction_samples : int, default=4000
@@ -102,7 +103,11 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseGPClassifier._parameter_constraints,
         **ReducingGP._reduction_constraints,
-        "length_scale": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "length_scale_factor": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+    }
+    _renamed: ClassVar[Mapping[str, Translation]] = {
+        **ReducingGP._renamed,
+        "length_scale": lambda factor, parameters: {"length_scale_factor": factor},
     }
 
     def __init__(
@@ -112,7 +117,7 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
         n_prototypes: int | None = None,
         eta: float | str = 10_000.0,
         perplexity: float = 20.0,
-        length_scale: float | str = "auto",
+        length_scale_factor: float | str = "auto",
         map_reg: float | str = "auto",
         training_inputs: str = "left_out",
         max_reduction_samples: int = 4000,
@@ -130,7 +135,7 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
         self.n_prototypes = n_prototypes
         self.eta = eta
         self.perplexity = perplexity
-        self.length_scale = length_scale
+        self.length_scale_factor = length_scale_factor
         self.map_reg = map_reg
         self.training_inputs = training_inputs
         self.max_reduction_samples = max_reduction_samples
@@ -147,8 +152,8 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
     @classmethod
     def paper(cls, n_components: int = 10, **parameters: Any) -> SDRGPClassifier:
         """The paper's SDR-GP: fixed length scale, lambda 0.01, eta 1000, a GP of 50 Adam steps on the embedding."""
-        recipe = {"eta": 1000.0, "perplexity": 20.0, "length_scale": 1.0, "map_reg": 0.01, "training_inputs": "fitted",
-                  "gp_optimizer": "adam", "gp_steps": 50, "gp_lr": 0.1}  # fmt: skip
+        recipe = {"eta": 1000.0, "perplexity": 20.0, "length_scale_factor": 1.0, "map_reg": 0.01,
+                  "training_inputs": "fitted", "gp_optimizer": "adam", "gp_steps": 50, "gp_lr": 0.1}  # fmt: skip
         return cls(n_components, **{**recipe, **parameters})
 
     def fit(self, X: Any, y: Any) -> SDRGPClassifier:
@@ -202,7 +207,7 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
         """Choose the map and set ``reduction_``."""
         median = _median_length_scale(X)
         with single_threaded_blas():
-            factor, ridge = choose_map(X, labels, median, self.length_scale, self.map_reg)
+            factor, ridge = choose_map(X, labels, median, self.length_scale_factor, self.map_reg)
         y, length_scale = self.classes_[labels], factor * median
         self._fit_reduction(X, y, random_state, task="classification", length_scale=length_scale, map_reg=ridge)
 

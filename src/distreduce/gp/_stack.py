@@ -11,29 +11,28 @@ import numpy as np
 from distreduce._utils.typing import Array
 from distreduce.gp._hyperparameters import Hyperparameters
 from distreduce.gp._matern import Matern32
-from distreduce.gp._stacking import log_density, mixed_moments, stacking_weights
 from distreduce.gp._tails import Tails
 from distreduce.kernels import DistanceKernel
 from distreduce.mapping.relevance import GAUSSIAN
 
 Views = Mapping[str, Array]
 LEAST_WEIGHT = 1e-3
-# Correlations of the exact processes. "rough_inputs" are "inputs": targets may jump, bend or vary smoothly with them.
+# Kernels of the exact processes. "rough_inputs" are the same numbers as "inputs": targets may be rough or smooth in X.
 KERNELS: Mapping[str, DistanceKernel] = {"inputs": GAUSSIAN, "rough_inputs": Matern32(), "embedding": GAUSSIAN}
 GAUSSIAN_TAILS = Tails()
 
 
 class Process(Protocol):
-    """What an exact and a sparse GP have in common."""
+    """The interface of exact and sparse GPs."""
 
     @property
     def hyperparameters(self) -> Hyperparameters:
-        """Of its covariance."""
+        """Hyperparameters of the covariance."""
         ...
 
     @property
     def target(self) -> Array:
-        """What it was trained on."""
+        """Training target."""
         ...
 
     def moments(self, inputs: Array) -> tuple[Array, Array]:
@@ -51,7 +50,7 @@ class Process(Protocol):
 
 @dataclass(frozen=True)
 class Stack:
-    """A process for each view of the samples (see `KERNELS`), its weight, the scale of the variance, and the tails."""
+    """One process per view of the samples (see `KERNELS`), their weights, the scale of the variance, and the tails."""
 
     processes: Mapping[str, Process]
     weights: Mapping[str, float]
@@ -62,13 +61,14 @@ class Stack:
     def of(cls, processes: Mapping[str, Process], *, rescaled: bool, shaped: bool = False) -> Stack:
         """Weigh the processes by their leave-one-out densities, and the variance by their leave-one-out errors.
 
-        A mixture is as wide as its parts and their disagreement, which the data may not confirm; and where a noise-free
-        target pressed the noise to its floor, that floor is our doing and not the data's. The mean squared error in
-        units of the variance says by how much; divided not by n but by n less the number of hyperparameters, which were
-        chosen with the errors' own targets (a mean over the processes, and at least n/2). Not so with
-        ``rescaled=False``, for inputs that have seen the targets (their leave-one-out errors are too small) and for the
-        paper's GP, which has no such step. With ``shaped=True`` the errors also tell how heavy their tails are, for the
-        quantiles.
+        The variance of a mixture includes the disagreement of its parts, which the data may not confirm, and the noise
+        of a noise-free target is an arbitrary floor. The variance is therefore rescaled by the mean squared error in
+        units of the variance. The mean divides by n less the number of hyperparameters, which were chosen with the same
+        targets (an average over the processes, and at least n/2).
+
+        Use ``rescaled=False`` for inputs that have seen the targets, whose leave-one-out errors are too small, and for
+        the paper's GP, which has no such step. With ``shaped=True``, the tails of the errors are fitted as well, for
+        the quantiles.
         """
         left_out = {view: process.leave_one_out() for view, process in processes.items()}
         target = next(iter(processes.values())).target
@@ -100,13 +100,51 @@ class Stack:
         return self.variance_scale * total
 
     def _used(self) -> dict[str, float]:
-        """Views and their weights; processes of next to no weight are not asked."""
+        """Views and their weights, without processes of negligible weight."""
         used = {view: weight for view, weight in self.weights.items() if weight > LEAST_WEIGHT}
         return {view: weight / sum(used.values()) for view, weight in used.items()}
 
 
 def _freedom(processes: Mapping[str, Process], shares: Mapping[str, float]) -> float:
-    """n − k, with k the number of hyperparameters of a process, a mean by weight; at least n/2."""
+    """n − k, but at least n/2, where k is the number of hyperparameters, averaged over the processes by weight."""
     k = sum(shares[view] * (len(process.hyperparameters.length_scales) + 2) for view, process in processes.items())
     n = len(next(iter(processes.values())).target)
     return float(max(n - k, 0.5 * n))
+
+
+def log_density(target: Array, mean: Array, variance: Array) -> Array:
+    """log N(y; m, v), element by element."""
+    return np.asarray(-0.5 * (np.log(2 * np.pi * variance) + (target - mean) ** 2 / variance))
+
+
+def stacking_weights(log_densities: Array, max_iter: int = 1000, tol: float = 1e-6) -> Array:
+    r"""Stacking weights (k,) of k models from their leave-one-out log densities (k, n) [1]_.
+
+    .. math:: \max_{w \in \Delta} \sum_i \log \sum_k w_k\, p_k(y_i \mid y_{-i})
+
+    The problem is concave; the EM step :math:`w_k \leftarrow \mathrm{mean}_i\, w_k p_{ki}/\sum_l w_l p_{li}` never
+    lowers it and needs no step size.
+
+    References
+    ----------
+    .. [1] Yao, Vehtari, Simpson, Gelman (2018). Using stacking to average Bayesian predictive distributions. Bayesian
+       Analysis 13(3).
+    """
+    densities = np.exp(log_densities - log_densities.max(axis=0))
+    weights = np.full(len(densities), 1.0 / len(densities))
+    for _ in range(max_iter):
+        shares = weights[:, None] * densities
+        updated = (shares / shares.sum(axis=0)).mean(axis=1)
+        moved, weights = np.abs(updated - weights).max(), updated
+        if moved < tol:
+            break
+    return weights
+
+
+def mixed_moments(weights: Array, means: Array, variances: Array) -> tuple[Array, Array]:
+    r"""Mean and variance of the mixture of k Gaussians, (k, n) arrays.
+
+    .. math:: m = \sum_k w_k m_k, \qquad v = \sum_k w_k (v_k + (m_k - m)^2)
+    """
+    mean = weights @ means
+    return mean, weights @ (variances + (means - mean) ** 2)

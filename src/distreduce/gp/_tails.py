@@ -1,4 +1,4 @@
-"""How errors of predictions are distributed once they are divided by their standard deviation."""
+"""The distribution of prediction errors in units of their standard deviation."""
 
 from __future__ import annotations
 
@@ -9,25 +9,27 @@ from scipy.special import ndtr, ndtri
 
 from distreduce._utils.typing import Array
 
-START = (0.5, 0.25, 4.0)  # share of wide errors, and variances of both kinds relative to all
-LEAST_VARIANCE = 1e-3  # of all: targets that are hit exactly must not make a spike of the narrow kind
+START = (0.5, 0.25, 4.0)  # share of wide errors, and the two variances relative to the variance of all errors
+LEAST_VARIANCE = 1e-3  # relative to all errors: targets that are hit exactly must not turn the narrow part into a spike
 HALVINGS = 60
 
 
 @dataclass(frozen=True)
 class Tails:
-    r"""Most errors are small and some are wide: a mixture of two Gaussians of mean 0 and, together, of variance 1.
+    r"""A mixture of two Gaussians, narrow and wide, with mean 0 and total variance 1.
 
     .. math:: p(e) = (1 - \pi)\, N(e; 0, a) + \pi\, N(e; 0, b), \qquad (1 - \pi) a + \pi b = 1
 
-    With a = b = 1, the default, it is the Gaussian.
+    The default, a = b = 1, is the standard Gaussian.
 
     Attributes
     ----------
     share : float
         π.
-    narrow, wide : float
-        a and b.
+    narrow : float
+        a.
+    wide : float
+        b.
     """
 
     share: float = 0.0
@@ -36,14 +38,14 @@ class Tails:
 
     @classmethod
     def of(cls, errors: Array, max_iter: int = 500, tol: float = 1e-6) -> Tails:
-        """The mixture that makes the errors likeliest, by EM; each step leaves their mean square what it is."""
+        """Fit the mixture to errors by maximum likelihood (EM); every step preserves their mean square."""
         unit = np.sqrt(np.mean(errors**2))
         if unit == 0.0:
             return cls()
         squares = (errors / unit) ** 2
         share, narrow, wide = START
         for _ in range(max_iter):
-            # The odds that an error is a wide one; logarithms, because an error may be hundreds of deviations away.
+            # Log odds that an error is wide; logarithms, because it may be hundreds of standard deviations away.
             odds = np.log(share / (1 - share)) + 0.5 * (np.log(narrow / wide) + squares * (1 / narrow - 1 / wide))
             of_wide = 1.0 / (1.0 + np.exp(-np.clip(odds, -500, 500)))
             before, share = share, float(np.clip(of_wide.mean(), 1e-6, 1 - 1e-6))
@@ -55,7 +57,7 @@ class Tails:
         return cls(share, narrow / total, wide / total)
 
     def quantiles(self, levels: Array) -> Array:
-        """Errors below which these shares of all lie; bisection between the quantiles of the two Gaussians."""
+        """Quantiles of the mixture, by bisection between those of the two Gaussians."""
         if self.share == 0.0:
             return np.asarray(ndtri(levels))
         ends = np.sqrt([[self.narrow], [self.wide]]) * ndtri(levels)

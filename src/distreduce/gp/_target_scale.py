@@ -1,4 +1,4 @@
-"""Targets of the regressors: standardised for training, returned in their own units."""
+"""Standardise the targets of the regressors for training, and return predictions in their units."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from distreduce._utils.typing import Array
 
 
 def spread(table: Array) -> Array:
-    """Standard deviation of each column, 1 where it is constant.
+    """Standard deviation of each column, 1 for a constant one.
 
-    Columns are first brought to about unit size, by a power of two so that no digit changes: squares of numbers such
-    as 1e200 or 1e-200 are none.
+    Columns are first divided by a power of two near their size, which changes no digit, because squares of numbers such
+    as 1e200 or 1e-200 overflow or underflow.
     """
     unit = np.ldexp(1.0, np.frexp(np.abs(table).max(axis=0))[1] - 1)
     std = (table / unit).std(axis=0) * unit
-    # The mean of equal numbers may differ from them in the last digit, so that their deviation is not quite 0.
+    # The mean of equal numbers may differ from them in the last digit, and their standard deviation from 0.
     constant = table.max(axis=0) == table.min(axis=0)
     return np.where(constant, 1.0, std)
 
 
 def feature_spread(X: Array) -> Array:
-    """The same for features, whose constant columns, if they are large, are measured by their size.
+    """Standard deviation of each feature; for a constant one, its size if that is above 1.
 
-    They say nothing, but a column of 1e200 on a scale of 1 would leave no digit to the distances of the others.
+    A constant feature has no effect on distances, but one of 1e200 on a scale of 1 would leave no digits for others.
     """
     constant = X.max(axis=0) == X.min(axis=0)
     return np.where(constant, np.maximum(np.abs(X).max(axis=0), 1.0), spread(X))
@@ -33,7 +33,7 @@ def feature_spread(X: Array) -> Array:
 
 @dataclass(frozen=True)
 class TargetScale:
-    """Mean and standard deviation of each target, and whether y came as one column or as a table."""
+    """Mean and standard deviation of each target, and whether y was a table (n, t) or a single column (n,)."""
 
     mean: Array
     std: Array

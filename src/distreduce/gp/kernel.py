@@ -16,25 +16,25 @@ from distreduce.mapping import KernelMap
 
 
 class SDRKernel(Kernel):
-    r"""A base kernel on the embedding, as a kernel on x:
+    r"""A kernel on x that applies a base kernel to the embedding.
 
     .. math:: k(x, x') = k_{\text{base}}(z(x), z(x')), \qquad z(x) = K(x, X)\,L
 
-    The map z is frozen (buffers); the parameters of the base kernel are trained. It can stand wherever GPyTorch or
-    BoTorch takes a kernel: exact and variational models (inducing points live in the space of x), batches, sums and
-    products. The map must see inputs on the scale it was fitted on: with an input transform (BoTorch's ``Normalize``),
-    fit the reduction to transformed inputs.
+    The map z is frozen (buffers); the parameters of the base kernel are trained. Use it wherever GPyTorch or BoTorch
+    accepts a kernel: in exact and variational models (inducing points live in the space of x), in batches, sums and
+    products. The map needs inputs on the scale it was fitted on: with an input transform (``Normalize`` of BoTorch),
+    fit the reduction to the transformed inputs.
 
     Parameters
     ----------
     sdr_or_map : SDR, DistR, KernelMap or TorchMap
-        A fitted reduction or its ``map_``. A TorchMap is used as it is, so that several kernels can share one.
+        A fitted reduction or its ``map_``. A TorchMap is not copied, so that several kernels can share it.
     base_kernel : gpytorch.kernels.Kernel, optional
         Kernel on the p-dimensional embedding; ``ScaleKernel(RBFKernel(ard_num_dims=p))`` by default.
     active_dims : sequence of int, optional
-        Columns of x that the map was fitted to, if there are others.
+        Columns of x that the map was fitted to, if x has further columns.
     batch_shape : torch.Size, optional
-        Batch shape of the default base kernel; a base kernel given is used for every batch alike.
+        Batch shape of the default base kernel; a given base kernel is used for every batch.
     **kwargs
         Passed on to ``gpytorch.kernels.Kernel``.
 
@@ -60,7 +60,7 @@ class SDRKernel(Kernel):
         if self.active_dims is not None and len(self.active_dims) != self.map.n_features:
             raise InvalidInputError(
                 f"active_dims names {len(self.active_dims)} columns, but the map was fitted to "
-                f"{self.map.n_features} features; give one column a feature."
+                f"{self.map.n_features} features; give one column per feature."
             )
         if base_kernel is None:
             shape = self._batch_shape
@@ -71,7 +71,7 @@ class SDRKernel(Kernel):
         self.base_kernel = base_kernel
 
     def __call__(self, x1: Tensor, x2: Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
-        """Covariance of x1 and x2, lazily; a wrong number of features is refused here rather than when evaluated."""
+        """Lazy covariance of x1 and x2; a wrong number of features raises InvalidInputError now, not at evaluation."""
         if self.active_dims is None:
             for x in (x1,) if x2 is None else (x1, x2):
                 self.map.check(x.unsqueeze(1) if x.dim() == 1 else x)
@@ -91,14 +91,14 @@ class SDRKernel(Kernel):
         return self.base_kernel(z1, z2, diag=diag, **params)
 
     def num_outputs_per_input(self, x1: Tensor, x2: Tensor) -> int:
-        """As the base kernel says for points of the embedding."""
+        """Number of outputs of the base kernel at points of the embedding."""
         p = self.map.n_components
         z1, z2 = (x.new_empty(()).expand(*x.shape[:-1], p) for x in (x1, x2))
         outputs: int = self.base_kernel.num_outputs_per_input(z1, z2)
         return outputs
 
     def prediction_strategy(self, *args: Any, **kwargs: Any) -> Any:
-        """As the base kernel predicts: structure of its covariance (low rank, for one) is structure of ours."""
+        """Prediction strategy of the base kernel, whose structure (such as low rank) this covariance shares."""
         return self.base_kernel.prediction_strategy(*args, **kwargs)
 
     def expand_batch(self, *sizes: Any) -> SDRKernel:
@@ -108,11 +108,11 @@ class SDRKernel(Kernel):
         return self if shape == self.batch_shape else self._with(self.base_kernel, shape)
 
     def __getitem__(self, index: Any) -> SDRKernel:
-        """The kernels of some batches. The map is shared: it has no batches, and may be large."""
+        """The kernels of some batches. They share the map, which has no batches and may be large."""
         if not self.batch_shape:
             return self
         base, shape = self.base_kernel, self.base_kernel.batch_shape
-        # Which of the base kernel's batches each chosen one is: it may have fewer than we have.
+        # Number of the base kernel's batch for each chosen one: it may have fewer batches than this kernel.
         chosen = torch.arange(shape.numel()).reshape(shape).expand(self.batch_shape)[index]
         if shape:
             base = base[torch.unravel_index(chosen, shape)]
@@ -145,5 +145,5 @@ def _torch_map(source: SDR | DistR | KernelMap | TorchMap) -> TorchMap:
 
 
 def _same(x1: Tensor, x2: Tensor) -> bool:
-    """Equal inputs, unless their gradients have to be told apart."""
+    """Whether the inputs are equal and their gradients need not be separated."""
     return x1 is x2 or (not x1.requires_grad and not x2.requires_grad and torch.equal(x1, x2))

@@ -13,12 +13,12 @@ from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import RBF, Linear, RationalQuadratic
 from distreduce.mapping import KernelMap
 
-# Differences are exact but cost a loop over the features; from here on a matrix product is several times faster.
+# Differences are exact but need a loop over the features; above this number a matrix product is several times faster.
 _DIRECT_FEATURES = 64
 
 
 class TorchMap(torch.nn.Module):
-    r"""A fitted map, frozen, for tensors of shape (..., n, d):
+    r"""A fitted map, frozen, for tensors of shape (..., n, d).
 
     .. math:: z(x) = \sum_i k\big(x / u,\; x_i\big)\, L_i \in \mathbb{R}^p
 
@@ -34,7 +34,7 @@ class TorchMap(torch.nn.Module):
     Raises
     ------
     InvalidInputError
-        The map needs distances (``metric="precomputed"``), sparse rows or a kernel that is a Python function.
+        The map takes distances (``metric="precomputed"``) or sparse rows, or its kernel is a Python function.
 
     Examples
     --------
@@ -60,9 +60,9 @@ class TorchMap(torch.nn.Module):
         self._keep("inputs", fitted.inputs)
         self._keep("coefficients", fitted.coefficients)
         self._keep("unit", fitted.unit)
-        # A kernel has the buffers of its own parameters only, so that load_state_dict refuses those of another kernel.
+        # Only the buffers of this kernel, so that load_state_dict rejects the state of another kernel.
         if isinstance(kernel, (RBF, RationalQuadratic)):
-            # One a feature in any case: maps with and without ARD can then load each other's state.
+            # One per feature in any case, so that maps with and without ARD can load each other's state.
             self._keep("length_scale", np.broadcast_to(kernel.length_scale, self.n_features))
         if isinstance(kernel, RationalQuadratic):
             self._keep("alpha", kernel.alpha)
@@ -81,13 +81,13 @@ class TorchMap(torch.nn.Module):
         """Place z(x) (..., n, p) of the rows of x (..., n, d), in the dtype of x."""
         self.check(x)
         dtype = torch.promote_types(x.dtype, self.inputs.dtype)
-        # One long list of rows: with batch dimensions torch would copy the training inputs for every batch.
+        # Flatten the batches: with batch dimensions torch would copy the training inputs for each of them.
         rows = x.reshape(-1, self.n_features).to(dtype) / self.unit
         z = self._similarity(rows, self.inputs.to(dtype)) @ self.coefficients.to(dtype)
         return z.to(x.dtype).reshape(*x.shape[:-1], self.n_components)
 
     def check(self, x: Tensor) -> None:
-        """Refuse tensors that are not rows of as many floating-point features as the map was fitted to."""
+        """Raise InvalidInputError unless x has rows of as many floating-point features as the map was fitted to."""
         if x.dim() < 2 or x.shape[-1] != self.n_features:
             raise InvalidInputError(
                 f"x has shape {tuple(x.shape)}, but the map was fitted to {self.n_features} features: give "
@@ -111,7 +111,7 @@ class TorchMap(torch.nn.Module):
 
 
 def squared_distances(a: Tensor, b: Tensor) -> Tensor:
-    """|a_i − b_j|² (n, m) between rows, twice differentiable in a, also where it is zero; b is taken as constant."""
+    """|a_i − b_j|² (n, m) between rows, twice differentiable in a even where it is zero; b is a constant."""
     result: Tensor = _SquaredDistances.apply(a, b)  # type: ignore[no-untyped-call]
     return result
 
@@ -119,7 +119,7 @@ def squared_distances(a: Tensor, b: Tensor) -> Tensor:
 class _SquaredDistances(torch.autograd.Function):
     """torch.cdist squared, with ∂/∂a_i Σ_j g_ij |a_i − b_j|² = 2 (a_i Σ_j g_ij − Σ_j g_ij b_j).
 
-    The derivative of cdist itself has no derivative, and that of a sum of squared differences holds n·m·d numbers.
+    The derivative of cdist has no derivative, and autograd of summed squared differences would hold n·m·d numbers.
     """
 
     generate_vmap_rule = True
@@ -142,7 +142,7 @@ class _SquaredDistances(torch.autograd.Function):
 
 
 def _check_features(fitted: KernelMap) -> None:
-    """A map that torch can evaluate: dense features, and a kernel whose formula is known."""
+    """Raise InvalidInputError unless the map takes dense features and its kernel has a known formula."""
     if fitted.inputs is None:
         raise InvalidInputError(
             "The map was fitted with metric='precomputed' and takes distances to the training samples, not features; "
