@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+
 from distreduce._utils.typing import Index
+from distreduce.baselines import PCA, EmbeddingGP
 from distreduce.estimators import SDR
 from distreduce.gp import GPClassifier, GPRegressor, SDRGPClassifier, SDRGPRegressor
 from distreduce.tables.prepare import PreparedTable
@@ -82,28 +85,17 @@ def choose_prototypes(n: int, target: Target) -> int:
 
 
 def make_model(name: str, target: Target, n_columns: int, n_rows: int, options: FitOptions) -> Any:
-    """Return an unfitted model of the comparison by its name."""
-    classes = target.task == "classification"
-    process = GPClassifier(random_state=options.seed) if classes else GPRegressor(random_state=options.seed)
+    """Return an unfitted model by its name in `MODELS`; `OURS` is the predictor."""
+    classes, seed = target.task == "classification", options.seed
     if name == OURS:
-        return make_predictor(target, n_columns, options)
-    if name == COMPONENTS:
-        from distreduce.baselines import PCA, EmbeddingGP
-
-        pca = PCA(min(options.components, n_columns), random_state=options.seed)
-        return EmbeddingGP(pca, process, task=target.task)
-    if n_columns > WIDE:
-        from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-
+        parameters = {"random_state": seed, **options.model_parameters()}
+        if not classes and n_columns > WIDE:
+            parameters |= {"length_scale": "median", "map_reg": WIDE_MAP_REG, "residual": False}
+        return (SDRGPClassifier if classes else SDRGPRegressor)(options.components, **parameters)
+    if name == PLAIN and n_columns > WIDE:
         return (KNeighborsClassifier if classes else KNeighborsRegressor)(min(N_NEIGHBORS, n_rows))
-    return process
-
-
-def make_predictor(target: Target, n_columns: int, options: FitOptions) -> Any:
-    """Return an unfitted predictor on the reduction."""
-    parameters = {"random_state": options.seed, **options.model_parameters()}
-    if target.task == "classification":
-        return SDRGPClassifier(options.components, **parameters)
-    if n_columns > WIDE:
-        parameters |= {"length_scale": "median", "map_reg": WIDE_MAP_REG, "residual": False}
-    return SDRGPRegressor(options.components, **parameters)
+    process = GPClassifier(random_state=seed) if classes else GPRegressor(random_state=seed)
+    if name == PLAIN:
+        return process
+    pca = PCA(min(options.components, n_columns), random_state=seed)
+    return EmbeddingGP(pca, process, task=target.task)

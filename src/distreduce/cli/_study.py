@@ -12,11 +12,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.utils._param_validation import InvalidParameterError
 
 from distreduce._utils.typing import Index
-from distreduce.cli._models import MODELS, FitOptions, fit_picture, make_model, make_predictor
-from distreduce.cli._tables import class_table, level_table, number_table, truth_columns
+from distreduce.cli._models import MODELS, OURS, FitOptions, fit_picture, make_model
+from distreduce.cli._tables import class_table, level_table, number_table, truth_table
 from distreduce.estimators import SDR
 from distreduce.exceptions import (
     AffinityConvergenceWarning,
@@ -36,6 +37,17 @@ MAX_TEST_ROWS = 10_000
 
 
 @dataclass(frozen=True)
+class Comparison:
+    """Training and held-out rows (none if too few have a target), scores and seconds by model, and predictions."""
+
+    train: Index
+    test: Index
+    scores: dict[str, dict[str, float]]
+    seconds: dict[str, float]
+    predictions: pd.DataFrame | None
+
+
+@dataclass(frozen=True)
 class Study:
     """Everything that a folder of results is made from; rows are those of the file."""
 
@@ -49,7 +61,7 @@ class Study:
     @property
     def held_out(self) -> pd.DataFrame | None:
         """The predictions of all models for the held-out rows, None without any."""
-        return None if self.comparison is None else self.comparison.predictions()
+        return None if self.comparison is None else self.comparison.predictions
 
 
 def count_steps(options: FitOptions) -> int:
@@ -88,22 +100,21 @@ def _run(data: PreparedTable, options: FitOptions, advance: Callable[[str], obje
     usable = np.flatnonzero(data.usable)
     rows = draw_rows(usable, data.target.labels, options.max_rows, options.seed)
     _check_options(options, len(rows))
-    comparison = Comparison(data, options) if options.predict else None
-    predictor, seconds, notes = None, {}, []
+    comparison, predictor, seconds, notes = None, None, {}, []
     if len(rows) < len(usable):
         notes.append(
             f"The models are fitted to {len(rows):,} of {len(usable):,} rows, drawn at random (--max-rows); the map "
             "places the others."
         )
-    if comparison is not None:
-        comparison.run(advance)
+    if options.predict:
+        comparison = compare_models(data, options, advance)
         seconds = {f"held out, {name}": spent for name, spent in comparison.seconds.items()}
         if not len(comparison.test):
             notes.append("There is no held-out part (too few rows, or --test-size 0), so there are no scores.")
         advance("predictor")
         started = time.perf_counter()
         known = rows[data.target.known[rows]]
-        predictor = make_predictor(data.target, data.X.shape[1], options)
+        predictor = make_model(OURS, data.target, data.X.shape[1], len(known), options)
         predictor.fit(data.X[known], data.target.values(known))
         seconds["predictor"] = time.perf_counter() - started
     advance("picture")
@@ -125,77 +136,56 @@ def _check_options(options: FitOptions, n: int) -> None:
         )
 
 
-class Comparison:
-    """The predictor and two simpler models, fitted to the training rows and scored on the held-out rows.
+def compare_models(data: PreparedTable, options: FitOptions, advance: Callable[[str], object]) -> Comparison:
+    """Fit the predictor and two simpler models to the training rows, and score them on the held-out rows."""
+    train, test = _split_rows(data, options)
+    scores, seconds, tables = {}, {}, []
+    for name in MODELS:
+        advance(f"held-out score, {name}")
+        if len(test):
+            started = time.perf_counter()
+            model = make_model(name, data.target, data.X.shape[1], len(train), options)
+            model.fit(data.X[train], data.target.values(train))
+            scores[name], table = _score(model, data, train, test)
+            seconds[name] = time.perf_counter() - started
+            if table is not None:
+                front = pd.DataFrame({"model": name, "row": test})
+                tables.append(pd.concat([front, truth_table(data.target, test), table], axis=1))
+    return Comparison(train, test, scores, seconds, pd.concat(tables, ignore_index=True) if tables else None)
 
-    Attributes
-    ----------
-    train : array of row numbers
-        Empty if there are too few rows with a target.
-    test : array of row numbers
-        Empty if there are too few rows with a target.
-    scores : dict
-        Scores by the name of the model.
-    seconds : dict
-        Time of fit and prediction by the name of the model.
+
+def _split_rows(data: PreparedTable, options: FitOptions) -> tuple[Index, Index]:
+    """Split the rows with a target into training and held-out rows; both are empty if there are too few."""
+    known = np.flatnonzero(data.usable & data.target.known)
+    labels, size, seed = data.target.labels, round(options.test_size * len(known)), options.seed
+    nothing = np.empty(0, dtype=np.intp)
+    if not size or len(known) < MIN_ROWS:
+        return nothing, nothing
+    train = draw_rows(known, labels, len(known) - size, seed)
+    test = draw_rows(np.setdiff1d(known, train), labels, MAX_TEST_ROWS, seed)
+    train = draw_rows(train, labels, options.max_rows, seed)
+    if labels is not None:  # no model can predict a class that is not among the training rows
+        test = test[np.isin(labels[test].astype(str), labels[train].astype(str))]
+    return (train, test) if len(test) > 1 else (nothing, nothing)
+
+
+def _score(model: Any, data: PreparedTable, train: Index, test: Index) -> tuple[dict[str, float], pd.DataFrame | None]:
+    """Return the scores and predictions on the held-out rows.
+
+    Log densities are in units of the spread of the training targets, the RMSE in those of y.
     """
-
-    def __init__(self, data: PreparedTable, options: FitOptions) -> None:
-        self.data, self.options = data, options
-        self.scores: dict[str, dict[str, float]] = {}
-        self.seconds: dict[str, float] = {}
-        self._tables: list[pd.DataFrame] = []
-        self.train, self.test = self._split(np.flatnonzero(data.usable & data.target.known))
-
-    def _split(self, known: Index) -> tuple[Index, Index]:
-        labels, size, seed = self.data.target.labels, round(self.options.test_size * len(known)), self.options.seed
-        nothing = np.empty(0, dtype=np.intp)
-        if not size or len(known) < MIN_ROWS:
-            return nothing, nothing
-        train = draw_rows(known, labels, len(known) - size, seed)
-        test = draw_rows(np.setdiff1d(known, train), labels, MAX_TEST_ROWS, seed)
-        train = draw_rows(train, labels, self.options.max_rows, seed)
-        if labels is not None:  # no model can predict a class that is not among the training rows
-            test = test[np.isin(labels[test].astype(str), labels[train].astype(str))]
-        return (train, test) if len(test) > 1 else (nothing, nothing)
-
-    def run(self, advance: Callable[[str], object]) -> None:
-        """Fit and score all models; `advance` is called with the name of each model first."""
-        target, width = self.data.target, self.data.X.shape[1]
-        for name in MODELS:
-            advance(f"held-out score, {name}")
-            if len(self.test):
-                started = time.perf_counter()
-                model = make_model(name, target, width, len(self.train), self.options)
-                model.fit(self.data.X[self.train], target.values(self.train))
-                self.scores[name] = self._score(name, model)
-                self.seconds[name] = time.perf_counter() - started
-
-    def _score(self, name: str, model: Any) -> dict[str, float]:
-        """Score probabilities, or numbers in units of the spread of the training targets (the RMSE in those of y)."""
-        X, y = self.data.X[self.test], self.data.target.values(self.test)
-        if self.data.target.task == "classification":
-            proba = model.predict_proba(X)
-            self._keep(name, class_table(proba, model.classes_))
-            return classification_scores(y, proba, model.classes_)
-        if type(model).__name__ == "KNeighborsRegressor":  # has no uncertainty
-            return held_out_scores(y, model.predict(X))
-        mean, std = model.predict(X, return_std=True)
-        scale = spread(self.data.target.values(self.train))
-        levels = interval_levels(model, X, y) if hasattr(model, "predict_quantiles") else None
-        names = self.data.target.names
-        self._keep(name, number_table(model, X, names).join(level_table(len(y), scale, levels, names)))
-        return held_out_scores(y, mean, std, scale=scale, levels=levels)
-
-    def _keep(self, name: str, table: pd.DataFrame) -> None:
-        target = self.data.target
-        truth = pd.DataFrame(target.y.iloc[self.test]).reset_index(drop=True)
-        front = pd.DataFrame({"model": name, "row": self.test})
-        self._tables.append(pd.concat([front, truth.set_axis(truth_columns(target.names), axis=1), table], axis=1))
-
-    def predictions(self) -> pd.DataFrame | None:
-        """Return one row per model and held-out row, or None."""
-        return pd.concat(self._tables, ignore_index=True) if self._tables else None
+    X, target = data.X[test], data.target
+    y = target.values(test)
+    if target.task == "classification":
+        proba = model.predict_proba(X)
+        return classification_scores(y, proba, model.classes_), class_table(proba, model.classes_)
+    if isinstance(model, KNeighborsRegressor):  # has no uncertainty
+        return held_out_scores(y, model.predict(X)), None
+    mean, std = model.predict(X, return_std=True)
+    scale = spread(target.values(train))
+    levels = interval_levels(model, X, y) if hasattr(model, "predict_quantiles") else None
+    table = number_table(model, X, target.names).join(level_table(len(y), scale, levels, target.names))
+    return held_out_scores(y, mean, std, scale=scale, levels=levels), table
 
 
 def draw_rows(rows: Index, labels: NDArray[Any] | None, size: int, seed: int) -> Index:

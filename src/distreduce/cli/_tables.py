@@ -14,6 +14,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators import SDR
 from distreduce.tables.prepare import PreparedTable
+from distreduce.tables.target import Target
 
 QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
 PROBABILITY = "probability of "
@@ -24,6 +25,11 @@ SCALE, LEVEL = "scale", "level"
 def truth_columns(names: Sequence[str]) -> list[str]:
     """Return the columns of the true targets: not the user's own names, which other columns may have."""
     return [f"{TRUTH} {name}" for name in names] if len(names) > 1 else [TRUTH]
+
+
+def truth_table(target: Target, rows: Index) -> pd.DataFrame:
+    """Return the true targets of these rows."""
+    return pd.DataFrame(target.y.iloc[rows]).reset_index(drop=True).set_axis(truth_columns(target.names), axis=1)
 
 
 def target_suffixes(names: Sequence[str]) -> list[str]:

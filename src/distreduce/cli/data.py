@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich import box
@@ -24,28 +23,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 STYLES = {"ok": "green", "fetched": "green", "here": "green", "damaged": "bold red", "failed": "bold red"}
 
 
-@dataclass(frozen=True)
-class DatasetEntry:
-    """A data set as ``list`` shows it; `place` is folder, cache, built in or None."""
-
-    name: str
-    samples: int
-    features: int
-    task: str
-    place: str | None = None
-    path: str | None = None
-    bytes: int | None = None
-    to_fetch: int | None = None
-
-
-@dataclass(frozen=True)
-class FileState:
-    """The result of ``fetch`` or ``verify`` for one file."""
-
-    name: str
-    state: str
-    path: str | None = None
-    error: str | None = None
+# What `list` shows of a data set, and what `fetch` and `verify` found: also the objects of --json.
+Entry = dict[str, Any]
 
 
 @app.command("list")
@@ -53,7 +32,7 @@ def list_sets(as_json: Json = False) -> None:
     """Show the data sets that can be loaded by name, and where each one is."""
     entries = _list_entries()
     if as_json:
-        typer.echo(json.dumps([asdict(entry) for entry in entries], indent=2))
+        typer.echo(json.dumps(entries, indent=2))
         return
     table = Table(
         title="Data sets: distreduce.datasets.load(name)", title_justify="left", title_style="", box=box.SIMPLE_HEAD,
@@ -63,9 +42,9 @@ def list_sets(as_json: Json = False) -> None:
         table.add_column(title, justify="right" if side == "right" else "left", no_wrap=True)
     table.add_column("where", no_wrap=True)
     for entry in entries:
-        where = entry.place or f"[yellow]not here[/], {_size_text(entry.to_fetch)} to fetch"
-        where += "" if entry.bytes is None else f", {_size_text(entry.bytes)}"
-        table.add_row(entry.name, f"{entry.samples:,}", f"{entry.features:,}", entry.task, where)
+        where = entry["place"] or f"[yellow]not here[/], {_size_text(entry['to_fetch'])} to fetch"
+        where += "" if entry["bytes"] is None else f", {_size_text(entry['bytes'])}"
+        table.add_row(entry["name"], f"{entry['samples']:,}", f"{entry['features']:,}", entry["task"], where)
     Console().print(table)
     typer.echo(f"folder: {data_folder() or 'DISTREDUCE_DATA is not set'}\ncache:  {cache_folder()}")
 
@@ -87,7 +66,7 @@ def fetch(
     chosen = list(FILE_SETS) if everything else _check_names(names or [])
     states = [_fetch(name, progress=not as_json) for name in chosen]
     _show(states, as_json)
-    raise typer.Exit(int(any(state.state == "failed" for state in states)))
+    raise typer.Exit(int(any(state["state"] == "failed" for state in states)))
 
 
 @app.command()
@@ -100,21 +79,28 @@ def verify(
     """Compare the values of every local file with the published ones; the exit code is 1 if a file differs."""
     states = [state for name in (_check_names(names) if names else FILE_SETS) for state in _verify(name)]
     _show(states, as_json)
-    raise typer.Exit(int(any(state.state == "damaged" for state in states)))
+    raise typer.Exit(int(any(state["state"] == "damaged" for state in states)))
 
 
-def _list_entries() -> list[DatasetEntry]:
+def _list_entries() -> list[Entry]:
     entries = []
-    for name, spec in FILE_SETS.items():
-        here = next(iter(copies(spec)), None)
-        entry = DatasetEntry(name, *spec.shape, spec.task, to_fetch=spec.download_size)
-        if here is not None:
-            size = here.path.stat().st_size
-            entry = replace(entry, place=here.place, path=str(here.path), bytes=size, to_fetch=None)
+    sets: dict[str, Any] = {**FILE_SETS, **GENERATED_SETS, **BUNDLED_SETS}
+    for name, spec in sets.items():
+        samples, features = spec.shape
+        entry = {"name": name, "samples": samples, "features": features, "task": spec.task, "place": "built in"}
+        entry |= {"path": None, "bytes": None, "to_fetch": None}
+        if name in FILE_SETS:
+            here = next(iter(copies(FILE_SETS[name])), None)
+            if here is None:
+                entry |= {"place": None, "to_fetch": FILE_SETS[name].download_size}
+            else:
+                entry |= {"place": here.place, "path": str(here.path), "bytes": here.path.stat().st_size}
         entries.append(entry)
-    entries += [DatasetEntry(name, *spec.shape, spec.task, "built in") for name, spec in GENERATED_SETS.items()]
-    entries += [DatasetEntry(name, *spec.shape, spec.task, "built in") for name, spec in BUNDLED_SETS.items()]
     return entries
+
+
+def _make_state(name: str, state: str, path: object = None, error: object = None) -> Entry:
+    return {"name": name, "state": state, "path": path and str(path), "error": error and str(error)}
 
 
 def _check_names(names: list[str]) -> list[str]:
@@ -125,37 +111,37 @@ def _check_names(names: list[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _fetch(name: str, *, progress: bool) -> FileState:
+def _fetch(name: str, *, progress: bool) -> Entry:
     if name not in FILE_SETS:
-        return FileState(name, "built in")
+        return _make_state(name, "built in")
     try:
         before = bool(copies(FILE_SETS[name]))
-        return FileState(name, state="here" if before else "fetched", path=str(fetch_set(name, progress=progress)))
+        return _make_state(name, "here" if before else "fetched", fetch_set(name, progress=progress))
     except DatasetError as error:
-        return FileState(name, "failed", error=str(error))
+        return _make_state(name, "failed", error=error)
 
 
-def _verify(name: str) -> list[FileState]:
+def _verify(name: str) -> list[Entry]:
     if name not in FILE_SETS:
-        return [FileState(name, "built in")]
+        return [_make_state(name, "built in")]
     states = []
     for copy in copies(FILE_SETS[name]):
         try:
             copy.read(FILE_SETS[name])
-            states.append(FileState(name, "ok", str(copy.path)))
+            states.append(_make_state(name, "ok", copy.path))
         except DatasetError as error:
-            states.append(FileState(name, "damaged", str(copy.path), str(error)))
-    return states or [FileState(name, "missing")]
+            states.append(_make_state(name, "damaged", copy.path, error))
+    return states or [_make_state(name, "missing")]
 
 
-def _show(states: list[FileState], as_json: bool) -> None:
+def _show(states: list[Entry], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps([asdict(state) for state in states], indent=2))
+        typer.echo(json.dumps(states, indent=2))
         return
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for state in states:
-        words = Text(state.error or state.path or "", overflow="fold")
-        table.add_row(state.name, Text(state.state, style=STYLES.get(state.state, "yellow")), words)
+        words = Text(state["error"] or state["path"] or "", overflow="fold")
+        table.add_row(state["name"], Text(state["state"], style=STYLES.get(state["state"], "yellow")), words)
     Console().print(table)
 
 
