@@ -13,17 +13,12 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.spatial.distance import cdist
-from sklearn.metrics.pairwise import euclidean_distances, linear_kernel
+from sklearn.metrics.pairwise import linear_kernel
 
+from distreduce._utils.distances import DIRECT_FEATURES, sq_distances
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 
-# Up to this many features SciPy's loop over differences is as fast as a matrix product, and exact.
-_DIRECT_FEATURES = 64
-# Expanded squares lose the digits that |a|² + |b|² and 2⟨a, b⟩ share; below this ratio they are computed again.
-_CANCELLED = 1e-3
-_REPAIR_BLOCK = 4_000_000  # numbers held at once while doing so
 _DIAGONAL_ROWS = 256
 
 
@@ -49,29 +44,6 @@ class DistanceKernel(Kernel, Protocol):
         ...
 
 
-def sq_distances(A: Any, B: Any = None) -> Array:
-    """Squared Euclidean distances (n, m) between rows, dense or scipy.sparse, safe against cancellation where dense."""
-    B = A if B is None else B
-    if sparse.issparse(A) or sparse.issparse(B):
-        # A copy, because scikit-learn writes zeros on the diagonal when it is handed one object twice: a row would then
-        # differ from the same row asked for alone.
-        return np.asarray(euclidean_distances(A, B.copy() if B is A else B, squared=True), dtype=np.float64)
-    A, B = np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64)
-    return cdist(A, B, "sqeuclidean") if A.shape[1] <= _DIRECT_FEATURES else _wide_sq_distances(A, B)
-
-
-def _wide_sq_distances(A: Array, B: Array) -> Array:
-    """Squared distances by one matrix product, with pairs that are close compared to their norms done again exactly."""
-    origin = B.mean(axis=0)
-    A, B = A - origin, B - origin
-    scale = np.einsum("ik,ik->i", A, A)[:, None] + np.einsum("ik,ik->i", B, B)[None, :]
-    d2: Array = scale - 2.0 * (A @ B.T)
-    close = np.argwhere(d2 < _CANCELLED * scale)
-    for i, j in (block.T for block in np.array_split(close, len(close) * A.shape[1] // _REPAIR_BLOCK + 1)):
-        d2[i, j] = ((A[i] - B[j]) ** 2).sum(axis=1)
-    return d2
-
-
 def _check_positive(name: str, value: ArrayLike) -> None:
     """Positive, and so that its square is a number too."""
     numbers = np.asarray(value, dtype=np.float64)
@@ -81,7 +53,7 @@ def _check_positive(name: str, value: ArrayLike) -> None:
 
 def rounds_alike(kernel: Kernel, A: Any) -> bool:
     """Whether a row's kernel values have the same bits in any batch: no matrix product is made of the rows."""
-    return isinstance(kernel, RationalQuadratic | RBF) and (sparse.issparse(A) or A.shape[1] <= _DIRECT_FEATURES)
+    return isinstance(kernel, RationalQuadratic | RBF) and (sparse.issparse(A) or A.shape[1] <= DIRECT_FEATURES)
 
 
 def diagonal(kernel: Kernel, A: Any) -> Array:

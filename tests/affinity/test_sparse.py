@@ -12,8 +12,7 @@ from distreduce._utils.threads import SERIAL, Workers
 from distreduce.affinity import entropic_affinity, reference, squared_distances, symmetric_entropic_affinity
 from distreduce.affinity.dual import Dual
 from distreduce.affinity.neighbours import whole_graph
-from distreduce.affinity.sparse import keep_sparse_affinity
-from distreduce.affinity.sparse_dual import SparseDual, sparse_row_bandwidths
+from distreduce.affinity.sparse import SparseDual, keep_sparse_affinity, sparse_row_bandwidths
 from distreduce.coupling import structure_constant
 from distreduce.coupling.sharded import structure_constant_on_shards
 from distreduce.exceptions import AffinityConvergenceWarning, InvalidInputError

@@ -8,15 +8,18 @@ import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike
 from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import euclidean_distances
 
 from distreduce._utils.numba import KERNEL, chunk_count
 from distreduce._utils.threads import SERIAL, Workers, single_threaded_blas
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 
-# Up to this many features the direct sum of squares is as fast as a matrix product, and exact.
-_DIRECT_FEATURES = 64
+# Up to this many features a loop over differences is as fast as a matrix product, and exact.
+DIRECT_FEATURES = 64
 _BLOCK_ROWS = 256
+_REPAIR_BLOCK = 4_000_000  # numbers held at once while distances are computed again
 # |x|² + |y|² − 2 x·y loses all but 1e-12 of its precision where the distance is this small next to the norms.
 _CANCELLATION = 1e-3
 
@@ -58,11 +61,34 @@ def squared_distances(X: Any, dtype: DTypeLike = np.float64, *, workers: Workers
     points = np.ascontiguousarray(X, dtype=np.float64)
     if points.ndim != 2:
         raise InvalidInputError(f"X must have shape (n, d), got {points.shape}.")
-    if points.shape[1] <= _DIRECT_FEATURES:
+    if points.shape[1] <= DIRECT_FEATURES:
         workers.run(_direct_rows, chunk_count(n), points, out)
     else:
         _by_products(points - points.mean(axis=0), out, workers)
     return out
+
+
+def sq_distances(A: Any, B: Any = None) -> Array:
+    """Squared Euclidean distances (n, m) between rows, dense or scipy.sparse, safe against cancellation where dense."""
+    B = A if B is None else B
+    if sparse.issparse(A) or sparse.issparse(B):
+        # A copy, because scikit-learn writes zeros on the diagonal when it is handed one object twice: a row would then
+        # differ from the same row asked for alone.
+        return np.asarray(euclidean_distances(A, B.copy() if B is A else B, squared=True), dtype=np.float64)
+    A, B = np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64)
+    return cdist(A, B, "sqeuclidean") if A.shape[1] <= DIRECT_FEATURES else _wide_sq_distances(A, B)
+
+
+def _wide_sq_distances(A: Array, B: Array) -> Array:
+    """Squared distances by one matrix product, with pairs that are close compared to their norms done again exactly."""
+    origin = B.mean(axis=0)
+    A, B = A - origin, B - origin
+    scale = np.einsum("ik,ik->i", A, A)[:, None] + np.einsum("ik,ik->i", B, B)[None, :]
+    d2: Array = scale - 2.0 * (A @ B.T)
+    close = np.argwhere(d2 < _CANCELLATION * scale)
+    for i, j in (block.T for block in np.array_split(close, len(close) * A.shape[1] // _REPAIR_BLOCK + 1)):
+        d2[i, j] = ((A[i] - B[j]) ** 2).sum(axis=1)
+    return d2
 
 
 def _by_products(points: Array, out: Array, workers: Workers) -> None:
@@ -75,11 +101,11 @@ def _by_products(points: Array, out: Array, workers: Workers) -> None:
 
 
 @njit(**KERNEL)
-def _pair(points: Array, i: int, j: int) -> float:
-    """|x_i − x_j|² by its definition."""
+def pair_distance(x: Array, y: Array) -> float:
+    """|x − y|² by its definition, in float64: the same bits for |y − x|²."""
     total = 0.0
-    for c in range(points.shape[1]):
-        difference = points[i, c] - points[j, c]
+    for c in range(len(x)):
+        difference = float(x[c]) - float(y[c])
         total += difference * difference
     return total
 
@@ -90,7 +116,7 @@ def _direct_rows(chunk: int, n_chunks: int, points: Array, out: Array) -> None:
     n = len(points)
     for i in range(chunk, n, n_chunks):
         for j in range(i, n):
-            out[i, j] = out[j, i] = _pair(points, i, j)
+            out[i, j] = out[j, i] = pair_distance(points[i], points[j])
 
 
 @njit(**KERNEL)
@@ -104,7 +130,7 @@ def _product_rows(
             size = norms[i] + norms[j]
             distance = size - 2.0 * products[row, j - start]
             if not distance > _CANCELLATION * size:
-                distance = _pair(points, i, j)
+                distance = pair_distance(points[i], points[j])
             out[i, j] = out[j, i] = distance
 
 

@@ -19,6 +19,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
+from distreduce._utils.distances import pair_distance
 from distreduce._utils.numba import KERNEL
 from distreduce._utils.typing import Array
 from distreduce.sharding.cells import Probes, cell_blocks, searched_cells
@@ -227,20 +228,10 @@ def _take_nearer(
         for j in range(len(candidates)):
             if products[i, j] + sizes_b[j] > limit or own_offset + place == other_offset + j:
                 continue
-            distance = np.float32(_squared_distance(points[rows[i]], candidates[j]))
+            distance = np.float32(pair_distance(points[rows[i]], candidates[j]))
             if _farther(distances[place, 0], indices[place, 0], distance, other_offset + j):
                 _replace_farthest(distances[place], indices[place], distance, other_offset + j)
                 limit = distances[place, 0] - sizes_a[i]
-
-
-@njit(**KERNEL)
-def _squared_distance(x: Array, y: Array) -> float:
-    """|x − y|² by its definition, in float64: the same bits for |y − x|²."""
-    total = 0.0
-    for c in range(len(x)):
-        difference = float(x[c]) - float(y[c])
-        total += difference * difference
-    return total
 
 
 @njit(**KERNEL)

@@ -21,30 +21,42 @@ START_TOLERANCE = 0.03
 
 
 @dataclass(frozen=True)
-class SymmetricAffinity:
-    """A symmetric entropic affinity and the proof that it is one.
+class AffinitySolution:
+    """How a symmetric entropic affinity was found.
 
     Attributes
     ----------
-    matrix : array of shape (n, n)
-        P, symmetric, Σ_j w_j P_ij = 1.
-    gamma, mu : arrays of shape (n,)
-        Dual variables: P_ij = exp((μ_i + μ_j − 2 D_ij) / (γ_i + γ_j)).
+    gamma : array of shape (n,)
+        Dual variables γ: P_ij = exp((μ_i + μ_j − 2 D_ij) / (γ_i + γ_j)).
+    mu : array of shape (n,)
+        Dual variables μ.
     residual : float
         Largest violation of the optimality conditions: |r_i − 1|, log ξ − H_i, and the complementarity
         min(γ_i / scale_i, H_i − log ξ), where scale_i is the bandwidth of the row-entropic affinity.
     n_evaluations : int
-        Passes made over the pairs: evaluations of the dual and products with its Hessian.
+        Passes over the pairs: evaluations of the dual and products with its Hessian.
     converged : bool
         Whether the residual is within the tolerance.
     """
 
-    matrix: Array
     gamma: Array
     mu: Array
     residual: float
     n_evaluations: int
     converged: bool
+
+
+@dataclass(frozen=True)
+class SymmetricAffinity(AffinitySolution):
+    """A symmetric entropic affinity in memory.
+
+    Attributes
+    ----------
+    matrix : array of shape (n, n)
+        P, symmetric, Σ_j w_j P_ij = 1.
+    """
+
+    matrix: Array
 
 
 def symmetric_entropic_affinity(
@@ -108,7 +120,7 @@ def symmetric_entropic_affinity(
     dual.fill(solution.point, matrix)
     point = solution.point
     return SymmetricAffinity(
-        matrix, unit * point.gamma, unit * point.mu, solution.kkt, dual.n_evaluations, solution.converged
+        unit * point.gamma, unit * point.mu, solution.kkt, dual.n_evaluations, solution.converged, matrix
     )
 
 

@@ -14,10 +14,10 @@ from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from distreduce._utils.distances import sq_distances
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array
 from distreduce.baselines._supervised import SupervisedTransformer
-from distreduce.kernels import sq_distances
 
 
 class NCA(SupervisedTransformer):

@@ -15,11 +15,11 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
+from distreduce._utils.distances import sq_distances
 from distreduce._utils.numba import KERNEL
 from distreduce._utils.typing import Array, Plan
 from distreduce.coupling.problem import structure_terms
 from distreduce.coupling.row_moves import changes, subtract
-from distreduce.kernels import sq_distances
 from distreduce.losses import BregmanLoss, supervised_rows
 from distreduce.sharding.shards import Shard, ShardPass
 
@@ -68,8 +68,10 @@ class ShardGradient(NamedTuple):
     ----------
     cheapest : (rows,) array
         Cheapest prototype of every row: the vertex V.
-    transported, across : (m, m) sparse arrays
-        The shard's shares of TᵀCT and VᵀCT.
+    transported : (m, m) sparse array
+        The shard's share of TᵀCT.
+    across : (m, m) sparse array
+        The shard's share of VᵀCT.
     sums : (4,) array
         ⟨∇J, T⟩, ⟨∇J, V⟩, ⟨cost, T⟩ and ⟨cost, V⟩.
     """
@@ -78,38 +80,6 @@ class ShardGradient(NamedTuple):
     transported: sparse.csr_array
     across: sparse.csr_array
     sums: Array
-
-
-@dataclass(frozen=True)
-class Gradient(ShardPass[ShardGradient]):
-    """Gradient of J, row by row, and the cheapest vertex.
-
-    `own` are the shard's rows of the plan T and `plan` all of it: a row needs the plan of its neighbours, wherever they
-    are. `fitted` are rows of KL, and `f2q` is f2 q.
-    """
-
-    reads = ("affinity", "targets")
-    per_sample = ("weights", "own", "fitted")
-    weights: Array
-    own: Plan
-    fitted: Array
-    plan: PlanEntries
-    f2q: Array
-    h2: Array
-    alpha: float
-    costs: RowCosts
-
-    def __call__(self, shard: Shard) -> ShardGradient:
-        m = len(self.f2q)
-        cheapest, sums = np.empty(len(shard), dtype=np.int32), np.zeros(4)
-        transported, across = np.zeros((m, m)), np.zeros((m, m))
-        entries, base, slopes = PlanEntries.of(self.own), 2 * self.alpha * self.f2q, 2 * self.alpha * self.h2
-        for first, cost in self.costs.blocks(shard.targets, self.fitted):
-            _gradient_rows(
-                first, *shard.affinity, *self.plan, *entries, self.weights, cost, base, slopes,
-                cheapest, transported, across, sums,
-            )  # fmt: skip
-        return ShardGradient(cheapest, sparse.csr_array(transported), sparse.csr_array(across), sums)
 
 
 class ShardMoves(NamedTuple):
@@ -121,6 +91,55 @@ class ShardMoves(NamedTuple):
 
 
 @dataclass(frozen=True)
+class HeldProblem:
+    """J around a plan T, with the prototype targets held.
+
+    Attributes
+    ----------
+    plan : PlanEntries
+        All of T: a row needs the plan of its neighbours, wherever they are.
+    f2q : (m,) array
+        f2 q.
+    h2 : (m, m) array
+        See :func:`distreduce.coupling.structure_matrices`.
+    alpha : float
+        Weight of GW against the supervision.
+    costs : RowCosts
+        The cost of every row at every prototype that does not come from GW.
+    """
+
+    plan: PlanEntries
+    f2q: Array
+    h2: Array
+    alpha: float
+    costs: RowCosts
+
+
+@dataclass(frozen=True)
+class Gradient(ShardPass[ShardGradient]):
+    """Gradient of J, row by row, and the cheapest vertex; `own` are the shard's rows of T, `fitted` those of KL."""
+
+    reads = ("affinity", "targets")
+    per_sample = ("weights", "own", "fitted")
+    weights: Array
+    own: Plan
+    fitted: Array
+    held: HeldProblem
+
+    def __call__(self, shard: Shard) -> ShardGradient:
+        held, m = self.held, len(self.held.f2q)
+        cheapest, sums = np.empty(len(shard), dtype=np.int32), np.zeros(4)
+        transported, across = np.zeros((m, m)), np.zeros((m, m))
+        entries, base, slopes = PlanEntries.of(self.own), 2 * held.alpha * held.f2q, 2 * held.alpha * held.h2
+        for first, cost in held.costs.blocks(shard.targets, self.fitted):
+            _gradient_rows(
+                first, *shard.affinity, *held.plan, *entries, self.weights, cost, base, slopes,
+                cheapest, transported, across, sums,
+            )  # fmt: skip
+        return ShardGradient(cheapest, sparse.csr_array(transported), sparse.csr_array(across), sums)
+
+
+@dataclass(frozen=True)
 class BestMoves(ShardPass[ShardMoves]):
     """The best move of every row to one prototype as a whole; fields as in :class:`Gradient`."""
 
@@ -129,21 +148,17 @@ class BestMoves(ShardPass[ShardMoves]):
     weights: Array
     own: Plan
     fitted: Array
-    plan: PlanEntries
-    f2q: Array
+    held: HeldProblem
     f2: Array
-    h2: Array
-    alpha: float
-    costs: RowCosts
 
     def __call__(self, shard: Shard) -> ShardMoves:
-        n = len(shard)
+        held, n = self.held, len(shard)
         found = ShardMoves(np.empty(n, dtype=np.int32), np.empty(n), np.empty((n, 2)))
         entries = PlanEntries.of(self.own)
-        for first, cost in self.costs.blocks(shard.targets, self.fitted):
+        for first, cost in held.costs.blocks(shard.targets, self.fitted):
             _best_moves(
-                first, *shard.affinity, *self.plan, *entries, self.weights, shard.rows.start, cost,
-                self.f2q, self.f2, self.h2, self.alpha, *found,
+                first, *shard.affinity, *held.plan, *entries, self.weights, shard.rows.start, cost,
+                held.f2q, self.f2, held.h2, held.alpha, *found,
             )  # fmt: skip
         return found
 

@@ -18,6 +18,7 @@ from distreduce._utils.typing import Array, Index, Plan
 from distreduce.coupling._shard_passes import (
     BestMoves,
     Gradient,
+    HeldProblem,
     PlanEntries,
     RowCosts,
     StructureConstant,
@@ -73,9 +74,10 @@ class ShardedCoupling:
         """GW(T) without its constant, from q and TᵀCT; also of a difference of plans."""
         return float(mass @ self.f2 @ mass) - float((transported * self.h2).sum())
 
-    def costs(self, prototype_targets: Array | None) -> RowCosts:
-        """The cost of every row at every prototype that does not come from GW."""
-        return RowCosts(self.loss, 1 - self.alpha, prototype_targets, self.prototypes, self.mu)
+    def hold(self, T: Plan, prototype_targets: Array | None) -> HeldProblem:
+        """The problem around T with the prototype targets held."""
+        costs = RowCosts(self.loss, 1 - self.alpha, prototype_targets, self.prototypes, self.mu)
+        return HeldProblem(PlanEntries.of(T), self.f2 @ column_mass(T), self.h2, self.alpha, costs)
 
 
 def transported_on_shards(shards: Shards, plan: Plan) -> Array:
@@ -127,18 +129,8 @@ class _ShardedDescent:
     def direction(self, at: Iterate) -> _ShardedDirection:
         """One pass; TᵀCT and the value at `at` are computed afresh, so that roundings do not add up."""
         problem, T, q = self.problem, at.plan, column_mass(at.plan)
-        parts = problem.shards.collect(
-            Gradient(
-                weights=problem.weights,
-                own=T,
-                fitted=problem.fitted,
-                plan=PlanEntries.of(T),
-                f2q=problem.f2 @ q,
-                h2=problem.h2,
-                alpha=problem.alpha,
-                costs=problem.costs(self.prototype_targets),
-            )
-        )
+        held = problem.hold(T, self.prototype_targets)
+        parts = problem.shards.collect(Gradient(problem.weights, T, problem.fitted, held))
         transported, across = (add_sparse([part[k] for part in parts]) for k in (1, 2))
         transported = 0.5 * (transported + transported.T)
         slope, vertex_slope, linear, _ = np.add.reduce([part.sums for part in parts])
@@ -163,18 +155,8 @@ def _move_rows(problem: ShardedCoupling, T: Plan, transported: Array, tol: float
     The changes are exact for one row at a time: when all moves together would not lower J, the better half is tried.
     """
     for _ in range(MAX_SWEEPS):
-        moves = BestMoves(
-            weights=problem.weights,
-            own=T,
-            fitted=problem.fitted,
-            plan=PlanEntries.of(T),
-            f2q=problem.f2 @ column_mass(T),
-            f2=problem.f2,
-            h2=problem.h2,
-            alpha=problem.alpha,
-            costs=problem.costs(_prototype_targets(problem.shards, T, problem.loss)),
-        )
-        parts = problem.shards.collect(moves)
+        held = problem.hold(T, _prototype_targets(problem.shards, T, problem.loss))
+        parts = problem.shards.collect(BestMoves(problem.weights, T, problem.fitted, held, problem.f2))
         target, change, linear = (np.concatenate(column) for column in zip(*parts, strict=True))
         value = problem.alpha * problem.structure(column_mass(T), transported)
         least = tol * max(1.0, abs(value + float(linear[:, 0].sum())))

@@ -8,9 +8,10 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
 
+from distreduce._utils.distances import sq_distances
 from distreduce._utils.linalg import inverse_from_factor
 from distreduce._utils.typing import Array
-from distreduce.kernels import RBF, DistanceKernel, sq_distances
+from distreduce.kernels import RBF, DistanceKernel
 
 MAX_SAMPLES = 1000  # the likelihood costs n³; more samples hardly move the length scales
 _WORST = 1e25

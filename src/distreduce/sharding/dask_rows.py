@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -82,14 +83,14 @@ class DaskRows(Rows):
 
     def map(self, row_map: RowMap) -> Array:
         """Places (n, p) of all rows."""
-        return np.concatenate(self._partitions.collect(_Map(row_map)))
+        return np.concatenate(self._partitions.collect(_Apply(row_map)))
 
     def arrange(self, Y: Array | None, weights: Array, random_state: np.random.RandomState) -> Arrangement:
         """As :func:`distreduce.sharding.order.arrange`."""
         merged = merge_by_key(np.concatenate(self._partitions.collect(_Keys(Y))), weights)
         k = n_cells(len(merged.rows))
         means = centres(self.take(merged.rows[: sample_size(k, self.shape[1])]), k, random_state)
-        nearest = np.concatenate(self._partitions.collect(_NearestCentre(means)))
+        nearest = np.concatenate(self._partitions.collect(_Apply(partial(nearest_centre, centres=means))))
         return arrange_by_cells(merged, nearest[merged.rows], means)
 
     def to_shards(
@@ -139,14 +140,14 @@ class _Take(ShardPass[Array]):
 
 
 @dataclass(frozen=True)
-class _Map(ShardPass[Array]):
-    """Places of the rows."""
+class _Apply(ShardPass[Array]):
+    """A function of the rows."""
 
     reads = ("features",)
-    row_map: RowMap
+    function: Callable[[Any], Array]
 
     def __call__(self, shard: Shard) -> Array:
-        return self.row_map(shard.features)
+        return self.function(shard.features)
 
 
 @dataclass(frozen=True)
@@ -159,17 +160,6 @@ class _Keys(ShardPass[NDArray[np.uint64]]):
 
     def __call__(self, shard: Shard) -> NDArray[np.uint64]:
         return row_keys(shard.features, self.Y)
-
-
-@dataclass(frozen=True)
-class _NearestCentre(ShardPass[NDArray[np.int32]]):
-    """The centre nearest to every row."""
-
-    reads = ("features",)
-    centres: Array
-
-    def __call__(self, shard: Shard) -> NDArray[np.int32]:
-        return nearest_centre(shard.features, self.centres)
 
 
 @dataclass(frozen=True)

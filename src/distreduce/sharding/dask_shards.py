@@ -24,7 +24,7 @@ from typing import Any
 
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Index
-from distreduce.sharding.shards import Part, Result, Shard, ShardFold, ShardPass, add_up, shard_rows
+from distreduce.sharding.shards import Part, Result, Shard, ShardFold, ShardPass, Shards, add_up, shard_rows
 
 # A task that fails is tried again this often: a worker or a connection may have been lost in the middle of it.
 RETRIES = 2
@@ -33,76 +33,51 @@ LINGER_SECONDS = 10.0
 BATCH = 8
 
 
-class DaskShards:
-    """:class:`distreduce.sharding.shards.Shards` whose parts are futures of a ``distributed.Client``, or None."""
+class DaskShards(Shards):
+    """Shards whose parts are futures of a ``distributed.Client``, or None."""
 
     def __init__(self, parts: Sequence[Mapping[Part, Any]], bounds: Index, client: Any) -> None:
-        self.bounds = bounds
-        self._parts = [dict(part) for part in parts]
+        super().__init__(parts, bounds)
         self._client = client
 
-    def __len__(self) -> int:
-        return len(self._parts)
-
     def collect(self, shard_pass: ShardPass[Result]) -> list[Result]:
-        """See :class:`distreduce.sharding.shards.Shards`."""
-        return list(self._client.gather(self._submit(shard_pass)))
+        return list(self._client.gather(self._run_pass(shard_pass)))
 
     def total(self, shard_pass: ShardPass[Result]) -> Result:
-        """See :class:`distreduce.sharding.shards.Shards`."""
-        tasks = self._submit(shard_pass)
+        tasks = self._run_pass(shard_pass)
         batches = (self._client.gather(tasks[start : start + BATCH]) for start in range(0, len(tasks), BATCH))
         return add_up(chain.from_iterable(batches))
 
-    def keep(self, name: Part, shard_pass: ShardPass[Any]) -> None:
-        """See :class:`distreduce.sharding.shards.Shards`."""
-        self._set(name, self._submit(shard_pass))
-
-    def fold(self, name: Part, fold: ShardFold[Any], others: Sequence[Sequence[int]]) -> None:
-        """See :class:`distreduce.sharding.shards.Shards`.
-
-        One task per pair of shards, so that a worker never holds the parts of many other shards at once.
-        """
-        results: list[Any] = [None] * len(self)
-        shared = self._share(fold)
-        for turn in range(max(map(len, others), default=0)):
-            pairs = [(number, seen[turn]) for number, seen in enumerate(others) if turn < len(seen)]
-            numbers, seen_numbers = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-            columns = [[shared] * len(pairs), [results[number] for number in numbers]]
-            columns += [self._places(numbers), self._places(seen_numbers)]
-            columns += [*self._futures(fold.reads, numbers), *self._futures(fold.reads, seen_numbers)]
-            found = submit_all(self._client, _run_fold, columns, key=type(fold).__name__)
-            for number, result in zip(numbers, found, strict=True):
-                results[number] = result
-        self._set(name, results)
-
-    def drop(self, name: Part) -> None:
-        """See :class:`distreduce.sharding.shards.Shards`."""
-        for part in self._parts:
-            part.pop(name, None)
-
-    def _submit(self, shard_pass: ShardPass[Any]) -> list[Any]:
+    def _run_pass(self, shard_pass: ShardPass[Any]) -> list[Any]:
         """Futures of the results of all shards."""
         numbers = range(len(self))
-        slices = [shard_pass.slices(shard_rows(self.bounds, number)) for number in numbers]
-        columns = [[self._share(shard_pass.without_slices())] * len(self), self._places(numbers, slices)]
+        places = [_Place.of(self.bounds, number, shard_pass) for number in numbers]
+        columns = [[self._share(shard_pass.without_slices())] * len(self), places]
         columns += self._futures(shard_pass.reads, numbers)
         return submit_all(self._client, _run_pass, columns, key=type(shard_pass).__name__)
+
+    def _run_fold(self, fold: ShardFold[Any], others: Sequence[Sequence[int]]) -> list[Any]:
+        """Futures: one task per pair of shards, so that a worker never holds the parts of many others at once."""
+        results: list[Any] = [None] * len(self)
+        places = [_Place.of(self.bounds, number) for number in range(len(self))]
+        shared = self._share(fold)
+        for turn in range(max(map(len, others), default=0)):
+            own = [number for number, seen in enumerate(others) if turn < len(seen)]
+            other = [others[number][turn] for number in own]
+            columns = [[shared] * len(own), [results[number] for number in own]]
+            columns += [[places[number] for number in own], [places[number] for number in other]]
+            columns += [*self._futures(fold.reads, own), *self._futures(fold.reads, other)]
+            found = submit_all(self._client, _run_fold, columns, key=type(fold).__name__)
+            for number, result in zip(own, found, strict=True):
+                results[number] = result
+        return results
 
     def _share(self, value: Any) -> Any:
         """A future of the value, as the result of a task."""
         return submit_all(self._client, _identity, [[value]], key=f"Share{type(value).__name__}")[0]
 
-    def _places(self, numbers: Sequence[int], slices: Sequence[dict[str, Any]] | None = None) -> list[_Place]:
-        slices = [{}] * len(numbers) if slices is None else slices
-        return [_Place(n, shard_rows(self.bounds, n), own) for n, own in zip(numbers, slices, strict=True)]
-
     def _futures(self, reads: Sequence[Part], numbers: Sequence[int]) -> list[list[Any]]:
         return [[self._parts[number][name] for number in numbers] for name in reads]
-
-    def _set(self, name: Part, results: Sequence[Any]) -> None:
-        for part, result in zip(self._parts, results, strict=True):
-            part[name] = result
 
 
 @dataclass(frozen=True)
@@ -115,6 +90,11 @@ class _Place:
     number: int
     rows: slice
     slices: dict[str, Any]
+
+    @classmethod
+    def of(cls, bounds: Index, number: int, shard_pass: ShardPass[Any] | None = None) -> _Place:
+        rows = shard_rows(bounds, number)
+        return cls(number, rows, {} if shard_pass is None else shard_pass.slices(rows))
 
 
 def submit_all(client: Any, function: Callable[..., Any], columns: Sequence[Sequence[Any]], *, key: str) -> list[Any]:

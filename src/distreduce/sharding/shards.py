@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,97 +113,95 @@ class ShardFold(ABC, Generic[Result]):
         """The result after the next of the other shards; it starts as None."""
 
 
-class Shards(Protocol):
+class Shards(ABC):
     """Parts of every shard by name, and what can be done with them.
 
-    Attributes
+    Parameters
     ----------
+    parts : list of dicts
+        The parts of every shard.
     bounds : (s + 1,) array
         Shard i holds the rows ``bounds[i]:bounds[i + 1]`` of the sample.
     """
 
-    bounds: Index
+    def __init__(self, parts: Sequence[Mapping[Part, Any]], bounds: Index) -> None:
+        self.bounds = bounds
+        self._parts = [dict(part) for part in parts]
 
     def __len__(self) -> int:
-        """Number of shards."""
-        ...
+        return len(self._parts)
 
+    @abstractmethod
     def collect(self, shard_pass: ShardPass[Result]) -> list[Result]:
         """Results of all shards, in this process."""
-        ...
 
+    @abstractmethod
     def total(self, shard_pass: ShardPass[Result]) -> Result:
         """Sum of the results in the order of the shards, without holding them all at once.
 
         Every result must be a new object: the sum is written into the first.
         """
-        ...
 
     def keep(self, name: Part, shard_pass: ShardPass[Any]) -> None:
         """Leave every result with its shard, as the part `name`."""
-        ...
+        self._set(name, self._run_pass(shard_pass))
 
     def fold(self, name: Part, fold: ShardFold[Any], others: Sequence[Sequence[int]]) -> None:
         """Keep as the part `name` of shard i what the fold makes of it and the shards ``others[i]``, in that order."""
-        ...
+        self._set(name, self._run_fold(fold, others))
 
     def drop(self, name: Part) -> None:
         """Forget a part of every shard."""
-        ...
+        for part in self._parts:
+            part.pop(name, None)
+
+    @abstractmethod
+    def _run_pass(self, shard_pass: ShardPass[Any]) -> list[Any]:
+        """Results of all shards, where the shards are."""
+
+    @abstractmethod
+    def _run_fold(self, fold: ShardFold[Any], others: Sequence[Sequence[int]]) -> list[Any]:
+        """Results of all shards, where the shards are."""
+
+    def _set(self, name: Part, results: Sequence[Any]) -> None:
+        for part, result in zip(self._parts, results, strict=True):
+            part[name] = result
 
 
-class LocalShards:
+class LocalShards(Shards):
     """Shards in this process, on its threads."""
 
     def __init__(self, parts: Sequence[Mapping[Part, Any]], bounds: Index, workers: Workers = SERIAL) -> None:
-        self.bounds = bounds
-        self._parts = [dict(part) for part in parts]
+        super().__init__(parts, bounds)
         self._workers = workers
 
-    def __len__(self) -> int:
-        return len(self._parts)
-
     def collect(self, shard_pass: ShardPass[Result]) -> list[Result]:
-        """See :class:`Shards`."""
-        return self._workers.run(self._run(shard_pass), len(self))
+        return self._workers.run(self._call(shard_pass), len(self))
 
     def total(self, shard_pass: ShardPass[Result]) -> Result:
-        """See :class:`Shards`."""
-        return add_up(self._workers.stream(self._run(shard_pass), len(self)))
+        return add_up(self._workers.stream(self._call(shard_pass), len(self)))
 
-    def keep(self, name: Part, shard_pass: ShardPass[Any]) -> None:
-        """See :class:`Shards`."""
-        self._set(name, self.collect(shard_pass))
+    def _run_pass(self, shard_pass: ShardPass[Any]) -> list[Any]:
+        return self.collect(shard_pass)
 
-    def fold(self, name: Part, fold: ShardFold[Any], others: Sequence[Sequence[int]]) -> None:
-        """See :class:`Shards`."""
-
-        def run(number: int, n_shards: int) -> Any:
+    def _run_fold(self, fold: ShardFold[Any], others: Sequence[Sequence[int]]) -> list[Any]:
+        def call(number: int, n_shards: int) -> Any:
             result, shard = None, self._shard(number, fold.reads)
             for other in others[number]:
                 result = fold(result, shard, self._shard(other, fold.reads))
             return result
 
-        self._set(name, self._workers.run(run, len(self)))
+        return self._workers.run(call, len(self))
 
-    def drop(self, name: Part) -> None:
-        """See :class:`Shards`."""
-        for part in self._parts:
-            part.pop(name, None)
-
-    def _run(self, shard_pass: ShardPass[Result]) -> Callable[[int, int], Result]:
-        def run(number: int, n_shards: int) -> Result:
+    def _call(self, shard_pass: ShardPass[Result]) -> Callable[[int, int], Result]:
+        def call(number: int, n_shards: int) -> Result:
             shard = self._shard(number, shard_pass.reads)
             return replace(shard_pass, **shard_pass.slices(shard.rows))(shard)
 
-        return run
+        return call
 
     def _shard(self, number: int, reads: Sequence[Part]) -> Shard:
         return Shard(number, shard_rows(self.bounds, number), {name: self._parts[number][name] for name in reads})
-
-    def _set(self, name: Part, results: Sequence[Any]) -> None:
-        for part, result in zip(self._parts, results, strict=True):
-            part[name] = result
 
 
 def shard_rows(bounds: Index, number: int) -> slice:

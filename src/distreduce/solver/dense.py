@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from distreduce._utils.distances import sq_distances
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array
 from distreduce.coupling import CouplingProblem, solve_balanced, solve_semirelaxed, structure_constant
 from distreduce.coupling.plan import affinity_times_plan
 from distreduce.embedding.dependence_target import TargetForm, dependence_target
 from distreduce.embedding.problem import Dependence, InnerLoss
-from distreduce.kernels import Kernel, sq_distances
+from distreduce.kernels import Kernel
 from distreduce.losses import BregmanLoss, SquaredLoss
 from distreduce.mapping import MapRegression, barycentres
 from distreduce.mapping.landmarks import Memory
