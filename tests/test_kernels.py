@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.gaussian_process import kernels as gp_kernels
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
+from distreduce._utils.distances import sq_distances
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import (
     KERNELS,
@@ -17,7 +18,6 @@ from distreduce.kernels import (
     Linear,
     RationalQuadratic,
     get_kernel,
-    sq_distances,
 )
 
 DISTANCE_KERNELS = [RationalQuadratic(), RationalQuadratic(0.7, 2.5), RBF(), RBF(0.3)]
@@ -122,7 +122,7 @@ def test_length_scales_must_be_positive(bad):
 def test_ard_needs_matching_features_and_is_no_function_of_one_distance():
     with pytest.raises(InvalidInputError, match="2 entries for 3 features"):
         RBF([1.0, 2.0])(np.ones((2, 3)))
-    with pytest.raises(InvalidInputError, match="no function of one distance"):
+    with pytest.raises(InvalidInputError, match="not a function of a single distance"):
         RBF([1.0, 2.0]).of_sq_distance(np.ones(2))
 
 

@@ -45,14 +45,14 @@ class DistanceKernel(Kernel, Protocol):
 
 
 def _check_positive(name: str, value: ArrayLike) -> None:
-    """Positive, and so that its square is a number too."""
+    """Raise InvalidInputError unless the value is positive and its square finite and positive too."""
     numbers = np.asarray(value, dtype=np.float64)
     if numbers.ndim > 1 or not ((numbers >= 1e-150) & (numbers <= 1e150)).all():
         raise InvalidInputError(f"{name} must be positive and finite (1e-150 to 1e150); got {value!r}.")
 
 
 def rounds_alike(kernel: Kernel, A: Any) -> bool:
-    """Whether a row's kernel values have the same bits in any batch: no matrix product is made of the rows."""
+    """Whether a row's kernel values have the same bits in any batch: no matrix product is involved."""
     return isinstance(kernel, RationalQuadratic | RBF) and (sparse.issparse(A) or A.shape[1] <= DIRECT_FEATURES)
 
 
@@ -135,7 +135,9 @@ class RBF:
 
     def _rate(self) -> float:
         if not isinstance(self.length_scale, float):
-            raise InvalidInputError("length_scale has one entry a feature: the kernel is no function of one distance.")
+            raise InvalidInputError(
+                "length_scale has one entry per feature: the kernel is not a function of a single distance."
+            )
         return 0.5 / self.length_scale**2
 
     def _scaled(self, A: Any) -> Any:

@@ -9,7 +9,14 @@ Both average a statistic s(y) of the targets (y itself, or ∇φ(y)) and map the
 `from_sums` and `from_mean` expose. Because g_j*(T) is a minimiser, the gradient of the supervision term
 S(T) = Σ_ij T_ij L_s(y_i, g_j*(T)) is L_s(y_i, g_j*(T)) itself, and S is concave in T.
 
-Rows of Y that are NaN throughout carry no supervision: they cost nothing and take no part in any prototype target.
+Rows of Y that are all NaN carry no supervision: they cost nothing and take no part in any prototype target.
+
+To add a loss:
+
+1. Write its generator φ as a :class:`Generator`: the value, the gradient, its inverse, and the conjugate.
+2. Subclass :class:`PrimalLoss` or :class:`DualLoss` with a `name`, that `generator`, and, if targets are restricted, a
+   `domain` for the error message and `_inside` for the check.
+3. Add an instance to `LOSSES`. ``SDR(loss=name)``, both couplings and the tests over all losses then find it by name.
 """
 
 from __future__ import annotations
@@ -36,8 +43,8 @@ lies far below the share one sample can have in a prototype (1/n), so it never t
 there the envelope property stays exact.
 """
 
-# Prototypes with less than this share of the supervised mass count as empty: sums that were kept up to date by adding
-# and subtracting leave a rounding residue of that order, whose mean would be noise.
+# Prototypes with less than this share of the supervised mass count as empty: sums that are updated by adding and
+# subtracting leave a rounding residue of that order, whose mean would be noise.
 _EMPTY_SHARE = 1e-14
 
 
@@ -48,11 +55,13 @@ class Generator:
     Attributes
     ----------
     value : callable
-        φ(u), one number a row of (k, c).
-    gradient, inverse_gradient : callable
-        ∇φ and (∇φ)⁻¹, elementwise.
+        φ(u), one number per row of (k, c).
+    gradient : callable
+        ∇φ, elementwise.
+    inverse_gradient : callable
+        (∇φ)⁻¹, elementwise.
     conjugate : callable
-        φ*(∇φ(u)) = ⟨∇φ(u), u⟩ − φ(u), one number a row.
+        φ*(∇φ(u)) = ⟨∇φ(u), u⟩ − φ(u), one number per row.
     """
 
     value: Callable[[Array], Array]
@@ -89,7 +98,7 @@ BURG_ENTROPY = Generator(  # φ(u) = −Σ log u
 
 
 def supervised_rows(Y: Array) -> NDArray[np.bool_]:
-    """Mask (n,) of the rows that carry supervision: all but those that are NaN throughout."""
+    """Mask (n,) of the rows that carry supervision: all but those that are all NaN."""
     return np.asarray(~np.isnan(Y).all(axis=1))
 
 
@@ -155,7 +164,7 @@ class BregmanLoss(ABC):
         if outside.any():
             row, column = np.argwhere(outside)[0]
             raise InvalidInputError(
-                f"y must be {self.domain} for loss={self.name!r} (an unsupervised row is NaN throughout); "
+                f"y must be {self.domain} for loss={self.name!r} (an unsupervised row is all NaN); "
                 f"found {Y[known][row, column]} in row {np.flatnonzero(known)[row]}, column {column}."
             )
 
@@ -248,7 +257,7 @@ class PoissonLoss(PrimalLoss):
 
 
 class GeometricLoss(DualLoss):
-    """The Poisson divergence turned round, L_s(y, g) = Σ_k g_k log(g_k / y_k) + y_k − g_k; the geometric mean."""
+    """Poisson with arguments exchanged: L_s(y, g) = Σ_k g_k log(g_k / y_k) + y_k − g_k; the geometric mean."""
 
     name = "geometric"
     generator = NEGATIVE_ENTROPY

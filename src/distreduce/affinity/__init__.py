@@ -1,4 +1,4 @@
-"""Affinities: what is compared between the samples, C_X, and the prototypes, C̄_Z."""
+"""Affinities C_X of the samples and C̄_Z of the prototypes, which the Gromov-Wasserstein term compares."""
 
 from distreduce._utils.distances import squared_distances
 from distreduce.affinity.row_entropic import EntropicAffinity, entropic_affinity

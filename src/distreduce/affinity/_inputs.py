@@ -1,4 +1,4 @@
-"""Checks shared by the affinities: what comes in is usable, or the error says why not."""
+"""Validation of distances, weights and perplexity, shared by all affinities."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from distreduce.exceptions import InvalidInputError
 
 
 def as_distances(sq_distances: ArrayLike) -> Array:
-    """The square matrix D, C-contiguous float32 or float64; itself when it already is."""
+    """The square matrix D as C-contiguous float32 or float64, without a copy if it already is."""
     distances = np.asarray(sq_distances)
     if distances.dtype not in (np.float32, np.float64):
         distances = distances.astype(np.float64)
@@ -40,7 +40,7 @@ def as_weights(weights: ArrayLike | None, n: int, *, allow_zero: bool = False) -
 
 
 def check_perplexity(perplexity: float, weights: Array) -> None:
-    """A perplexity is a number of neighbours: at least one (oneself), at most the total weight."""
+    """Raise unless the perplexity lies between 1 (a sample is its own neighbour) and the total weight."""
     total = float(weights.sum())
     if not 1.0 <= perplexity <= total:
         raise InvalidInputError(f"perplexity must be between 1 and the total weight {total:g}, got {perplexity}.")

@@ -1,4 +1,4 @@
-"""The dual of the symmetric entropic affinity: fused loops over the pairs, nothing n×n is ever stored.
+"""The dual of the symmetric entropic affinity: fused loops over the pairs that store nothing n×n.
 
 With s_ij = γ_i + γ_j, ℓ_ij = (μ_i + μ_j − 2 D_ij) / s_ij and P_ij = exp ℓ_ij, the concave dual is
 
@@ -6,8 +6,8 @@ With s_ij = γ_i + γ_j, ℓ_ij = (μ_i + μ_j − 2 D_ij) / s_ij and P_ij = exp
 
 and everything the solver needs is a sum over j of P_ij, P_ij ℓ_ij, or P_ij/s_ij times 1, ℓ_ij, ℓ_ij².
 
-The loops visit every pair from both ends: a row then only has sums to carry, which SIMD code does well. Visiting half
-of the pairs and adding to both ends saves half of the exponentials and was measured no faster (2.3 ns per pair, both).
+The loops visit every pair from both ends: a row then only accumulates sums, which SIMD code does well. Visiting half of
+the pairs and adding to both ends saves half of the exponentials but was no faster (2.3 ns per pair, both).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class DualPoint:
 
 
 class ConcaveDual(Protocol):
-    """What Newton's method asks of a problem, wherever its pairs are."""
+    """What Newton's method needs of a problem, wherever its pairs are."""
 
     weights: Array
     log_perplexity: float
@@ -74,7 +74,7 @@ def dual_point(dual: ConcaveDual, gamma: Array, mu: Array, sums: Array) -> DualP
 
 @dataclass
 class Dual:
-    """The data of one problem, and a count of the passes made over its pairs."""
+    """The data of one problem, and a count of the passes over its pairs."""
 
     distances: Array
     weights: Array

@@ -68,8 +68,8 @@ def conjugate_gradient(system: NewtonSystem, target: Array, free: Array, precisi
 def solve_in_box(system: NewtonSystem, target: Array, free: Array, box: tuple[Array, Array], precision: float) -> Array:
     """Solution (dμ, dγ) with dγ inside the box: unknowns that leave it are put on its border and the rest solved again.
 
-    Only cutting the solution of the free system would leave the other rows with steps that count on moves which do not
-    happen: next to slack rows that is not even a direction of descent.
+    Merely clipping the solution of the free system would leave the other rows with steps that rely on moves which do
+    not happen: next to slack rows that is not even a direction of descent.
     """
     step = conjugate_gradient(system, target, free, precision)
     inside = np.clip(step[1], *box)

@@ -165,7 +165,7 @@ class _Link(ShardPass[GraphRows]):
 
 
 def _copy(found: Nearest | None, rows: int, k: int) -> Nearest:
-    """Lists to change; at first, empty ones."""
+    """Lists that may be changed; empty ones at first."""
     if found is not None:
         return Nearest(found.distances.copy(), found.indices.copy())
     shape = (rows, max(1, k))
@@ -195,10 +195,10 @@ def _centred(points: Array, middle: Array) -> tuple[Array, Array]:
 
 
 def _lower_bounds(own: tuple[Array, Array], rows: Array, other: tuple[Array, Array]) -> tuple[Array, Array, Array]:
-    r"""P, s, t for which P_ij + s_i + t_j is no more than the squared distance of own[rows[i]] and other[j].
+    r"""P, s, t for which P_ij + s_i + t_j is a lower bound of the squared distance of own[rows[i]] and other[j].
 
-    |a|² + |b|² − 2 a·b in float32 differs from the distance by less than (d + 8) ε (|a|² + |b|²), the bound of all its
-    roundings together. Take that off, and nothing that is near enough is missed.
+    |a|² + |b|² − 2 a·b in float32 differs from the distance by less than (d + 8) ε (|a|² + |b|²), the bound of all
+    roundings together. With that subtracted, no sample that is near enough is missed.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         return (np.float32(-2.0) * own[0][rows]) @ other[0].T, own[1][rows], other[1]
@@ -218,9 +218,9 @@ def _take_nearer(
     distances: Array,
     indices: Array,
 ) -> None:
-    """Take the candidates into the lists of points[rows] to which they belong.
+    """Add the candidates to those lists of points[rows] in which they are among the nearest.
 
-    Only where the bound of the distance is no more than the k-th distance so far (or NaN) is the distance computed.
+    The distance is computed only where its lower bound does not exceed the k-th distance so far (or is NaN).
     """
     for i in range(len(rows)):
         place = start + rows[i]
@@ -241,7 +241,7 @@ def _farther(distance: float, index: int, than: float, other: int) -> bool:
 
 @njit(**KERNEL)
 def _replace_farthest(distances: Array, indices: Array, distance: float, index: int) -> None:
-    """Put a neighbour in the place of a heap's first."""
+    """Replace the first element of a heap."""
     place, child = 0, 1
     while child < len(distances):
         if child + 1 < len(distances) and _farther(
@@ -263,7 +263,7 @@ def _borders(lengths: Array) -> Array:
 def _union(
     indptr: Array, indices: Array, values: Array, more_indptr: Array, more_indices: Array, more_values: Array
 ) -> tuple[Array, Array, Array]:
-    """Rows that hold the entries of either; an entry of both has the same value in both."""
+    """Union of the entries, row by row; an entry of both has the same value in both."""
     size = len(indices) + len(more_indices)
     out_indptr, out_indices, out_values = (
         np.zeros(len(indptr), np.int64),

@@ -1,11 +1,11 @@
-"""Newton's method on the dual of the symmetric entropic affinity, with no step size for anybody to choose.
+"""Newton's method on the dual of the symmetric entropic affinity, without a step size to choose.
 
 What makes it safe far from the solution:
 
 - Newton is applied to the equations log r_i = 0 and H(P_i / r_i) = log ξ instead of r_i = 1 and H_i = log ξ. The matrix
   is the same, only the right-hand side differs, and rows of very small or large mass need far fewer steps.
 - A step moves log γ_i and ν_i = μ_i/γ_i by bounded amounts, and a row that jumps across its solution to a residual as
-  large narrows its own bound: one difficult row does not hold the others back.
+  large narrows its own bound: one difficult row does not slow the others down.
 - A step has to lower the convex −g, or the sum of squared residuals. When it does neither, the Hessian is damped by its
   diagonal blocks and the plain gradient used: with enough damping every row descends on its own.
 """

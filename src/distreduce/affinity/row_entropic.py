@@ -55,7 +55,7 @@ def entropic_affinity(
 ) -> EntropicAffinity:
     r"""Row-entropic affinity of weighted samples.
 
-    P_ij = exp(−D_ij/γ_i) / Σ_j w_j exp(−D_ij/γ_i), with γ_i such that −Σ_j w_j P_ij log P_ij = log ξ.
+    P_ij = exp(−D_ij/γ_i) / Σ_j w_j exp(−D_ij/γ_i), where γ_i makes −Σ_j w_j P_ij log P_ij = log ξ.
 
     The diagonal is part of the row, so that a sample of weight two is a sample repeated twice. A row with a weight of ξ
     or more at distance zero cannot have a perplexity as low as ξ: its constraint is slack and it is uniform over the

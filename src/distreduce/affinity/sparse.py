@@ -79,7 +79,7 @@ def keep_sparse_affinity(
         among them took 850 passes for 100,000 samples, against 130 down to 0.3.
     most_passes : float
         Passes over the graph after which Newton's method begins no further step. Where it has not met `tol` by then,
-        the masses of the rows are brought to one with the bandwidths as they are, and entropies are what they are.
+        only the masses of the rows are brought to one: bandwidths are kept, and entropies are not enforced.
 
     Returns
     -------
@@ -143,7 +143,7 @@ class _LeastRowWeight(ShardPass[float]):
 
 @dataclass
 class SparseDual:
-    """The data of one problem, distances in the part "graph" of every shard, and a count of the passes over them."""
+    """The data of one problem: distances in the part "graph" of every shard. Counts the passes over them."""
 
     shards: Shards
     weights: Array
@@ -239,7 +239,7 @@ def gather(indices: Array, samples: Array, out: Array) -> None:
 
 @njit(**KERNEL)
 def room_for_row(indptr: Array, samples: Array) -> Array:
-    """An array for what ``gather`` brings to the longest of the rows."""
+    """An array large enough for what ``gather`` copies for the longest row."""
     longest = 0
     for i in range(len(indptr) - 1):
         longest = max(longest, indptr[i + 1] - indptr[i])

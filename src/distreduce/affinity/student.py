@@ -41,7 +41,7 @@ def student_affinity(embedding: ArrayLike, weights: ArrayLike | None = None, *, 
     points = np.ascontiguousarray(embedding, dtype=np.float64)
     if points.ndim != 2 or len(points) == 0:
         raise InvalidInputError(f"embedding must have shape (m, p) with m ≥ 1, got {points.shape}.")
-    # A prototype that nothing is assigned to has weight zero and keeps its place.
+    # A prototype without samples has weight zero and keeps its place.
     r = as_weights(weights, len(points), allow_zero=True)
     kernel = np.empty((len(points), len(points)))
     parts = workers.run(_student_rows, chunk_count(len(points)), points, r, kernel)

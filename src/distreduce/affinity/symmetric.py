@@ -125,7 +125,7 @@ def symmetric_entropic_affinity(
 
 
 def convergence_message(residual: float, tol: float, n_evaluations: int) -> str:
-    """What to tell when Newton's method has not reached its tolerance."""
+    """The warning when Newton's method has not reached its tolerance."""
     return (
         f"The symmetric entropic affinity stopped at a residual of {residual:.1e} (tolerance {tol:.0e}) after "
         f"{n_evaluations} passes over the pairs; raise max_iter, or tol when such a residual is good enough."

@@ -1,7 +1,7 @@
-"""Balanced BSFGW (m = n): both marginals of the plan are given, as the paper assumes in pure dimensionality reduction.
+"""Balanced BSFGW (m = n): both marginals of the plan are fixed, as the paper assumes for pure dimensionality reduction.
 
-Here the semi-relaxed plan collapses (404 prototypes of Boston fell to 53); the balanced one keeps every prototype, with
-the identity as its natural start.
+In this case the semi-relaxed plan collapses (on Boston, 53 of 404 prototypes were left). The balanced plan keeps every
+prototype, and the identity is its natural start.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from distreduce.exceptions import NumericalError
 def transport_vertex(cost: Array, rows: Array, columns: Array) -> sparse.csr_array:
     """argmin ⟨cost, V⟩ over plans with both marginals.
 
-    Whether a plan is optimal depends on its support alone (cyclical monotonicity): the best assignment is the answer
-    for any masses that it can carry, equal ones or those of the identity. POT's simplex is for all others.
+    Whether a plan is optimal depends on its support alone (cyclical monotonicity): the best assignment is optimal for
+    all masses that it can transport, such as equal ones or those of the identity. POT's simplex solves all others.
     """
     if not np.isfinite(cost).all():
         raise NumericalError("The cost of the coupling is not finite; check the scale of X and y.")
@@ -30,9 +30,9 @@ def transport_vertex(cost: Array, rows: Array, columns: Array) -> sparse.csr_arr
         _, assignment = linear_sum_assignment(cost)
         if np.array_equal(rows, columns[assignment]):
             return hard_plan(assignment, rows, len(columns))
-    import ot  # here, because POT imports PyTorch wherever that is installed
+    import ot  # lazily: POT imports PyTorch if it is installed
 
-    # POT's simplex takes a problem whose costs are all negative for infeasible and answers with zeros.
+    # POT's simplex takes a problem with only negative costs to be infeasible, and returns zeros.
     return sparse.csr_array(ot.emd(rows, columns, cost - cost.min(), numItermax=10_000_000))
 
 

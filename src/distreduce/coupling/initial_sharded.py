@@ -20,7 +20,7 @@ from distreduce.losses import supervised_rows
 from distreduce.sharding.sample import Sample
 from distreduce.sharding.shards import Shard, ShardPass, Shards
 
-# Samples that are clustered: more cost time, at worst as the square, and move few borders.
+# Samples that are clustered: more take time, at worst as their square, and change few borders.
 SPECTRAL_ROWS = 10_000
 BLOCK_ROWS = 2048
 BLOCK_NUMBERS = 4_000_000  # distances held at once
@@ -41,7 +41,7 @@ class Centres(NamedTuple):
 
 
 class _Pool(NamedTuple):
-    """Samples that the centres are made from."""
+    """Samples that are clustered."""
 
     features: Any
     weights: Array
@@ -61,10 +61,11 @@ def initial_plan_on_shards(
 ) -> Plan:
     """A hard plan with row masses `weights` from which the alternation starts.
 
-    Spectral clustering of C ∘ K_Y, the start of small samples, needs eigenvectors of an n×n matrix. Here it is made
-    for some samples of each class, in proportion to its mass, and a sample goes where the nearest of its class went.
-    Other targets are columns of a k-means beside the features, with the same total variance (0.4 to 2 times its root
-    ended at the same R² on Friedman's data). ``"kmeans"`` and ``"spectral"``, here the same, ignore the targets.
+    Spectral clustering of C ∘ K_Y, the start of small samples, needs eigenvectors of an n×n matrix. Here it is applied
+    to some samples of each class, in proportion to its mass, and every other sample joins the nearest of its class.
+    Targets that are not classes become columns of a k-means next to the features, scaled to the same total variance
+    (factors of 0.4 to 2 gave the same R² on Friedman's data). ``"kmeans"`` and ``"spectral"``, here the same, ignore
+    the targets.
 
     `shards` hold the parts "features" and "kernel_targets" (None without targets; rows of NaN are unknown).
     """
@@ -124,7 +125,7 @@ class _ClassSums(ShardPass[tuple[Array, Index, bool]]):
 
 
 def _add_rare_classes(pool: _Pool, shards: Shards, weights: Array, counts: Index, seats: Index) -> _Pool:
-    """The pool with all samples of those classes of which it has fewer than they need centres."""
+    """Add all samples of those classes of which the pool has fewer samples than the class has prototypes."""
     known = supervised_rows(pool.targets)
     label = np.where(known, np.nan_to_num(pool.targets).argmax(axis=1), -1)
     in_pool = np.bincount(label[known], minlength=len(counts))
@@ -167,7 +168,7 @@ def _class_centres(
 ) -> Centres:
     """Samples of each class with their spectral clusters, in proportion to its mass; other classes are infinitely far.
 
-    The mass without label is shared out as that of the pool is by the nearest labels.
+    The mass of unlabelled samples is divided among the classes as in the pool, by the nearest labels.
     """
     known, label = supervised_rows(pool.targets), _complete_targets(pool).argmax(axis=1)
     guessed = np.bincount(label[~known], weights=pool.weights[~known], minlength=len(mass))
@@ -240,12 +241,12 @@ def _nearest_in_block(features: Array, targets: Array | None, centres: Centres) 
 
 
 def _some(centres: Centres, among: Index) -> Centres:
-    """Some of the points; they are of one class, so that targets do not matter any more."""
+    """Some of the centres, all of one class: targets no longer matter."""
     return Centres(_dense(centres.x[among]), centres.prototype[among])
 
 
 def _comparable(rows: Index, targets: Array | None, centres: Centres) -> Iterator[tuple[Index, Index | None]]:
-    """Rows with the points they are compared with (None: all): those of their own class, if classes are kept apart."""
+    """Rows with the centres they are compared with (None: all): those of their class, if classes are kept apart."""
     if targets is None or centres.targets is None or not np.isinf(centres.weight):
         yield rows, None
         return

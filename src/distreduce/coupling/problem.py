@@ -16,7 +16,7 @@ from distreduce.losses import BregmanLoss, SquaredLoss
 
 
 def structure_matrices(embedding_affinity: Array, loss: Literal["kl", "square"]) -> tuple[Array, Array]:
-    r"""The two m×m matrices that the inner loss needs of the embedding's affinity :math:`\bar C`.
+    r"""The two m×m matrices f2 and h2 that the inner loss needs of the prototypes' affinity :math:`\bar C`.
 
     Both losses split as :math:`L_u(a, b) = f_1(a) + f_2(b) - a\,h_2(b)`, so that
 
@@ -31,7 +31,7 @@ def structure_matrices(embedding_affinity: Array, loss: Literal["kl", "square"])
 
 
 def structure_constant(affinity: NDArray[np.floating], weights: Array, loss: Literal["kl", "square"]) -> float:
-    r""":math:`\sum_{ij} f_1(C_{ij}) h_i h_j`, the part of GW that no coupling changes; row by row, with no n×n copy."""
+    r""":math:`\sum_{ij} f_1(C_{ij}) h_i h_j`, the part of GW that no coupling changes; without an n×n copy."""
     total = 0.0
     for row, weight in zip(affinity, weights, strict=True):
         a = np.asarray(row, dtype=np.float64)
@@ -57,7 +57,9 @@ class CouplingProblem:
         :math:`C`, symmetric, of the inputs.
     weights : (n,) array
         :math:`h`, the mass of every row of T.
-    f2, h2 : (m, m) arrays
+    f2 : (m, m) array
+        See :func:`structure_matrices`.
+    h2 : (m, m) array
         See :func:`structure_matrices`.
     targets : (n, c) array or None
         :math:`Y`; a row of NaN carries no supervision. None: no supervision at all.

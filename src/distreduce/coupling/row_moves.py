@@ -1,7 +1,7 @@
 """Exact moves of single rows, after the conditional gradient.
 
-The gradient sees the other rows and the row itself where it now lies: C_ii, the largest entry of a row of C, speaks for
-staying. A move's exact change of J takes the row along. It is to the conditional gradient what Hartigan's step is to
+The gradient counts the row itself where it now is: C_ii, the largest entry of a row of C, favours staying. The exact
+change of J takes into account that the row itself moves. It is to the conditional gradient what Hartigan's step is to
 Lloyd's in k-means, and lowers J by 3 to 4 % on entropic affinities with the KL loss.
 """
 
@@ -19,12 +19,12 @@ from distreduce.coupling.plan import affinity_times_plan
 from distreduce.coupling.problem import CouplingProblem, CouplingResult
 
 MAX_SWEEPS = 50
-# A move must lower J by this share of it: smaller gains are rounding, and could go round in circles.
+# A move must lower J by this share of it: smaller gains are rounding, and moves could cycle.
 LEAST_GAIN = 1e-12
 
 
 def move_rows(problem: CouplingProblem, found: CouplingResult, *, workers: Workers = SERIAL) -> CouplingResult:
-    """Sweep until no row lowers J by going to one prototype as a whole; prototype targets are refreshed every sweep."""
+    """Sweep until no row lowers J by moving as a whole; every sweep refreshes the prototype targets."""
     T, CT, moved = found.plan.toarray(), found.affinity_plan.copy(), False
     least = LEAST_GAIN * max(1.0, abs(found.value))
     for _ in range(MAX_SWEEPS):
@@ -43,7 +43,7 @@ def move_rows(problem: CouplingProblem, found: CouplingResult, *, workers: Worke
 
 @njit(**KERNEL)
 def _sweep(C, h, f2, h2, alpha, cost, least, T, CT, f2q):  # type: ignore[no-untyped-def]
-    """Move every row that gains; T, C·T and f2·q are kept up to date. Returns the number of moves."""
+    """Move every row that gains, and update T, C·T and f2·q; return the number of moves."""
     moves = 0
     for i in range(len(h)):
         change = changes(C[i, i], h[i], f2, h2, alpha, cost[i], T[i], CT[i], f2q)

@@ -1,6 +1,6 @@
-"""Semi-relaxed BSFGW (m < n): conditional gradient over plans of which only the row masses are given.
+"""Semi-relaxed BSFGW (m < n): conditional gradient over plans with fixed row masses and free column masses.
 
-The linear oracle puts each row's mass on its cheapest prototype, so no transport problem is solved, and plans are
+The linear oracle puts the mass of each row on its cheapest prototype: no transport problem is solved, and plans are
 mixtures of few hard assignments.
 """
 

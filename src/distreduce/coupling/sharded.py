@@ -46,7 +46,9 @@ class ShardedCoupling:
         With the parts "affinity" (rows of C) and "targets" (rows of Y, or None).
     weights : (n,) array
         h, the mass of every row of T.
-    f2, h2 : (m, m) arrays
+    f2 : (m, m) array
+        See :func:`distreduce.coupling.structure_matrices`.
+    h2 : (m, m) array
         See :func:`distreduce.coupling.structure_matrices`.
     prototypes : (m, p) array
         Z.

@@ -25,7 +25,7 @@ JITTERS = tuple(10.0**power for power in range(-10, 1))  # relative to the diago
 class KernelMap:
     """z(x) = K(x, X) L, with the training inputs X and the coefficients L (n, p).
 
-    ``inputs=None`` means that the rows given are distances to the training samples already (metric="precomputed").
+    With ``inputs=None`` the rows are already distances to the training samples (metric="precomputed").
     New rows are divided by `unit` first, as the training inputs were.
     """
 
@@ -37,7 +37,9 @@ class KernelMap:
     def __call__(self, X: Any, workers: Workers = SERIAL) -> Array:
         """Embed the rows of X, in batches of bounded size; a row's result does not depend on its batch."""
         out = np.empty((X.shape[0], self.coefficients.shape[1]))
-        step = max(1, BATCH_NUMBERS // max(1, len(self.coefficients)))  # not by threads: rounding depends on it
+        step = max(
+            1, BATCH_NUMBERS // max(1, len(self.coefficients))
+        )  # independent of the threads: rounding depends on it
 
         def embed(batch: int, n_batches: int) -> None:
             rows = slice(batch * step, (batch + 1) * step)
@@ -58,7 +60,7 @@ class KernelMap:
 
 
 def in_even_blocks(kernel: Kernel, X: Any, inputs: Any) -> Array:
-    """K(x, inputs) by blocks of `EVEN_ROWS` rows, the last filled up: matrix products round by their shape."""
+    """K(x, inputs) by blocks of `EVEN_ROWS` rows, the last padded: a matrix product's rounding depends on its shape."""
     K = np.empty((X.shape[0], inputs.shape[0]))
     for start in range(0, len(K), EVEN_ROWS):
         rows = np.minimum(np.arange(start, start + EVEN_ROWS), len(K) - 1)
@@ -67,12 +69,12 @@ def in_even_blocks(kernel: Kernel, X: Any, inputs: Any) -> Array:
 
 
 def weighted_rows(K: Array, coefficients: Array) -> Array:
-    """K·L, one dot product a number: unlike a matrix product's, its rounding is the same in every batch."""
+    """K·L by one dot product per entry: unlike that of a matrix product, its rounding is the same in every batch."""
     return np.stack([np.einsum("ij,j->i", K, column) for column in coefficients.T], axis=1)
 
 
 class MapRegression:
-    r"""Everything about L for one kernel matrix: closed form, fitted values, and what elimination leaves.
+    r"""The kernel ridge regression for the map L: closed form, fitted values, and the term left by eliminating L.
 
     With h the sample weights, W = diag(h) and F = the embedding of the samples (the plan's barycentres),
 

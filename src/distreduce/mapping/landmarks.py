@@ -53,7 +53,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class LandmarkKernel:
-    """K(x, X_r) for blocks of rows; to about 1e-12 the `kernel` itself, and several times faster where it is an RBF."""
+    """K(x, X_r) for blocks of rows: the `kernel` to about 1e-12, and several times faster if it is an RBF."""
 
     kernel: Kernel
     landmarks: Any
@@ -69,7 +69,7 @@ class LandmarkKernel:
         A *= scale
         left[:, -2], left[:, -1] = 1.0, np.einsum("ik,ik->i", A, A)
         K: Array = left @ right
-        np.minimum(K, 0.0, out=K)  # a row that is a landmark: rounding may leave a distance below zero
+        np.minimum(K, 0.0, out=K)  # a row that is a landmark: rounding may give a negative distance
         return np.exp(K, out=K)
 
     def blocks(self, X: Any) -> Iterator[tuple[slice, Array]]:
@@ -82,8 +82,8 @@ class LandmarkKernel:
     def _expanded(self) -> tuple[Array, Array, Array] | None:
         r"""Origin, scale and the right factor of :math:`-|a - b|^2 = (a, 1, |a|^2) \cdot (2b, -|b|^2, -1)`.
 
-        With a = (x − origin)/(√2 l) one matrix product gives the exponents of an RBF. None for other kernels and for
-        sparse rows, which have no origin but zero.
+        With a = (x − origin)/(√2 l) one matrix product gives the exponents of an RBF. None for other kernels, and for
+        sparse rows, which cannot be shifted.
         """
         if not isinstance(self.kernel, RBF) or sparse.issparse(self.landmarks):
             return None
@@ -95,16 +95,16 @@ class LandmarkKernel:
 
 
 class LandmarkRegression:
-    r"""Everything about the map for r landmarks: closed form, fitted values, and what elimination leaves.
+    r"""The kernel ridge regression on r landmarks: closed form, fitted values, and the term left by eliminating L.
 
-    The kernel K is replaced by what the landmarks explain of it plus the diagonal of the rest (the "fully independent"
-    approximation of sparse Gaussian processes):
+    The kernel K is replaced by the part that the landmarks explain plus the diagonal of the rest (the "fully
+    independent" approximation of sparse Gaussian processes):
 
     .. math:: \tilde K = Q + D, \quad Q = K_{nr} K_{rr}^{-1} K_{rn}, \quad D = \mathrm{diag}(K - Q)
 
-    Without D a sample that the landmarks explain badly would pull the whole embedding to where the map can follow; the
-    map of all samples follows each of them nearly everywhere. In :class:`MapRegression`'s formulas with
-    :math:`\tilde K`, D is no more than a change of weights:
+    Without D a sample that the landmarks explain badly would pull the whole embedding to where the map can follow it.
+    The map of all samples follows each of them nearly everywhere. In :class:`MapRegression`'s formulas with
+    :math:`\tilde K`, D amounts to a change of weights:
 
     .. math::
         \tfrac{\mu\lambda}{2}\mathrm{Tr}\big(F^\top(\mu\tilde K + \lambda W^{-1})^{-1}F\big)
@@ -124,9 +124,17 @@ class LandmarkRegression:
     Parameters
     ----------
     shards : Shards
-        Hold the part "features".
+        With the part "features".
     landmarks : (r, d) array or sparse matrix
         X_r, in the units of the features.
+    kernel : Kernel
+        The input kernel K.
+    weights : (n,) array
+        Weights h of all samples.
+    mu : float
+        Weight μ of the residuals.
+    map_reg : float
+        Regularisation λ.
     """
 
     def __init__(
@@ -156,8 +164,8 @@ class LandmarkRegression:
     def coefficients(self, plan: Plan, Z: Array) -> Array:
         """L (r, p) of the landmarks' map that is nearest to the samples' places, all samples counting fully.
 
-        For new samples D says nothing. With the weights v, which leave to D what the landmarks cannot follow, fewer of
-        them find their place (mixtures of Gaussians, 2000 landmarks: 0.39 in their class against 0.41).
+        D does not apply to new samples. With the weights v, which leave to D what the landmarks cannot follow, fewer of
+        them are placed correctly (mixtures of Gaussians, 2000 landmarks: 0.39 in their class against 0.41).
         """
         MZ = self._axes.T @ (self._pass(plan) @ Z)
         factor = _ridge_factor(self._information.plain, self.mu, self.map_reg)
@@ -176,7 +184,7 @@ class LandmarkRegression:
         return sparse.csr_array(sparse.diags_array(self._shares) @ plan)
 
     def _transported(self, plan: Plan) -> Array:
-        """M (r, m): one pass, over the rows in which the plan is not the latest one where these are few."""
+        """M (r, m): one pass, over only those rows in which the plan differs from the latest one if these are few."""
         latest = self.memory or Memory(plan, self._pass(self._weighted(plan)), 0)
         change = sparse.csr_array(plan - latest.plan)
         n_changed = np.count_nonzero(np.diff(change.indptr))

@@ -1,4 +1,4 @@
-"""What the out-of-sample map would say of a training sample that it had not seen."""
+"""Leave-one-out embeddings: where the out-of-sample map would put a training sample that it had not seen."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def left_out_embedding(K: Array, F: Array, regularisation: float, groups: NDArra
     .. math::
         z_{-G}(x_G) = F_G - (P_{GG})^{-1} [P F]_G, \qquad P = (K + \lambda I)^{-1}
 
-    A group holds samples that know each other's answer: equal inputs. A group of one is the usual leave-one-out,
+    A group holds samples with equal inputs, which reveal each other's place. A group of one is the usual leave-one-out,
     :math:`z_i - [PF]_i / P_{ii}`.
 
     Parameters

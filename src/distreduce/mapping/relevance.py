@@ -20,7 +20,7 @@ GAUSSIAN = RBF(1.0)
 
 @runtime_checkable
 class WithDerivative(Protocol):
-    """A kernel that has its values and derivatives for little more than one of them."""
+    """A kernel that computes its values and derivatives together, for little more than the cost of one."""
 
     def with_derivative(self, sq_distance: Array) -> tuple[Array, Array]:
         """k and dk/d(d²) for given d²."""
@@ -34,7 +34,7 @@ def relevance_length_scales(X: Array, Y: Array, weights: Array, start: float) ->
         \log p(Y) = -\tfrac12\mathrm{Tr}(Y^\top\Sigma^{-1}Y) - \tfrac{c}{2}\log|\Sigma|, \qquad
         \Sigma = s\,K_l + \sigma^2 W^{-1},\quad K_l = \exp\Big(-\sum_f \frac{(x_f - x'_f)^2}{2 l_f^2}\Big)
 
-    Features that say nothing about Y get long scales. Scales are kept within a factor 1000 of `start`.
+    Irrelevant features get long scales. Scales are kept within a factor 1000 of `start`.
     """
     if len(X) > MAX_SAMPLES:
         chosen = np.unique(np.linspace(0, len(X) - 1, MAX_SAMPLES).astype(int))
@@ -69,14 +69,14 @@ def negative_log_likelihood(
     try:
         if not np.isfinite(covariance).all():
             raise LinAlgError
-        # Transposed: LAPACK wants columns, and the matrix is symmetric.
+        # Transposed: LAPACK needs column order, and the matrix is symmetric.
         factor = cho_factor(covariance.T, lower=True, overwrite_a=True, check_finite=False)
     except LinAlgError:
         return _WORST, np.zeros_like(parameters)
     alpha = cho_solve(factor, Y)
     value = 0.5 * float((Y * alpha).sum()) + Y.shape[1] * float(np.log(np.diag(factor[0])).sum())
     G = inverse_from_factor(factor[0])
-    G *= Y.shape[1]  # in place, here and below: new arrays of n² numbers would take a good part of the time
+    G *= Y.shape[1]  # in place, here and below: new n×n arrays would take much of the time
     G -= alpha @ alpha.T
     G *= 0.5
     by_noise = noise * float(G.diagonal() @ (1 / weights))
@@ -86,7 +86,7 @@ def negative_log_likelihood(
 
 
 def _with_derivative(kernel: DistanceKernel, sq_distance: Array) -> tuple[Array, Array | None]:
-    """Values and derivatives; none of the RBF's, which are its values but for a factor."""
+    """Values and derivatives; None for the RBF, whose derivatives are its values up to a factor."""
     if kernel == GAUSSIAN:
         return kernel.of_sq_distance(sq_distance), None
     if isinstance(kernel, WithDerivative):

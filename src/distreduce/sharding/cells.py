@@ -1,8 +1,8 @@
-"""Cells of near samples, so that a sample's neighbours are searched for among few others.
+"""Cells of near samples, so that a sample's neighbours are sought among few others.
 
-Up to ``EXACT_ROWS`` samples are one cell and the search is exact. More are divided by k-means (an inverted file). A
-sample is compared with the samples of the cells whose centres are nearest to it, of so many cells that they hold at
-least ``SEARCHED_ROWS`` samples: the work for a sample does not grow with n.
+Up to ``EXACT_ROWS`` samples form one cell, and the search is exact. More are divided by k-means (an inverted file). A
+sample is compared with the samples of the nearest cells, as many cells as hold at least ``SEARCHED_ROWS`` samples: the
+work per sample does not grow with n.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ ROWS_PER_CELL = 500
 MAX_CELLS = 4096
 SAMPLE_PER_CELL = 64
 SAMPLE_ENTRIES = 2**27
-# What this finds of the neighbours, and at what cost: see neighbours.py.
+# The recall that this gives, and its cost: see affinity/neighbours.py.
 SEARCHED_ROWS = 32_000
-# A sample chooses among its cell's nearest cells that hold this many times the samples it will be compared with:
-# twice as many lose 0.07 of the recall, four times as many gain nothing.
+# A sample chooses among the cells nearest to its own that hold this many times the samples it will be compared with:
+# a factor of two loses 0.07 of the recall, a factor of four gains nothing.
 REACH = 3
 _ITERATIONS = 5
 _BLOCK = 256
 
 
 class Probes(NamedTuple):
-    """Where to search: everything about the cells that does not depend on single samples.
+    """Where to search: everything that does not depend on single samples.
 
     Attributes
     ----------
     centres : (c, d) array
         Centres of the cells.
     counts : (c,) array
-        Numbers of samples.
+        Number of samples in every cell.
     near : (c, w) int32 array
-        For every cell the cells in reach, itself first, then by distance between centres; −1 fills up.
+        For every cell the cells in reach: itself first, then by distance between centres, padded with −1.
     """
 
     centres: Array
@@ -61,22 +61,22 @@ def n_cells(n: int) -> int:
 
 
 def sample_size(k: int, n_features: int) -> int:
-    """Number of rows to find k centres with: many for every centre, unless they take a gigabyte when made dense."""
+    """Number of rows to find k centres from: many per centre, unless they take a gigabyte as a dense array."""
     return max(k, min(SAMPLE_PER_CELL * k, SAMPLE_ENTRIES // n_features))
 
 
 def centres(sample: Any, k: int, random_state: np.random.RandomState) -> Array:
-    """At most k centres (k, d) by k-means on sampled rows, in an order in which near centres have near numbers.
+    """At most k centres (k, d) by k-means on sampled rows, ordered so that near centres have near numbers.
 
-    The order is that of the leaves of Ward's tree: every range of numbers is a few of its branches, so that a shard,
-    which is a range of cells, has near neighbours mostly in few other shards.
+    The order is that of the leaves of Ward's tree: every range of numbers covers a few branches, so that a shard, which
+    is a range of cells, has most of its neighbours in few other shards.
     """
     rows = sample.toarray() if sparse.issparse(sample) else np.asarray(sample)
     k = min(k, len(rows))
     if k == 1:
         return np.asarray(rows.mean(axis=0, keepdims=True, dtype=np.float64))
     means = KMeans(k, init="random", n_init=1, max_iter=_ITERATIONS, random_state=random_state)
-    # OpenMP's threads would add up a centre in the order in which they end.
+    # OpenMP's threads would add up a centre in the order in which they finish.
     with single_threaded_blas(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # equal rows of X with different targets: fewer centres
         found = means.fit(rows).cluster_centers_.astype(np.float64)
@@ -88,7 +88,7 @@ def centre_scores(block: Any, centres: Array) -> Array:
 
     With the mean m of the centres, ½|x − c|² = (½|c − m|² + m·(c − m)) − x·(c − m) + terms of x alone: a sum over the
     entries of x that are not zero, which loses little precision where the data are far from the origin.
-    A row's scores depend on that row alone, not on its place in the block as those of a matrix product may.
+    A row's scores depend on that row alone; those of a matrix product may depend on its place in the block.
     """
     middle = centres.mean(axis=0)
     weights = np.ascontiguousarray((centres - middle).T)
@@ -111,7 +111,7 @@ def _scores(indptr: Array, columns: Array, values: Array, weights: Array, consta
 
 
 def nearest_centre(block: Any, centres: Array) -> Array:
-    """The number (rows,) int32 of the centre that is nearest to every row; of equal ones the first."""
+    """Number (rows,) of the centre nearest to every row, int32; the first of equally near ones."""
     parts = [
         centre_scores(block[start : start + _BLOCK], centres).argmin(axis=1)
         for start in range(0, block.shape[0], _BLOCK)
@@ -125,7 +125,7 @@ def probes(centres: Array, counts: Array) -> Probes:
     for start in range(0, len(centres), _BLOCK):
         distances = cdist(centres[start : start + _BLOCK], centres)
         cells = np.arange(start, start + len(distances))
-        distances[cells - start, cells] = -1.0  # first of all, also before a cell with the same centre
+        distances[cells - start, cells] = -1.0  # first, even before a cell with the same centre
         order = distances.argsort(axis=1, kind="stable")
         widths = _needed(counts[order], REACH * SEARCHED_ROWS).sum(axis=1)
         lists.extend(row[:width].astype(np.int32) for row, width in zip(order, widths, strict=True))
@@ -136,7 +136,7 @@ def probes(centres: Array, counts: Array) -> Probes:
 
 
 def _needed(counts: Array, rows: int) -> Array:
-    """Which entries of every row it takes, from the left, for a sum of at least `rows`."""
+    """Which entries of every row are needed, from the left, for a sum of at least `rows`."""
     return np.asarray(counts.cumsum(axis=1) - counts < rows)
 
 
@@ -157,7 +157,7 @@ def searched_cells(features: Any, cells: Array, probes: Probes) -> Array:
 
 
 def cell_blocks(cells: Array, size: int) -> Iterator[tuple[int, int]]:
-    """Ranges of at most `size` rows that lie in one cell; the cells of the rows are sorted."""
+    """Ranges of at most `size` rows of a single cell each; the cells of the rows are sorted."""
     borders = np.flatnonzero(np.diff(cells, prepend=-1, append=-1))
     for first, last in zip(borders[:-1], borders[1:], strict=True):
         for start in range(first, last, size):

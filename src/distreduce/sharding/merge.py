@@ -1,7 +1,7 @@
 """The data as a weighted measure: duplicates merged, rows in an order that depends on their values alone.
 
-What the solver sees is therefore the same, bit for bit, whether a sample is repeated or given a weight of two, and in
-whatever order the samples come.
+The solver therefore sees the same bits whether a sample is repeated or has a weight of two, and in whatever order the
+samples come.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from distreduce._utils.typing import Array, Index
 
 @dataclass(frozen=True)
 class Merged:
-    """Distinct rows and where they went.
+    """Distinct rows, and which row became which.
 
     Attributes
     ----------
     rows : (k,) array
         For each distinct sample, the number of one row that holds it.
     group : (n,) array
-        For each row, the distinct sample it is; −1 for rows of weight zero, which take no part.
+        For each row, the number of its distinct sample; −1 for rows of weight zero, which take no part.
     weights : (k,) array
         Total weight of each distinct sample.
     """
@@ -52,14 +52,14 @@ def merge_duplicates(X: Any, Y: Array | None, weights: Array, *, precomputed: bo
         _, order, inverse = np.unique(_row_keys(X[used], None if Y is None else Y[used]), True, True)
     group = np.full(len(weights), -1, dtype=np.intp)
     group[used] = inverse.ravel()
-    # Small weights first: a sum must not depend on the order of the rows by its rounding either.
+    # Small weights first: not even the rounding of a sum may depend on the order of the rows.
     sorted_rows = np.argsort(weights[used], kind="stable")
     totals = np.bincount(inverse.ravel()[sorted_rows], weights=weights[used][sorted_rows], minlength=len(order))
     return Merged(used[order], group, totals.astype(np.float64))
 
 
 def _row_keys(X: Any, Y: Array | None) -> NDArray[np.void]:
-    """One comparable key a row, in the order of the numbers themselves: no unit or origin of X changes the order."""
+    """One comparable key per row, ordered as the numbers themselves: no unit or origin of X changes the order."""
     if sparse.issparse(X):
         X = _sparse_ranks(X)
     table = np.ascontiguousarray(X if Y is None else np.hstack([X, Y]), dtype=np.float64) + 0.0

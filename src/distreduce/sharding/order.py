@@ -1,7 +1,7 @@
-"""The samples in an order that depends on their values alone, and where the order is cut into shards.
+"""An order of the samples that depends on their values alone, and its borders between shards.
 
-Rows are known by a hash of their values. Equal rows are merged, as in sample.py, and the first s samples in the order
-of the hashes are a random sample of them that no order or partition of the input changes. Samples are arranged by
+Rows are identified by a hash of their values. Equal rows are merged, as in merge.py. The first s samples in the order
+of the hashes are a random subsample that does not depend on the order or partition of the input. Samples are sorted by
 (cell, hash): near samples lie in the same shard or in one of few others.
 """
 
@@ -32,14 +32,14 @@ _LANES = np.array([0x243F6A8885A308D3, 0x13198A2E03707344], dtype=np.uint64)
 
 @dataclass(frozen=True)
 class Arrangement:
-    """Distinct samples in their final order, by (cell, hash), and what a search for neighbours needs to know.
+    """Distinct samples sorted by (cell, hash), and what a search for neighbours needs to know.
 
     Attributes
     ----------
     merged : Merged
         The samples, in the final order.
     drawn : (k,) array
-        Numbers of the samples in the order of their hashes: the first s are a random sample.
+        Numbers of the samples in the order of their hashes: the first s are a random subsample.
     bounds : (shards + 1,) array
         Borders of the shards.
     cells : (k,) int32 array
@@ -47,8 +47,8 @@ class Arrangement:
     probes : Probes
         The cells, and which are near to which.
     others : list of lists
-        For every shard the sorted numbers of the shards that hold a cell in reach of one of its own, and of those in
-        whose reach it holds one.
+        For every shard the sorted numbers of the shards that hold a cell in reach of one of its cells, or that have one
+        of its cells in reach.
     """
 
     merged: Merged
@@ -66,12 +66,12 @@ def arrange(
     random_state: np.random.RandomState,
     workers: Workers = SERIAL,
 ) -> Arrangement:
-    """Arrange rows in memory: X dense or CSR (n, d), Y (n, c) or None, weights (n,) ≥ 0 that are not all zero."""
+    """Arrange rows in memory: X dense or CSR (n, d), Y (n, c) or None, weights (n,) ≥ 0, not all zero."""
     keys = _by_blocks(lambda rows: row_keys(X[rows], None if Y is None else Y[rows]), X.shape[0], workers)
     merged = merge_by_key(keys, weights)
     k = n_cells(len(merged.rows))
     means = centres(X[merged.rows[: sample_size(k, X.shape[1])]], k, random_state)
-    # All rows, also those that were merged: X may be a file, which is read fastest from first to last.
+    # Merged rows as well: X may be a file, which is read fastest from first to last.
     nearest = _by_blocks(lambda rows: nearest_centre(X[rows], means), X.shape[0], workers)[merged.rows]
     return arrange_by_cells(merged, nearest, means)
 
@@ -89,7 +89,7 @@ def row_keys(X: Any, Y: Array | None) -> NDArray[np.uint64]:
     """Hashes (n, 2), of 128 bits, of the numbers in the rows of X (dense or sparse) and of Y.
 
     A row's hash depends on its numbers alone: not on their type or storage, nor on the sign of zero or the bits of NaN.
-    It is the sum over the numbers that are not zero of mixed (column, number), in two lanes.
+    It is the sum over the non-zero numbers of a mix of (column, number), in two lanes.
 
     Examples
     --------
@@ -115,12 +115,12 @@ def _add_hashes(indptr: Array, columns: Array, values: Array, first: int, lanes:
                 bits = np.float64(value if value == value else np.nan).view(np.uint64)
                 column = np.uint64(first + columns[entry] + 1) * _GOLDEN
                 for lane in range(2):
-                    keys[i, lane] += _mixed(bits ^ _mixed(column ^ lanes[lane]))
+                    keys[i, lane] += _mix(bits ^ _mix(column ^ lanes[lane]))
 
 
 @njit(**KERNEL)
-def _mixed(bits: np.uint64) -> np.uint64:
-    """The finaliser of SplitMix64: every bit of the result depends on every bit given."""
+def _mix(bits: np.uint64) -> np.uint64:
+    """The finaliser of SplitMix64: every bit of the result depends on every bit of the argument."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
@@ -134,7 +134,7 @@ def merge_by_key(keys: NDArray[np.uint64], weights: Array) -> Merged:
     new[1:] = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
     group = np.full(len(weights), -1, dtype=np.intp)
     group[order] = new.cumsum() - 1
-    # Small weights first, as in merge_duplicates: a sum must not depend on the order of the rows by its rounding.
+    # Small weights first, as in merge_duplicates: not even rounding may depend on the order of the rows.
     small_first = used[np.argsort(weights[used], kind="stable")]
     totals = np.bincount(group[small_first], weights=weights[small_first])
     return Merged(order[new], group, totals.astype(np.float64))
@@ -145,7 +145,7 @@ def arrange_by_cells(merged: Merged, nearest: NDArray[np.int32], centres: Array)
     order = np.argsort(nearest, kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    # Index −1 of the rows without weight finds the −1 at the end.
+    # Index −1, of the rows without weight, picks the −1 at the end.
     group = np.append(place, -1)[merged.group]
     cells, pieces = divide_large(nearest[order], len(centres))
     bounds = shard_bounds(cells)
@@ -155,9 +155,9 @@ def arrange_by_cells(merged: Merged, nearest: NDArray[np.int32], centres: Array)
 
 
 def divide_large(nearest: NDArray[np.int32], n_centres: int) -> tuple[NDArray[np.int32], Index]:
-    """Cells of at most ``LARGEST_CELL`` samples, and how many every centre has: none, or equal parts by key.
+    """Split cells into equal parts by key, of at most ``LARGEST_CELL`` samples; also the number of parts per centre.
 
-    However uneven the data, also where most samples have the same features, a sample is then compared with hardly more
+    However uneven the data, even if most samples have the same features, a sample is then compared with hardly more
     than ``SEARCHED_ROWS`` others. A single centre, the exact search, keeps a single cell.
     """
     counts = np.bincount(nearest, minlength=n_centres)
@@ -179,7 +179,7 @@ def shard_bounds(cells: NDArray[np.int32]) -> Index:
 
 
 def seen_shards(cells: NDArray[np.int32], bounds: Index, near: Array) -> list[list[int]]:
-    """For every shard the shards that hold a cell in reach of its cells, or have its cells in reach."""
+    """For every shard, the shards that hold a cell in reach of its cells or have its cells in reach."""
     n_shards, n_cells = len(bounds) - 1, len(near)
     shard = np.repeat(np.arange(n_shards), np.diff(bounds))
     holds = sparse.csr_array((np.ones(len(cells), bool), (shard, cells)), shape=(n_shards, n_cells))

@@ -1,4 +1,4 @@
-"""Rows of features in a temporary file: what does not fit into memory is read block by block."""
+"""Rows of features in a temporary file, for data that does not fit into memory: they are read block by block."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from distreduce.exceptions import InvalidInputError
 
 
 class RowFile:
-    """A temporary file of rows of one length; it is deleted when nothing refers to it any more."""
+    """A temporary file of rows of equal length; it is deleted when nothing refers to it any more."""
 
     def __init__(self, n_features: int, dtype: Any, folder: str | Path | None = None) -> None:
         self.n_features, self.dtype = n_features, np.dtype(dtype)
@@ -61,7 +61,7 @@ class RowFile:
 
 
 class StoredRows:
-    """Some consecutive rows of a :class:`RowFile`, with the part of an array's interface that shards need."""
+    """Consecutive rows of a :class:`RowFile`, with the part of an array's interface that shards need."""
 
     def __init__(self, file: RowFile, start: int, stop: int) -> None:
         self._file, self._start, self._stop = file, start, stop
