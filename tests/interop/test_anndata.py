@@ -206,10 +206,10 @@ def test_a_failed_fit_writes_nothing():
 @pytest.mark.parametrize(
     ("labels", "options", "message"),
     [
-        ("genus", {}, "no column 'genus'; it has species, petal, sepal, code"),
+        ("genus", {}, "no column 'genus'; its columns are species, petal, sepal, code"),
         ([], {}, "labels names no column"),
         (["petal", "species"], {}, "'species' does not hold numbers"),
-        ("species", {"use_rep": "X_pca"}, "use_rep='X_pca' is no key of obsm, which has X_two"),
+        ("species", {"use_rep": "X_pca"}, "use_rep='X_pca' is not a key of obsm, which has X_two"),
     ],
 )
 def test_names_that_do_not_exist_are_refused(labels, options, message):

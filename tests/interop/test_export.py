@@ -121,7 +121,7 @@ def test_the_archive_holds_what_its_format_says(model, tmp_path):
 
 def test_another_archive_is_no_map(tmp_path):
     np.savez(tmp_path / "data.npz", X=X)
-    with pytest.raises(ValueError, match="holds no map"):
+    with pytest.raises(ValueError, match="does not hold a map"):
         load_map(tmp_path / "data.npz")
 
 

@@ -1,7 +1,6 @@
-"""The map of a fitted model for places without distreduce: a NumPy archive with a reader of 15 lines, and ONNX."""
+"""Use fitted models elsewhere: the map as a NumPy archive or an ONNX graph, and SDR on AnnData."""
 
-from distreduce.interop._archive import save_map
-from distreduce.interop._checked import load_map
-from distreduce.interop._onnx import save_onnx
+from distreduce.interop.numpy import load_map, save_map
+from distreduce.interop.onnx import save_onnx
 
 __all__ = ["load_map", "save_map", "save_onnx"]

@@ -1,6 +1,6 @@
-"""SDR on annotated data (AnnData), by scanpy's conventions: a function that writes its results into the object.
+"""SDR on annotated data (AnnData): a function in the style of scanpy, which writes its results into the object.
 
-scanpy itself is not needed. The library of this module's name is imported when :func:`sdr` is called.
+scanpy is not needed, and anndata is imported only when :func:`sdr` is called.
 """
 
 from __future__ import annotations
@@ -30,38 +30,37 @@ def sdr(
     copy: bool = False,
     **parameters: Any,
 ) -> AnnData | None:
-    """Reduce observations with what columns of ``obs`` say about them, and write the result into `adata`.
+    """Reduce observations, supervised by columns of ``obs``, and write the result into `adata`.
 
     Parameters
     ----------
     adata : AnnData
         Annotated data, in memory.
     labels : str or sequence of str
-        Column of ``obs`` to supervise with: text, booleans and categories are classes, numbers are continuous (say
-        ``task="classification"`` if they are codes). Missing values are observations whose label is not known. Several
-        columns must hold numbers.
+        Target column of ``obs``. Text, booleans and categories are classes; numbers are continuous, unless you pass
+        ``task="classification"``. Missing values mark unlabelled observations. Several columns must hold numbers.
     use_rep : str, optional
-        Key of ``obsm`` to reduce, such as ``"X_pca"``; ``adata.X`` by default. Dense or sparse, on the scale it has.
+        Key of ``obsm`` to reduce, such as ``"X_pca"``; ``adata.X`` by default. Dense or sparse; it is not rescaled.
     n_prototypes : int, optional
-        Number of prototypes; by default every observation is one (pure dimensionality reduction).
+        Number of prototypes; by default one per observation (pure dimensionality reduction).
     key_added : str, default="sdr"
-        Name of the results. As in scanpy, the default one writes ``obsm["X_sdr"]`` and any other ``obsm[key_added]``.
+        Name of the results. As in scanpy, the default writes ``obsm["X_sdr"]``, any other name ``obsm[key_added]``.
     copy : bool, default=False
-        Whether to leave `adata` as it is and return a copy with the results.
+        Whether to leave `adata` unchanged and return a copy with the results.
     **parameters
         Other parameters of :class:`distreduce.SDR`. As in scanpy, ``random_state`` is 0 unless given.
 
     Returns
     -------
     AnnData or None
-        The copy if ``copy=True``. Written are, under the default name,
+        The copy if ``copy=True``. The results are, under the default name,
 
-        - ``obsm["X_sdr"]``: place of each observation;
-        - ``obs["sdr_prototype"]``: its prototype, categorical, ``"k"`` being row k of the arrays below;
+        - ``obsm["X_sdr"]``: embedding of each observation;
+        - ``obs["sdr_prototype"]``: its prototype, categorical; ``"k"`` is row k of the arrays below;
         - ``uns["sdr"]``: ``prototypes`` (m, p), ``weights`` (m,), ``targets`` (m, c) with their ``target_names`` (c,),
           ``medoids`` (m,) as names of observations, ``cka``, ``converged``, and the ``params`` that are not None.
 
-        All of it can be written to an h5ad file. Nothing is written if the fit fails.
+        All of them can be saved in an h5ad file. If the fit fails, `adata` is unchanged.
 
     Examples
     --------
@@ -100,18 +99,18 @@ def _check(adata: object) -> None:
 
 
 def _targets(adata: AnnData, columns: list[str]) -> pd.DataFrame:
-    """The columns of labels, one row an observation, NaN where not known."""
+    """Return the target columns, with NaN where a label is unknown."""
     missing = [name for name in columns if name not in adata.obs]
     if missing or not columns:
         known = ", ".join(map(str, adata.obs.columns)) or "none"
         wrong = f"labels: obs has no column {missing[0]!r}" if missing else "labels names no column of obs"
-        raise InvalidInputError(f"{wrong}; it has {known}.")
-    # Categories as their own values: pandas would make floats of whole numbers among which one is missing.
+        raise InvalidInputError(f"{wrong}; its columns are {known}.")
+    # As objects, or pandas would turn integer categories into floats where one is missing.
     return adata.obs[columns].apply(lambda column: column.astype(object) if column.dtype == "category" else column)
 
 
 def _task(targets: pd.DataFrame) -> str:
-    """Numbers, and only numbers, are continuous; that cluster "3" lies between "2" and "4" means nothing."""
+    """Return the task: numeric columns are continuous, all others are classes. The values do not matter."""
     numeric = [
         pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
         for _, column in targets.items()
@@ -131,7 +130,7 @@ def _representation(adata: AnnData, use_rep: str | None) -> Any:
         return adata.X
     if use_rep not in adata.obsm:
         raise InvalidInputError(
-            f"use_rep={use_rep!r} is no key of obsm, which has {', '.join(adata.obsm.keys()) or 'none'}."
+            f"use_rep={use_rep!r} is not a key of obsm, which has {', '.join(adata.obsm.keys()) or 'none'}."
         )
     found = adata.obsm[use_rep]
     return found.to_numpy() if isinstance(found, pd.DataFrame) else found
@@ -154,7 +153,7 @@ def _write(adata: AnnData, model: SDR, key: str, params: dict[str, Any]) -> None
 
 
 def _writable(params: dict[str, Any]) -> dict[str, Any]:
-    """What an h5ad file can hold: numbers, text and arrays as they are, objects as their text, None not at all."""
+    """Convert parameters for h5ad files, which hold numbers, text and arrays: objects become text, None is left out."""
     kept = {name: value for name, value in params.items() if value is not None}
     plain = (str, bool, int, float, np.number, np.ndarray)
     arrays = {name: np.asarray(value) for name, value in kept.items() if isinstance(value, list | tuple)}

@@ -1,7 +1,9 @@
-"""The ``transform`` of any model that has a kernel map, as one formula of plain arrays."""
+"""The ``transform`` of a model with a kernel map as one formula of plain arrays, for exported files."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,19 +14,21 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from distreduce._utils.atomic import replacing
 from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
-from distreduce.exceptions import InvalidTypeError, UnsavableModelError
+from distreduce.exceptions import InvalidTypeError, ModelSaveError, UnsavableModelError
 from distreduce.gp import SDRGPClassifier, SDRGPRegressor
 from distreduce.kernels import RBF, Linear, RationalQuadratic
 from distreduce.mapping import KernelMap
 
-NAMES = {RBF: "rbf", RationalQuadratic: "rq", Linear: "linear"}
+Path = str | os.PathLike[str]
+KERNEL_NAMES: dict[type, str] = {RBF: "rbf", RationalQuadratic: "rq", Linear: "linear"}
 
 
 @dataclass(frozen=True)
-class PlainMap:
-    r"""The whole ``transform``, every scale folded into u and c.
+class MapFormula:
+    r"""A whole ``transform``, with every scale folded into u and c.
 
     .. math:: z(x) = \sum_i k(u, c_i)\, L_i, \qquad u = (x - o) / s
 
@@ -33,16 +37,20 @@ class PlainMap:
 
     Attributes
     ----------
-    kernel, alpha : str and float
-        Name of k, and a of "rq".
-    offset, scale : (d,) arrays
-        o and s.
-    centres : (n, d) array or None
-        c; None if the rows are distances to the training samples, so that d = |u|.
-    coefficients : (n, p) array
+    kernel : str
+        Name of k.
+    alpha : float
+        a of "rq".
+    offset : array of shape (d,)
+        o.
+    scale : array of shape (d,)
+        s.
+    centres : array of shape (n, d) or None
+        c; None if rows are distances to the training samples, so that d = |u|.
+    coefficients : array of shape (n, p)
         L.
-    feature_names : (d,) array of str, or None
-        Names of the features of the fit.
+    feature_names : array of str of shape (d,), or None
+        Names of the features that the model was fitted to.
     """
 
     kernel: str
@@ -53,31 +61,31 @@ class PlainMap:
     coefficients: Array
     feature_names: NDArray[np.str_] | None = None
 
-    def after(self, offset: Array, scale: Array) -> PlainMap:
-        """The map of rows that are moved and divided first: u = ((x − o') / s' − o) / s."""
+    def after(self, offset: Array, scale: Array) -> MapFormula:
+        """Return the formula for rows that are standardised first: u = ((x − o') / s' − o) / s."""
         return replace(self, offset=offset + scale * self.offset, scale=scale * self.scale)
 
 
-def plain_map(model: Any) -> PlainMap:
-    """The map of SDR, DistR, a GP on SDR, or a pipeline that ends in one after StandardScalers."""
+def map_formula(model: Any) -> MapFormula:
+    """Return the formula of SDR, DistR, a GP on SDR, or a pipeline of StandardScalers that ends in one."""
     if not isinstance(model, Pipeline | BaseReduction | SDRGPRegressor | SDRGPClassifier):
         raise InvalidTypeError(f"{type(model).__name__} has no map to export; give SDR, DistR or a GP on SDR.")
     check_is_fitted(model)
     if isinstance(model, Pipeline):
-        found = plain_map(model.steps[-1][1])
+        found = map_formula(model.steps[-1][1])
         for name, step in reversed(model.steps[:-1]):
             found = _after_step(found, name, step)
     elif isinstance(model, BaseReduction):
         found = _from_kernel_map(model.map_)
     else:
-        found = plain_map(model.reduction_)
-        if isinstance(model, SDRGPRegressor):  # reduces features that it has divided by how little they matter
+        found = map_formula(model.reduction_)
+        if isinstance(model, SDRGPRegressor):  # it reduces features divided by their learned scales
             found = found.after(np.zeros(model.n_features_in_), model.input_scale_)
     names = getattr(model, "feature_names_in_", None)
     return replace(found, feature_names=None if names is None else names.astype(str))
 
 
-def _after_step(found: PlainMap, name: str, step: Any) -> PlainMap:
+def _after_step(found: MapFormula, name: str, step: Any) -> MapFormula:
     if step is None or step == "passthrough":
         return found
     if type(step) is not StandardScaler:
@@ -92,11 +100,11 @@ def _after_step(found: PlainMap, name: str, step: Any) -> PlainMap:
     )
 
 
-def _from_kernel_map(fitted: KernelMap) -> PlainMap:
+def _from_kernel_map(fitted: KernelMap) -> MapFormula:
     kernel = fitted.kernel
-    if type(kernel) not in NAMES:  # a subclass may compute something else
+    if type(kernel) not in KERNEL_NAMES:  # not isinstance: a subclass may compute something else
         raise UnsavableModelError(
-            f"The map's input kernel is {kernel!r}, whose formula is not known here; fit with input_kernel 'rbf', 'rq' "
+            f"The map's input kernel is {kernel!r}, whose formula is unknown; fit with input_kernel 'rbf', 'rq' "
             "or 'linear', or an RBF, RationalQuadratic or Linear of distreduce.kernels."
         )
     centres = fitted.inputs.toarray() if sparse.issparse(fitted.inputs) else fitted.inputs
@@ -104,13 +112,25 @@ def _from_kernel_map(fitted: KernelMap) -> PlainMap:
     length = np.full(d, getattr(kernel, "length_scale", 1.0))
     offset = np.zeros(d)
     if centres is not None and not isinstance(kernel, Linear):
-        offset = centres.mean(axis=0)  # readers expand squares, which lose the digits of a common offset
+        offset = centres.mean(axis=0)  # readers expand |u − c|², which loses the digits of a common offset
         centres = (centres - offset) / length
-    return PlainMap(
-        kernel=NAMES[type(kernel)],
+    return MapFormula(
+        kernel=KERNEL_NAMES[type(kernel)],
         alpha=float(getattr(kernel, "alpha", 1.0)),
         offset=fitted.unit * offset,
         scale=fitted.unit * length,
         centres=centres,
         coefficients=fitted.coefficients,
     )
+
+
+def write_map(path: Path, fill: Callable[[Any], object]) -> None:
+    """Write a file atomically; `fill` gets the open file."""
+    try:
+        with replacing(path) as temporary, temporary.open("xb") as file:
+            fill(file)
+    except OSError as error:
+        raise ModelSaveError(
+            f"The map was not saved to {os.fspath(path)!r}: {error}. Nothing was written there; choose a folder that "
+            "exists, may be written to and has room."
+        ) from error

@@ -1,0 +1,93 @@
+"""The map of a model as an ``.npz`` archive, with a reader that needs only NumPy."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from distreduce._utils.safe_npz import DAMAGE, Arrays, read_arrays
+from distreduce._utils.tensor_reader import require
+from distreduce.exceptions import ModelFileError
+from distreduce.interop import _map_reader
+from distreduce.interop._formula import KERNEL_NAMES, Path, map_formula, write_map
+
+
+def save_map(model: Any, path: Path) -> None:
+    """Save the map of a model as an ``.npz`` archive of plain arrays, for :func:`load_map` or any reader of such files.
+
+    Parameters
+    ----------
+    model : SDR, DistR, SDRGPRegressor, SDRGPClassifier or Pipeline
+        A fitted model, or a pipeline of StandardScalers that ends in one. Sparse training inputs are stored dense.
+    path : str or path-like
+        The file, written atomically. No suffix is added.
+
+    Raises
+    ------
+    UnsavableModelError
+        The input kernel is a Python function, or the pipeline has a step other than StandardScaler.
+    ModelSaveError
+        The file could not be written. An existing file is unchanged.
+
+    Notes
+    -----
+    The map is z(x) = Σ_i k(u, c_i) L_i with u = (x − offset) / scale. The archive holds, for d features, n training
+    inputs and p dimensions:
+
+    - ``format``, ``version``: "distreduce-map" and 1;
+    - ``kernel``: "rbf", ``k = exp(−|u − c|²/2)``; "rq", ``k = (1 + |u − c|²/2a)^−a`` with a the number ``alpha``; or
+      "linear", ``k = ⟨u, c⟩``;
+    - ``offset``, ``scale``: (d,), which include the scaling of StandardScaler and GP, and the length scales;
+    - ``centres``: (n, d), c; absent after ``metric="precomputed"``, when x are distances to the training samples and
+      ``|u|`` takes the place of ``|u − c|``;
+    - ``coefficients``: (n, p), L;
+    - ``feature_names``: (d,), if the model was fitted with feature names.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from distreduce import SDR
+    >>> X = np.random.default_rng(0).normal(size=(30, 3))
+    >>> model = SDR(random_state=0).fit(X, X[:, 0])
+    >>> path = tempfile.mkdtemp() + "/map.npz"
+    >>> save_map(model, path)
+    >>> bool(np.allclose(load_map(path)(X), model.transform(X)))
+    True
+    """
+    arrays: dict[str, Any] = {name: value for name, value in vars(map_formula(model)).items() if value is not None}
+    arrays |= {"format": "distreduce-map", "version": 1}
+    write_map(path, lambda file: np.savez_compressed(file, **arrays))
+
+
+@wraps(_map_reader.load_map)
+def load_map(path: Any) -> Callable[[Any], Any]:
+    try:
+        found = read_arrays(pathlib.Path(path))
+        # The reader itself rejects other formats and versions.
+        if str(found.get("format")) == "distreduce-map" and found.get("version") == 1:
+            _check(found)
+        return _map_reader.load_map(path)
+    except DAMAGE as error:
+        reason = str(error) or type(error).__name__
+        raise ModelFileError(f"{os.fspath(path)!r} is not a map that can be read: {reason:.500}") from error
+
+
+def _check(found: Arrays) -> None:
+    """Check the shapes and values that the notes of `save_map` promise."""
+    require(str(found["kernel"]) in KERNEL_NAMES.values(), "its kernel is unknown")
+    for name in ("alpha", "offset", "scale", "coefficients", "centres"):
+        value = found.get(name, np.ones(1))
+        require(value.dtype == np.float64 and bool(np.isfinite(value).all()), f"{name} has NaN or infinite values")
+    coefficients, d = found["coefficients"], found["offset"].size
+    require(coefficients.ndim == 2 and coefficients.size > 0 and d > 0, "coefficients or offset are empty")
+    shapes = {"alpha": (), "offset": (d,), "scale": (d,), "centres": (len(coefficients), d), "feature_names": (d,)}
+    for name, shape in shapes.items():
+        require(name not in found or found[name].shape == shape, f"{name} does not have the shape {shape}")
+    require(bool((found["scale"] > 0).all()) and bool(found["alpha"] > 0), "a scale is not positive")
+    distances = found["kernel"] != "linear" and d == len(coefficients)
+    require("centres" in found or distances, "it has no centres")

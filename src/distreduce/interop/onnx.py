@@ -1,0 +1,99 @@
+"""The map of a model as an ONNX graph of a dozen operators."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from distreduce.exceptions import MissingDependencyError
+from distreduce.interop._formula import MapFormula, Path, map_formula, write_map
+
+OPSET, IR_VERSION = 13, 8  # as old as the operators allow: runtimes reject newer versions than their own
+
+
+def save_onnx(model: Any, path: Path) -> None:
+    """Save the map of a model as an ONNX graph with input ``X`` (n, d) and output ``embedding`` (n, p), both float64.
+
+    Parameters
+    ----------
+    model : SDR, DistR, SDRGPRegressor, SDRGPClassifier or Pipeline
+        A fitted model, or a pipeline of StandardScalers that ends in one.
+    path : str or path-like
+        The file, written atomically.
+
+    Raises
+    ------
+    MissingDependencyError
+        onnx is not installed.
+    UnsavableModelError
+        The input kernel is a Python function, or the pipeline has a step other than StandardScaler.
+    ModelSaveError
+        The file could not be written. An existing file is unchanged.
+    """
+    try:
+        onnx = import_module("onnx")
+    except ImportError as error:
+        raise MissingDependencyError(
+            "save_onnx needs onnx, which is not installed: pip install 'distreduce[onnx]'."
+        ) from error
+    formula = map_formula(model)
+    graph = _Graph(onnx)
+    _add_map(graph, formula)
+    made = graph.model(len(formula.offset), formula.coefficients.shape[1])
+    onnx.checker.check_model(made)
+    write_map(path, lambda file: file.write(made.SerializeToString()))
+
+
+class _Graph:
+    """A list of operators that grows by calls: ``graph("Add", a, b)`` returns the name of the sum."""
+
+    def __init__(self, onnx: Any) -> None:
+        self.onnx = onnx
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def __call__(self, operator: str, *inputs: Any, name: str | None = None) -> str:
+        """Add an operator and return the name of its result; inputs are names, or arrays that become constants."""
+        names = [given if isinstance(given, str) else self._constant(given) for given in inputs]
+        result = name or f"{operator}_{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(operator, names, [result]))
+        return result
+
+    def _constant(self, value: Any) -> str:
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(value), name))
+        return name
+
+    def model(self, d: int, p: int) -> Any:
+        """Return the model from "X" (n, d) to "embedding" (n, p)."""
+        helper, double = self.onnx.helper, self.onnx.TensorProto.DOUBLE
+        inputs, outputs = (
+            [helper.make_tensor_value_info(name, double, ["n", width])] for name, width in (("X", d), ("embedding", p))
+        )
+        graph = helper.make_graph(self.nodes, "distreduce", inputs, outputs, self.constants)
+        opset = [helper.make_opsetid("", OPSET)]
+        return helper.make_model(graph, opset_imports=opset, ir_version=IR_VERSION, producer_name="distreduce")
+
+
+def _add_map(graph: _Graph, formula: MapFormula) -> None:
+    """Add the operators of the formula."""
+    u = graph("Div", graph("Sub", "X", formula.offset), formula.scale)
+    if formula.kernel == "linear" and formula.centres is not None:
+        K = graph("MatMul", u, formula.centres.T)
+    elif formula.kernel == "rbf":
+        K = graph("Exp", graph("Mul", _squared_distances(graph, formula, u), np.float64(-0.5)))
+    else:
+        base = graph("Mul", _squared_distances(graph, formula, u), np.float64(0.5 / formula.alpha))
+        K = graph("Pow", graph("Add", base, np.float64(1.0)), np.float64(-formula.alpha))
+    graph("MatMul", K, formula.coefficients, name="embedding")
+
+
+def _squared_distances(graph: _Graph, formula: MapFormula, u: str) -> str:
+    """Add |u|² − 2⟨u, c⟩ + |c|², at least 0; u² where u are distances."""
+    squares = graph("Mul", u, u)
+    if formula.centres is None:
+        return squares
+    norms = graph("Add", graph("ReduceSum", squares, np.array([1])), (formula.centres**2).sum(axis=1))
+    return graph("Max", graph("Add", norms, graph("MatMul", u, -2.0 * formula.centres.T)), np.float64(0.0))
