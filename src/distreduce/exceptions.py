@@ -1,4 +1,4 @@
-"""Every error and warning of the package, in one place."""
+"""Errors and warnings of distreduce."""
 
 from __future__ import annotations
 
@@ -12,22 +12,25 @@ if TYPE_CHECKING:
 
 
 class DistReduceError(Exception):
-    """Base of all errors raised by distreduce."""
+    """Base class of all errors of distreduce; never raised itself."""
 
 
 class InvalidInputError(DistReduceError, ValueError):
-    """Data or a parameter cannot be used; the message names the argument, its value and what to do."""
+    """Raised if data or a parameter has an invalid value. The message names the argument, its value and what to do."""
 
 
 class InvalidTypeError(DistReduceError, TypeError):
-    """Data or a parameter is of a kind that cannot be used."""
+    """Raised if data or a parameter has the wrong type."""
 
 
 class NumericalError(DistReduceError, ArithmeticError):
-    """A computation left the range of finite numbers and could not be repaired.
+    """Raised if a computation gives NaN or infinite values, or a matrix cannot be factorised, beyond repair.
 
-    `best` is the best there was when it failed: of a reduction the plan, embedding and history (empty where not even
-    the first embedding could be computed), of a GP estimator its fitted reduction; None where there was nothing yet.
+    Attributes
+    ----------
+    best : Reduction, SDR or None
+        The best result before the failure: coupling, prototypes and history of a reduction (the history is empty if the
+        first objective could not be computed), or the fitted reduction of a GP estimator. None if there was none.
     """
 
     def __init__(self, message: str = "", *, best: Reduction | SDR | None = None) -> None:
@@ -36,76 +39,76 @@ class NumericalError(DistReduceError, ArithmeticError):
 
 
 class MissingDependencyError(DistReduceError, ImportError):
-    """An optional dependency is needed and not installed; the message names the extra that brings it."""
+    """Raised if an optional dependency is needed but not installed. The message names the extra that installs it."""
 
 
 class PersistenceError(DistReduceError):
-    """A model could not be saved or loaded."""
+    """Base class of errors when models and checkpoints are saved or loaded."""
 
 
 class ModelFileError(PersistenceError, ValueError):
-    """A file cannot be loaded: missing, damaged, too large, too new or no model; the message names it and says why."""
+    """Raised by `load` if a file is missing, damaged, too large, too new or not a model. The message says which."""
 
 
 class ModelSaveError(PersistenceError, OSError):
-    """A file could not be written; one that was there before is untouched."""
+    """Raised by `save` if the file cannot be written. An existing file is unchanged."""
 
 
 class UnsavableModelError(PersistenceError, ValueError):
-    """A model holds what a file cannot, such as a function; the message says which parameter and what to do."""
+    """Raised by `save` if a file cannot hold the model, such as a function. The message names the parameter."""
 
 
 class CheckpointError(PersistenceError, ValueError):
-    """A checkpoint cannot be written where it should be, is damaged, or of another fit; the message says what to do."""
+    """Raised by `fit` if its checkpoint cannot be written, is damaged, or belongs to another fit."""
 
 
 class StoreError(DistReduceError):
-    """The results of experiments cannot be read or written; the message names the file and says what to do."""
+    """Raised if stored results of experiments cannot be read or written. The message names the file."""
 
 
 class FailedCellsError(DistReduceError):
-    """Cells of an experiment have failed; the message says how many and which files hold their tracebacks."""
+    """Raised after a run in which cells of an experiment failed. The message names the files with their tracebacks."""
 
 
 class DatasetError(DistReduceError):
-    """A data set could not be loaded."""
+    """Base class of errors when data sets are loaded."""
 
 
 class DatasetFileError(DatasetError, ValueError):
-    """A file of data cannot be used: missing, damaged or of another kind; the message names it and says what to do."""
+    """Raised if a data file is missing, damaged or of the wrong kind. The message names it and says what to do."""
 
 
 class DownloadError(DatasetError, OSError):
-    """A data set could not be fetched; the message says what happened, from where, and what to do instead."""
+    """Raised if a data set cannot be downloaded. The message names the source and says what to do instead."""
 
 
 class DistReduceWarning(UserWarning):
-    """Base of all warnings of distreduce."""
+    """Base class of all warnings of distreduce; never issued itself."""
 
 
 class IllConditionedWarning(DistReduceWarning):
-    """A matrix had to be repaired before it could be factorised; results are those of the repaired one."""
+    """Issued if a matrix is not positive definite and its diagonal was raised before the factorisation."""
 
 
 class RolledBackWarning(DistReduceWarning):
-    """A step of the fit left the range of finite numbers; the result is the best found before it, and is finite."""
+    """Issued if a step of the fit gives NaN or infinite values. The result is the best one before that step."""
 
 
 class CheckpointWarning(DistReduceWarning):
-    """A checkpoint could not be written; the fit goes on without it."""
+    """Issued if a checkpoint cannot be written during a fit, which continues without it."""
 
 
 class InterruptedFitWarning(DistReduceWarning):
-    """A fit was interrupted from the keyboard; the estimator is fitted with the best found until then."""
+    """Issued if a fit is interrupted from the keyboard. The estimator keeps the best result so far."""
 
 
 class DataWarning(DistReduceWarning):
-    """The data can be used, though not quite as asked for; the message says what was done instead."""
+    """Issued if data are used in another way than asked for. The message says how."""
 
 
 class SolverConvergenceWarning(DistReduceWarning, ConvergenceWarning):
-    """The fit stopped at its iteration limit; the result is the best found, not a converged one."""
+    """Issued if a fit stops at its iteration limit. The result is the best one found, but has not converged."""
 
 
 class AffinityConvergenceWarning(DistReduceWarning, ConvergenceWarning):
-    """The symmetric entropic affinity did not reach its tolerance; the message gives the residual."""
+    """Issued if the symmetric entropic affinity does not reach its tolerance. The message gives the residual."""
