@@ -1,0 +1,56 @@
+"""Calibration curves, against uncertainty-toolbox."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import uncertainty_toolbox as uct
+from plotting.iris_plots import LENGTHS, axes
+
+from distreduce.exceptions import InvalidInputError
+from distreduce.plotting import plot_calibration
+
+
+@pytest.fixture
+def predictions(rng) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """An over-confident and an under-confident model of one target."""
+    mean, std = rng.standard_normal(80), 0.2 + rng.random(80)
+    y = mean + std * rng.standard_normal(80)
+    return {"bold": (y, mean, 0.5 * std), "shy": (y, mean, 2 * std)}
+
+
+def test_calibration_draws_the_curve_of_uncertainty_toolbox(predictions):
+    drawn = plot_calibration(predictions, axes()).get_lines()[2].get_xydata()
+    y, mean, std = predictions["shy"]
+    np.testing.assert_allclose(drawn.T, uct.get_proportion_lists_vectorized(mean, std, y, num_bins=99), atol=1e-12)
+
+
+def test_calibration_has_the_ideal_diagonal(predictions):
+    drawn = plot_calibration(predictions, axes()).get_lines()[0].get_xydata()
+    np.testing.assert_array_equal(drawn, [[0, 0], [1, 1]])
+
+
+def test_calibration_names_each_model_with_its_error(predictions):
+    errors = [uct.mean_absolute_calibration_error(mean, std, y, num_bins=99) for y, mean, std in predictions.values()]
+    texts = [text.get_text() for text in plot_calibration(predictions, axes()).get_legend().get_texts()]
+    assert texts == ["ideal", f"bold (MACE {errors[0]:.3f})", f"shy (MACE {errors[1]:.3f})"]
+
+
+def test_calibration_shades_the_area_between_curve_and_diagonal(predictions):
+    ax = plot_calibration(predictions, axes())
+    x, height = ax.collections[0].get_paths()[0].vertices.T
+    area = 0.5 * abs(np.dot(x, np.roll(height, 1)) - np.dot(height, np.roll(x, 1)))  # shoelace; bold never crosses
+    y, mean, std = predictions["bold"]
+    assert area == pytest.approx(uct.miscalibration_area(mean, std, y, num_bins=99), abs=1e-3)
+
+
+def test_calibration_of_more_models_than_safe_colours_repeats_none(predictions):
+    many = {f"model {k}": predictions["bold"] for k in range(12)}
+    colours = [line.get_color() for line in plot_calibration(many, axes()).get_lines()]
+    assert len(set(colours)) == 13
+
+
+@pytest.mark.parametrize("wrong", [{}, (LENGTHS, LENGTHS, LENGTHS)])
+def test_calibration_without_named_models_is_refused(wrong):
+    with pytest.raises(InvalidInputError, match="must map the name"):
+        plot_calibration(wrong, axes())
