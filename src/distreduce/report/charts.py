@@ -17,7 +17,7 @@ from distreduce.report.renderer import inline_svg
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SIZE = (5.8, 4.4)  # inches, of 72 pixels each
+SIZE = (5.0, 3.8)  # inches, of 72 pixels each
 STYLE = {
     "font.size": 12.0, "figure.facecolor": "none", "axes.facecolor": "none", "axes.edgecolor": "#dde2e7",
     "grid.color": "#dde2e7", "grid.alpha": 1, "lines.linewidth": 2.0, "lines.markersize": 7.0,
