@@ -11,7 +11,7 @@ from sklearn.neighbors import NearestNeighbors
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce.affinity.neighbours import keep_neighbours, whole_graph
 from distreduce.sharding import cells
-from distreduce.sharding.cells import searched_cells
+from distreduce.sharding.cells import choose_cells
 from distreduce.sharding.order import arrange
 from distreduce.sharding.shards import local_shards
 
@@ -29,10 +29,10 @@ def cut(X, arrangement, workers=SERIAL):
 
 def graph(X, k=K, workers=SERIAL):
     """The arrangement of the rows and the graph over it."""
-    arranged = arrange(X, None, np.ones(X.shape[0]), np.random.RandomState(0), workers)
-    shards = cut(X, arranged, workers)
-    keep_neighbours(shards, k, arranged.others, arranged.probes)
-    return arranged, whole_graph(shards)
+    arrangement = arrange(X, None, np.ones(X.shape[0]), np.random.RandomState(0), workers)
+    shards = cut(X, arrangement, workers)
+    keep_neighbours(shards, k, arrangement.others, arrangement.probes)
+    return arrangement, whole_graph(shards)
 
 
 def symmetric(distances, lists, n):
@@ -62,8 +62,8 @@ def many_cells(monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_one_cell_is_searched_exactly(rng, dtype):
     X = mixture(rng).astype(dtype)
-    arranged, found = graph(X)
-    Z = X[arranged.merged.rows].astype(np.float64)
+    arrangement, found = graph(X)
+    Z = X[arrangement.merged.rows].astype(np.float64)
     lists = NearestNeighbors(n_neighbors=K, algorithm="brute").fit(Z).kneighbors(return_distance=False)
     expected = sparse.csr_array((np.ones(len(Z) * K), lists.ravel(), np.arange(len(Z) + 1) * K))
     expected = ((expected + expected.T + sparse.eye_array(len(Z))) > 0).sorted_indices()
@@ -72,8 +72,8 @@ def test_one_cell_is_searched_exactly(rng, dtype):
 
 def test_values_are_squared_distances(rng):
     X = mixture(rng, 800)
-    arranged, found = graph(X)
-    D = cdist(X[arranged.merged.rows], X[arranged.merged.rows], "sqeuclidean")
+    arrangement, found = graph(X)
+    D = cdist(X[arrangement.merged.rows], X[arrangement.merged.rows], "sqeuclidean")
     expected = symmetric(D, np.argsort(D + np.diag(np.full(800, np.inf)), axis=1)[:, :K], 800)
     np.testing.assert_allclose(dense(found), expected, rtol=1e-6)
 
@@ -81,19 +81,19 @@ def test_values_are_squared_distances(rng):
 def test_tight_groups_far_from_each_other_are_searched_exactly(rng):
     """Distances of 1e-5 between samples at ±1 are beyond what float32 products can tell apart."""
     X = np.repeat([[1.0, 1.0], [-1.0, 1.0]], 200, axis=0) + 1e-5 * rng.normal(size=(400, 2))
-    arranged, found = graph(X)
-    D = cdist(X[arranged.merged.rows], X[arranged.merged.rows], "sqeuclidean")
+    arrangement, found = graph(X)
+    D = cdist(X[arrangement.merged.rows], X[arrangement.merged.rows], "sqeuclidean")
     expected = symmetric(D, np.argsort(D + np.diag(np.full(400, np.inf)), axis=1)[:, :K], 400)
     np.testing.assert_array_equal(np.isnan(dense(found)), np.isnan(expected))
 
 
 def test_samples_find_the_nearest_of_the_cells_they_search(rng, many_cells):
     X = mixture(rng, 3000)
-    arranged, found = graph(X)
-    Z, near = X[arranged.merged.rows], arranged.probes.near
+    arrangement, found = graph(X)
+    Z, near = X[arrangement.merged.rows], arrangement.probes.near
     D, lists = cdist(Z, Z, "sqeuclidean"), []
-    for i, searched in enumerate(searched_cells(Z, arranged.cells, arranged.probes)):
-        candidates = np.flatnonzero(np.isin(arranged.cells, near[arranged.cells[i]][searched]))
+    for i, searched in enumerate(choose_cells(Z, arrangement.cells, arrangement.probes)):
+        candidates = np.flatnonzero(np.isin(arrangement.cells, near[arrangement.cells[i]][searched]))
         candidates = candidates[candidates != i]
         lists.append(candidates[D[i, candidates].argsort()[:K]])
     np.testing.assert_array_equal(np.isnan(dense(found)), np.isnan(symmetric(D, lists, len(Z))))
@@ -101,8 +101,8 @@ def test_samples_find_the_nearest_of_the_cells_they_search(rng, many_cells):
 
 def test_cells_miss_few_neighbours(rng, many_cells):
     X = mixture(rng)
-    arranged, found = graph(X)
-    truth = NearestNeighbors(n_neighbors=K).fit(X[arranged.merged.rows]).kneighbors_graph()
+    arrangement, found = graph(X)
+    truth = NearestNeighbors(n_neighbors=K).fit(X[arrangement.merged.rows]).kneighbors_graph()
     linked = sparse.csr_array((np.ones(found.nnz), found.indices, found.indptr), shape=found.shape)
     assert truth.multiply(linked).sum() > 0.95 * truth.nnz
 
@@ -146,9 +146,9 @@ def test_sparse_rows_have_the_graph_of_dense_ones(rng, many_cells):
 def test_equal_features_with_different_targets_are_neighbours(rng, many_cells):
     """More equal rows than a sample is compared with: all links have the distance zero."""
     X, Y = np.zeros((5000, 2)), rng.normal(size=(5000, 1))
-    arranged = arrange(X, Y, np.ones(5000), np.random.RandomState(0))
-    shards = cut(X, arranged)
-    keep_neighbours(shards, K, arranged.others, arranged.probes)
+    arrangement = arrange(X, Y, np.ones(5000), np.random.RandomState(0))
+    shards = cut(X, arrangement)
+    keep_neighbours(shards, K, arrangement.others, arrangement.probes)
     found = whole_graph(shards)
     assert not found.data.any() and np.diff(found.indptr).min() >= K + 1
 
@@ -161,7 +161,7 @@ def test_few_samples_are_all_linked(rng, n):
 
 def test_the_directed_lists_are_dropped(rng):
     X = mixture(rng, 100)
-    arranged = arrange(X, None, np.ones(100), np.random.RandomState(0))
-    shards = cut(X, arranged)
-    keep_neighbours(shards, K, arranged.others, arranged.probes)
+    arrangement = arrange(X, None, np.ones(100), np.random.RandomState(0))
+    shards = cut(X, arrangement)
+    keep_neighbours(shards, K, arrangement.others, arrangement.probes)
     assert set(shards._parts[0]) == {"features", "cells", "graph"}

@@ -12,12 +12,12 @@ from distreduce.sharding.cells import (
     Probes,
     cell_blocks,
     centre_scores,
-    centres,
+    choose_cells,
+    find_centres,
+    find_probes,
     n_cells,
     nearest_centre,
-    probes,
     sample_size,
-    searched_cells,
 )
 
 
@@ -28,7 +28,7 @@ def points(rng):
 
 @pytest.fixture
 def middle(points):
-    return centres(points, 12, np.random.RandomState(0))
+    return find_centres(points, 12, np.random.RandomState(0))
 
 
 def test_few_samples_are_one_cell():
@@ -60,15 +60,18 @@ def test_near_centres_have_near_numbers(middle):
 
 
 def test_a_single_centre_is_the_mean(points):
-    np.testing.assert_allclose(centres(points, 1, np.random.RandomState(0)), [points.mean(axis=0)])
+    np.testing.assert_allclose(find_centres(points, 1, np.random.RandomState(0)), [points.mean(axis=0)])
 
 
 def test_fewer_different_rows_than_centres():
-    assert np.unique(centres(np.repeat([[0.0], [1.0]], 30, axis=0), 5, np.random.RandomState(0))).tolist() == [0.0, 1.0]
+    assert np.unique(find_centres(np.repeat([[0.0], [1.0]], 30, axis=0), 5, np.random.RandomState(0))).tolist() == [
+        0.0,
+        1.0,
+    ]
 
 
 def test_fewer_rows_than_centres(points):
-    assert len(centres(points[:3], 5, np.random.RandomState(0))) == 3
+    assert len(find_centres(points[:3], 5, np.random.RandomState(0))) == 3
 
 
 def test_the_nearest_centre_is_that_of_brute_force(points, middle):
@@ -96,7 +99,7 @@ def test_no_rows_have_no_nearest_centre(points, middle):
 def test_a_cell_reaches_the_nearest_cells_that_hold_enough(points, middle, monkeypatch):
     monkeypatch.setattr(cells, "SEARCHED_ROWS", 100)
     counts = np.bincount(nearest_centre(points, middle), minlength=12)
-    near = probes(middle, counts).near
+    near = find_probes(middle, counts).near
     for cell, row in enumerate(near):
         order = cdist(middle[[cell]], middle)[0].argsort()
         width = 1 + int(np.searchsorted(counts[order].cumsum(), cells.REACH * 100))
@@ -104,7 +107,7 @@ def test_a_cell_reaches_the_nearest_cells_that_hold_enough(points, middle, monke
 
 
 def test_a_cell_comes_first_among_cells_with_the_same_centre():
-    near = probes(np.zeros((3, 2)), np.array([5, 5, 5])).near
+    near = find_probes(np.zeros((3, 2)), np.array([5, 5, 5])).near
     assert near[:, 0].tolist() == [0, 1, 2]
 
 
@@ -113,7 +116,7 @@ def test_a_sample_searches_the_nearest_cells_that_hold_enough(points, middle, mo
     nearest = nearest_centre(points, middle)
     counts, order = np.bincount(nearest, minlength=12), nearest.argsort(kind="stable")
     everywhere = Probes(middle, counts, np.array([np.roll(np.arange(12), -c) for c in range(12)], dtype=np.int32))
-    searched = searched_cells(points[order], nearest[order], everywhere)
+    searched = choose_cells(points[order], nearest[order], everywhere)
     for row, cell, chosen in zip(points[order], nearest[order], searched, strict=True):
         ranked = cdist([row], middle)[0].argsort()
         width = 1 + int(np.searchsorted(counts[ranked].cumsum(), 100))

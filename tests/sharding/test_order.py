@@ -10,7 +10,7 @@ from distreduce._utils.threads import Workers
 from distreduce.sharding import cells
 from distreduce.sharding import order as arrangement
 from distreduce.sharding.merge import merge_duplicates
-from distreduce.sharding.order import arrange, divide_large, merge_by_key, row_keys, seen_shards, shard_bounds
+from distreduce.sharding.order import arrange, merge_by_key, row_keys, shard_bounds, shards_in_reach, split_large_cells
 from distreduce.sharding.shards import shard_count
 
 
@@ -134,7 +134,7 @@ def test_drawn_samples_do_not_depend_on_the_cells(table, many_cells, monkeypatch
     first = arranged(table)
     monkeypatch.setattr(cells, "EXACT_ROWS", 10_000)
     second = arranged(table)
-    np.testing.assert_array_equal(first.merged.rows[first.drawn], second.merged.rows[second.drawn])
+    np.testing.assert_array_equal(first.merged.rows[first.random_order], second.merged.rows[second.random_order])
 
 
 def test_samples_lie_in_the_cell_of_the_nearest_centre(table, many_cells):
@@ -154,17 +154,21 @@ def test_a_single_cell_is_cut_into_equal_shards():
 
 
 def test_no_shard_is_empty_with_the_largest_cells():
-    found, _ = divide_large(np.repeat(np.arange(2), [1, 149_999]).astype(np.int32), 2)
+    found, _ = split_large_cells(np.repeat(np.arange(2), [1, 149_999]).astype(np.int32), 2)
     assert np.diff(shard_bounds(found)).min() > 0
 
 
 def test_large_cells_are_divided_evenly(monkeypatch):
     monkeypatch.setattr(arrangement, "LARGEST_CELL", 4)
-    found, pieces = divide_large(np.array([0, 0, 2, 2, 2, 2, 2, 2, 2], dtype=np.int32), 3)
+    found, pieces = split_large_cells(np.array([0, 0, 2, 2, 2, 2, 2, 2, 2], dtype=np.int32), 3)
     assert (found.tolist(), pieces.tolist()) == ([0, 0, 1, 1, 1, 1, 2, 2, 2], [1, 0, 2])
 
 
 def test_shards_see_each_other_both_ways():
     """Cells 0 and 1 lie in shard 0, cell 2 in shard 1, cell 3 in shard 2; cell 1 has cell 3 in reach."""
     near = np.array([[0, -1], [1, 3], [2, -1], [3, -1]], dtype=np.int32)
-    assert seen_shards(np.array([0, 1, 1, 2, 3, 3], np.int32), np.array([0, 3, 4, 6]), near) == [[0, 2], [1], [0, 2]]
+    assert shards_in_reach(np.array([0, 1, 1, 2, 3, 3], np.int32), np.array([0, 3, 4, 6]), near) == [
+        [0, 2],
+        [1],
+        [0, 2],
+    ]

@@ -22,7 +22,7 @@ from scipy import sparse
 from distreduce._utils.distances import pair_distance
 from distreduce._utils.numba import KERNEL
 from distreduce._utils.typing import Array
-from distreduce.sharding.cells import Probes, cell_blocks, searched_cells
+from distreduce.sharding.cells import Probes, cell_blocks, choose_cells
 from distreduce.sharding.graph import GraphRows, Incoming, Nearest
 from distreduce.sharding.shards import Shard, ShardFold, ShardPass, Shards
 
@@ -95,7 +95,7 @@ class _ChooseCells(ShardPass[NDArray[np.bool_]]):
     probes: Probes
 
     def __call__(self, shard: Shard) -> NDArray[np.bool_]:
-        return searched_cells(shard.features, shard.cells, self.probes)
+        return choose_cells(shard.features, shard.cells, self.probes)
 
 
 @dataclass(frozen=True)
@@ -175,10 +175,10 @@ def _copy(found: Nearest | None, rows: int, k: int) -> Nearest:
 def _compare(points: Array, other: Any, blocks: list[Any], offsets: tuple[int, int, int], result: Nearest) -> None:
     """Compare some of the points with ranges of another shard's rows; `blocks` are (which points, start, stop)."""
     middle = points.mean(axis=0)
-    centred = _centred(points, middle)
+    centred = _shift(points, middle)
     for wanted, start, stop in blocks:
         rows, candidates = np.flatnonzero(wanted), _dense(other[start:stop])
-        bounds = _lower_bounds(centred, rows, _centred(candidates, middle))
+        bounds = _lower_bounds(centred, rows, _shift(candidates, middle))
         _take_nearer(*bounds, points, rows, candidates, *offsets[:2], offsets[2] + start, *result)
 
 
@@ -186,7 +186,7 @@ def _dense(rows: Any) -> Array:
     return np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows)
 
 
-def _centred(points: Array, middle: Array) -> tuple[Array, Array]:
+def _shift(points: Array, middle: Array) -> tuple[Array, Array]:
     """a = x − middle in float32, and |a|² shrunk as :func:`_lower_bounds` needs it."""
     with np.errstate(over="ignore"):
         a = (points - middle).astype(np.float32, copy=False)

@@ -185,7 +185,7 @@ def _best_subset(
         chosen = order[:n_moves]
         if n_moves == 0 or -change[chosen].sum() <= least:
             return None
-        moved = _with_rows_moved(T, chosen, target, problem.weights)
+        moved = _move(T, chosen, target, problem.weights)
         transported = transported_on_shards(problem.shards, moved)
         after = problem.alpha * problem.structure(column_mass(moved), transported)
         if after + float(linear_change[chosen].sum()) < structure - least:
@@ -194,7 +194,7 @@ def _best_subset(
     return None
 
 
-def _with_rows_moved(T: Plan, rows: Index, target: NDArray[np.int32], weights: Array) -> Plan:
+def _move(T: Plan, rows: Index, target: NDArray[np.int32], weights: Array) -> Plan:
     """T with the given rows sent, with all their mass, to their targets."""
     stays = np.ones(T.shape[0])
     stays[rows] = 0.0

@@ -157,7 +157,7 @@ class LandmarkRegression:
     def quadratic(self, plan: Plan) -> Array:
         """R (m, m), symmetric."""
         explained = solve_triangular(self._factor[0], self._axes.T @ self._transported(plan), lower=True)
-        gram = (plan.T @ self._weighted(barycentres(plan, self.weights))).toarray()
+        gram = (plan.T @ self._weight(barycentres(plan, self.weights))).toarray()
         R = self.mu * gram - self.mu**2 * explained.T @ explained
         return np.asarray(0.5 * (R + R.T))
 
@@ -179,20 +179,20 @@ class LandmarkRegression:
         F, share = barycentres(plan, self.weights) @ Z, self._shares[:, None]
         return np.asarray(share * values + (1.0 - share) * F)
 
-    def _weighted(self, plan: Plan) -> Plan:
+    def _weight(self, plan: Plan) -> Plan:
         """VW⁻¹T."""
         return sparse.csr_array(sparse.diags_array(self._shares) @ plan)
 
     def _transported(self, plan: Plan) -> Array:
         """M (r, m): one pass, over only those rows in which the plan differs from the latest one if these are few."""
-        latest = self.memory or Memory(plan, self._pass(self._weighted(plan)), 0)
+        latest = self.memory or Memory(plan, self._pass(self._weight(plan)), 0)
         change = sparse.csr_array(plan - latest.plan)
         n_changed = np.count_nonzero(np.diff(change.indptr))
         if n_changed > 0:
             if latest.updates < MAX_UPDATES and n_changed <= MAX_CHANGED * len(self.weights):
-                latest = Memory(plan, latest.transported + self._pass(self._weighted(change)), latest.updates + 1)
+                latest = Memory(plan, latest.transported + self._pass(self._weight(change)), latest.updates + 1)
             else:
-                latest = Memory(plan, self._pass(self._weighted(plan)), 0)
+                latest = Memory(plan, self._pass(self._weight(plan)), 0)
         self.memory = latest
         return latest.transported
 

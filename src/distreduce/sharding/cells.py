@@ -65,7 +65,7 @@ def sample_size(k: int, n_features: int) -> int:
     return max(k, min(SAMPLE_PER_CELL * k, SAMPLE_ENTRIES // n_features))
 
 
-def centres(sample: Any, k: int, random_state: np.random.RandomState) -> Array:
+def find_centres(sample: Any, k: int, random_state: np.random.RandomState) -> Array:
     """At most k centres (k, d) by k-means on sampled rows, ordered so that near centres have near numbers.
 
     The order is that of the leaves of Ward's tree: every range of numbers covers a few branches, so that a shard, which
@@ -119,7 +119,7 @@ def nearest_centre(block: Any, centres: Array) -> Array:
     return np.concatenate([np.empty(0, np.int32), *parts]).astype(np.int32)
 
 
-def probes(centres: Array, counts: Array) -> Probes:
+def find_probes(centres: Array, counts: Array) -> Probes:
     """For every cell the nearest cells that together hold ``REACH · SEARCHED_ROWS`` samples, or all cells."""
     lists: list[Array] = []
     for start in range(0, len(centres), _BLOCK):
@@ -127,7 +127,7 @@ def probes(centres: Array, counts: Array) -> Probes:
         cells = np.arange(start, start + len(distances))
         distances[cells - start, cells] = -1.0  # first, even before a cell with the same centre
         order = distances.argsort(axis=1, kind="stable")
-        widths = _needed(counts[order], REACH * SEARCHED_ROWS).sum(axis=1)
+        widths = _first_to_reach(counts[order], REACH * SEARCHED_ROWS).sum(axis=1)
         lists.extend(row[:width].astype(np.int32) for row, width in zip(order, widths, strict=True))
     near = np.full((len(lists), max(map(len, lists))), -1, dtype=np.int32)
     for row, found in zip(near, lists, strict=True):
@@ -135,12 +135,12 @@ def probes(centres: Array, counts: Array) -> Probes:
     return Probes(centres, counts, near)
 
 
-def _needed(counts: Array, rows: int) -> Array:
+def _first_to_reach(counts: Array, rows: int) -> Array:
     """Which entries of every row are needed, from the left, for a sum of at least `rows`."""
     return np.asarray(counts.cumsum(axis=1) - counts < rows)
 
 
-def searched_cells(features: Any, cells: Array, probes: Probes) -> Array:
+def choose_cells(features: Any, cells: Array, probes: Probes) -> Array:
     """Whether each sample of a shard is compared with cell ``probes.near[its cell, w]``: (rows, w) of bool.
 
     These are the cells in reach whose centres are nearest to the sample itself, until they hold ``SEARCHED_ROWS``.
@@ -151,7 +151,7 @@ def searched_cells(features: Any, cells: Array, probes: Probes) -> Array:
         near = near[near >= 0]
         order = centre_scores(features[start:stop], probes.centres[near]).argsort(axis=1, kind="stable")
         block = np.zeros(order.shape, dtype=bool)
-        np.put_along_axis(block, order, _needed(probes.counts[near][order], SEARCHED_ROWS), axis=1)
+        np.put_along_axis(block, order, _first_to_reach(probes.counts[near][order], SEARCHED_ROWS), axis=1)
         chosen[start:stop, : len(near)] = block
     return chosen
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
-from distreduce.sharding.cells import centres, n_cells, nearest_centre, sample_size
+from distreduce.sharding.cells import find_centres, n_cells, nearest_centre, sample_size
 from distreduce.sharding.dask_collections import (
     check_block,
     check_gatherable,
@@ -89,7 +89,7 @@ class DaskRows(Rows):
         """As :func:`distreduce.sharding.order.arrange`."""
         merged = merge_by_key(np.concatenate(self._partitions.collect(_Keys(Y))), weights)
         k = n_cells(len(merged.rows))
-        means = centres(self.take(merged.rows[: sample_size(k, self.shape[1])]), k, random_state)
+        means = find_centres(self.take(merged.rows[: sample_size(k, self.shape[1])]), k, random_state)
         nearest = np.concatenate(self._partitions.collect(_Apply(partial(nearest_centre, centres=means))))
         return arrange_by_cells(merged, nearest[merged.rows], means)
 
@@ -107,7 +107,7 @@ class DaskRows(Rows):
         for name, array in small.items():
             if array is not None:
                 shards.keep(name, _Slice(array))
-        chosen = arrangement.drawn[: subsample_size(self.shape[1])]
+        chosen = arrangement.random_order[: subsample_size(self.shape[1])]
         subsample = take_subsample(self.take(order[chosen]) / unit, targets, kernel_targets, arrangement, chosen)
         return ShardedSample(shards, arrangement.merged.weights, subsample, arrangement.probes, arrangement.others)
 

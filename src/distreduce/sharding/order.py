@@ -19,7 +19,7 @@ from scipy import sparse
 from distreduce._utils.numba import KERNEL
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index
-from distreduce.sharding.cells import Probes, centres, n_cells, nearest_centre, probes, sample_size
+from distreduce.sharding.cells import Probes, find_centres, find_probes, n_cells, nearest_centre, sample_size
 from distreduce.sharding.merge import Merged
 from distreduce.sharding.shards import equal_bounds
 
@@ -38,7 +38,7 @@ class Arrangement:
     ----------
     merged : Merged
         The samples, in the final order.
-    drawn : (k,) array
+    random_order : (k,) array
         Numbers of the samples in the order of their hashes: the first s are a random subsample.
     bounds : (shards + 1,) array
         Borders of the shards.
@@ -52,7 +52,7 @@ class Arrangement:
     """
 
     merged: Merged
-    drawn: Index
+    random_order: Index
     bounds: Index
     cells: NDArray[np.int32]
     probes: Probes
@@ -70,7 +70,7 @@ def arrange(
     keys = _by_blocks(lambda rows: row_keys(X[rows], None if Y is None else Y[rows]), X.shape[0], workers)
     merged = merge_by_key(keys, weights)
     k = n_cells(len(merged.rows))
-    means = centres(X[merged.rows[: sample_size(k, X.shape[1])]], k, random_state)
+    means = find_centres(X[merged.rows[: sample_size(k, X.shape[1])]], k, random_state)
     # Merged rows as well: X may be a file, which is read fastest from first to last.
     nearest = _by_blocks(lambda rows: nearest_centre(X[rows], means), X.shape[0], workers)[merged.rows]
     return arrange_by_cells(merged, nearest, means)
@@ -147,14 +147,14 @@ def arrange_by_cells(merged: Merged, nearest: NDArray[np.int32], centres: Array)
     place[order] = np.arange(len(order))
     # Index −1, of the rows without weight, picks the −1 at the end.
     group = np.append(place, -1)[merged.group]
-    cells, pieces = divide_large(nearest[order], len(centres))
+    cells, pieces = split_large_cells(nearest[order], len(centres))
     bounds = shard_bounds(cells)
-    found = probes(np.repeat(centres, pieces, axis=0), np.bincount(cells))
-    arranged = Merged(merged.rows[order], group, merged.weights[order])
-    return Arrangement(arranged, place, bounds, cells, found, seen_shards(cells, bounds, found.near))
+    found = find_probes(np.repeat(centres, pieces, axis=0), np.bincount(cells))
+    in_order = Merged(merged.rows[order], group, merged.weights[order])
+    return Arrangement(in_order, place, bounds, cells, found, shards_in_reach(cells, bounds, found.near))
 
 
-def divide_large(nearest: NDArray[np.int32], n_centres: int) -> tuple[NDArray[np.int32], Index]:
+def split_large_cells(nearest: NDArray[np.int32], n_centres: int) -> tuple[NDArray[np.int32], Index]:
     """Split cells into equal parts by key, of at most ``LARGEST_CELL`` samples; also the number of parts per centre.
 
     However uneven the data, even if most samples have the same features, a sample is then compared with hardly more
@@ -178,7 +178,7 @@ def shard_bounds(cells: NDArray[np.int32]) -> Index:
     return np.where(even - borders[left] < borders[right] - even, borders[left], borders[right]).astype(np.intp)
 
 
-def seen_shards(cells: NDArray[np.int32], bounds: Index, near: Array) -> list[list[int]]:
+def shards_in_reach(cells: NDArray[np.int32], bounds: Index, near: Array) -> list[list[int]]:
     """For every shard, the shards that hold a cell in reach of its cells or have its cells in reach."""
     n_shards, n_cells = len(bounds) - 1, len(near)
     shard = np.repeat(np.arange(n_shards), np.diff(bounds))

@@ -77,8 +77,8 @@ class LocalRows(Rows):
     ) -> ShardedSample:
         """As in the base class; the shards of a memory-mapped array lie in a temporary file."""
         X, order, bounds = self.X, arrangement.merged.rows, arrangement.bounds
-        mapped = isinstance(getattr(X, "base", None), np.memmap)
-        file = _write_in_order(X, unit, order) if mapped else None
+        is_mapped = isinstance(getattr(X, "base", None), np.memmap)
+        file = _write_in_order(X, unit, order) if is_mapped else None
         parts: list[dict[Part, Any]] = []
         for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
             rows = slice(start, stop)
@@ -91,7 +91,7 @@ class LocalRows(Rows):
                     "kernel_targets": None if kernel_targets is None else kernel_targets[rows],
                 }
             )
-        chosen = arrangement.drawn[: SUBSAMPLE_ROWS if sparse.issparse(X) else subsample_size(X.shape[1])]
+        chosen = arrangement.random_order[: SUBSAMPLE_ROWS if sparse.issparse(X) else subsample_size(X.shape[1])]
         subsample = take_subsample(X[order[chosen]] / unit, targets, kernel_targets, arrangement, chosen)
         shards = LocalShards(parts, bounds, self.workers)
         return ShardedSample(shards, arrangement.merged.weights, subsample, arrangement.probes, arrangement.others)
