@@ -16,11 +16,13 @@ from distreduce.affinity import squared_distances, student_affinity, symmetric_e
 from distreduce.coupling import CouplingProblem, affinity_times_plan, initial_plan, structure_matrices
 from distreduce.embedding import EmbeddingProblem
 from distreduce.embedding.dependence_target import dependence_target
-from distreduce.embedding.initial import initial_embedding
+from distreduce.embedding.initial import initial_prototypes
 from distreduce.kernels import Delta
 from distreduce.losses import CrossEntropyLoss
-from distreduce.solver.dense import ReductionProblem
-from distreduce.solver.loop import Settings, solve
+from distreduce.sharding.sample import Sample
+from distreduce.solver.dense import DenseOracle
+from distreduce.solver.loop import solve
+from distreduce.solver.problem import Settings
 
 Array = NDArray[np.float64]
 
@@ -65,36 +67,35 @@ def one_hot(labels: NDArray[np.integer]) -> Array:
     return np.asarray(labels[:, None] == np.unique(labels), dtype=np.float64)
 
 
-def reduction_problem(data: Labelled, m: int, n_threads: int, init: str = "spectral") -> ReductionProblem:
+def reduction_problem(data: Labelled, m: int, n_threads: int, init: str = "spectral") -> DenseOracle:
     """SDR without the map, from the paper's spectral plan and the principal coordinates of its prototypes."""
     weights, Y, random_state = np.ones(len(data.X)), one_hot(data.y), np.random.RandomState(0)
     with workers(n_threads) as pool:
         D = squared_distances(data.X, workers=pool)
         C = symmetric_entropic_affinity(D, PERPLEXITY, overwrite=True, workers=pool).matrix
         plan = initial_plan(init, m, weights=weights, affinity=C, features=data.X, random_state=random_state)
-    start = initial_embedding(data.X, plan, 2, random_state, precomputed=False)
-    return ReductionProblem(
-        C, weights, plan, start, targets=Y, loss=CrossEntropyLoss(), kernel_targets=Y, target_kernel=Delta()
-    )
+    start = initial_prototypes(data.X, plan, 2, random_state, precomputed=False)
+    sample = Sample(data.X, weights, targets=Y, kernel_targets=Y)
+    return DenseOracle(sample, C, plan, start, CrossEntropyLoss(), Delta())
 
 
-def embedding_problem(problem: ReductionProblem) -> EmbeddingProblem:
+def embedding_problem(problem: DenseOracle) -> EmbeddingProblem:
     """The Z-step of the paper's objective at the problem's own plan."""
     plan = problem.plan
     mass = np.asarray(plan.sum(axis=0)).ravel()
-    target, omega = dependence_target(plan, problem.kernel_targets, Delta(), PAPER.target_form, PAPER.dependence)
+    target, omega = dependence_target(plan, problem.sample.kernel_targets, Delta(), PAPER.target_form, PAPER.dependence)
     A = plan.T @ affinity_times_plan(problem.affinity, plan)
     return EmbeddingProblem(mass, 0.5 * (A + A.T), (mass > 0).astype(float), target, omega)
 
 
-def coupling_problem(problem: ReductionProblem, Z: Array) -> CouplingProblem:
+def coupling_problem(problem: DenseOracle, Z: Array) -> CouplingProblem:
     """The T-step of the paper's objective at the embedding Z, all prototypes in the normaliser."""
     f2, h2 = structure_matrices(student_affinity(Z), PAPER.loss)
-    C, h, Y = problem.affinity, problem.weights, problem.targets
-    return CouplingProblem(C, h, f2, h2, targets=Y, loss=problem.loss, alpha=PAPER.alpha)
+    C, h, Y = problem.affinity, problem.sample.weights, problem.sample.targets
+    return CouplingProblem(C, h, f2, h2, targets=Y, loss=problem.target_loss, alpha=PAPER.alpha)
 
 
-def objective_of(problem: ReductionProblem, plan: sparse.csr_array, Z: Array) -> float:
+def objective_of(problem: DenseOracle, plan: sparse.csr_array, Z: Array) -> float:
     """The paper's J at (T, Z) by our own plain evaluation: no outer iteration, and an optimiser of no steps."""
     still = replace(PAPER, optimizer="adam", max_iter=0, max_inner_iter=0, backend="numpy")
-    return solve(replace(problem, plan=plan, embedding=Z), still).objective
+    return solve(replace(problem, plan=plan, prototypes=Z), still).objective

@@ -24,7 +24,7 @@ from distreduce.affinity import neighbours
 from distreduce.metrics import reduction_scores
 from distreduce.sharding import rows as large_rows
 from distreduce.sharding.shards import Shard, ShardPass
-from distreduce.solver import fit_sharded as large_fit
+from distreduce.solver import sharded
 from distreduce_paper import Cell, problems
 from distreduce_paper.measure import machine, measure, versions
 from distreduce_paper.methods import REDUCTIONS
@@ -143,7 +143,7 @@ def _timed_fit(fit: Callable[[], Any], watch: Watch, limit: float) -> tuple[floa
     before = _resident_mb()
     stages = (
         patch.object(large_rows, "arrange", watch.arrange),
-        patch.object(large_fit, "keep_neighbours", watch.keep_neighbours),
+        patch.object(sharded, "keep_neighbours", watch.keep_neighbours),
     )
     signal.setitimer(signal.ITIMER_REAL, limit)
     with stages[0], stages[1], measure() as cost:

@@ -21,7 +21,7 @@ from distreduce.affinity import entropic_affinity, squared_distances, student_af
 from distreduce.affinity.reference import kkt_residual
 from distreduce.coupling import affinity_times_plan, solve_semirelaxed, structure_constant
 from distreduce.embedding import EmbeddingProblem, make_objective, plain
-from distreduce.solver.dense import ReductionProblem
+from distreduce.solver.dense import DenseOracle
 from distreduce.solver.loop import solve
 
 Array = NDArray[np.float64]
@@ -56,7 +56,7 @@ def _fused_steps(problem: EmbeddingProblem, Z: Array, n_threads: int) -> list[St
     return taken
 
 
-def _autograd_steps(problem: ReductionProblem, Z: Array, n_threads: int) -> list[Step]:
+def _autograd_steps(problem: DenseOracle, Z: Array, n_threads: int) -> list[Step]:
     """The m×m objective and the full one through autograd, each in both precisions."""
     plan, taken = problem.plan.toarray(), []
     for form in ("reduced to m×m", "full n"):
@@ -97,11 +97,11 @@ def coupling_step(data: Labelled, m: int, n_threads: int) -> list[Row]:
     """One T-step from the spectral plan, at the embedding that ours finds for that plan."""
     problem = reduction_problem(data, m, n_threads)
     with workers(n_threads) as pool:
-        Z = solve(problem, replace(PAPER, max_iter=0), workers=pool).embedding
+        Z = solve(replace(problem, workers=pool), replace(PAPER, max_iter=0)).prototypes
         bsfgw = coupling_problem(problem, Z)
         found = solve_semirelaxed(bsfgw, problem.plan, workers=pool)
         ours = median_seconds(lambda: solve_semirelaxed(bsfgw, problem.plan, workers=pool))
-    constant = PAPER.alpha * structure_constant(problem.affinity, problem.weights, PAPER.loss)
+    constant = PAPER.alpha * structure_constant(problem.affinity, problem.sample.weights, PAPER.loss)
 
     def value(plan: sparse.csr_array) -> float:
         return constant + bsfgw.value(plan, affinity_times_plan(problem.affinity, plan))
@@ -116,7 +116,7 @@ def coupling_step(data: Labelled, m: int, n_threads: int) -> list[Row]:
 
 
 def _pot_couplings(
-    problem: ReductionProblem, embedding_affinity: Array, n_threads: int
+    problem: DenseOracle, embedding_affinity: Array, n_threads: int
 ) -> list[tuple[str, float, sparse.csr_array, str]]:
     """POT called once, and called again with refreshed prototype targets until the plan stays."""
     plan, calls = problem.plan.toarray(), 0
@@ -148,5 +148,5 @@ def warm_up(n_threads: int) -> None:
         warnings.simplefilter("ignore")
         single = symmetric_entropic_affinity(D, PERPLEXITY, workers=pool).matrix
         for C in (problem.affinity, single):
-            solve(replace(problem, affinity=C), replace(PAPER, max_iter=2), workers=pool)
+            solve(replace(problem, affinity=C, workers=pool), replace(PAPER, max_iter=2))
         SDR(n_prototypes=20, max_iter=2).fit(data.X, data.y)

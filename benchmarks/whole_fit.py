@@ -17,8 +17,9 @@ from timing import threads_of, timed, yardstick_seconds, yardstick_threads
 
 from distreduce import SDR
 from distreduce._utils.threads import workers
-from distreduce.solver.dense import ReductionProblem
-from distreduce.solver.loop import Reduction, solve
+from distreduce.solver.dense import DenseOracle
+from distreduce.solver.loop import solve
+from distreduce.solver.result import Reduction
 
 Array = NDArray[np.float64]
 PART = "4 whole fit"
@@ -51,23 +52,23 @@ class Ours:
 def whole_fit(data: Labelled, m: int, n_threads: int, quick: bool) -> list[Row]:
     """J reached by ours and by the yardsticks, from two starts, and SDR as users call it."""
     problem = reduction_problem(data, m, n_threads)
-    starts = {"start: principal coordinates": problem.embedding}
+    starts = {"start: principal coordinates": problem.prototypes}
     if not quick:
         starts["start: N(0, 1), as the public code"] = np.random.default_rng(0).standard_normal((m, 2))
     rows: list[Row] = []
     for k, (name, start) in enumerate(starts.items()):
         chosen = REDUCED if quick or k > 0 else list(YARDSTICKS)
-        rows += _same_objective(replace(problem, embedding=start), f"{data.name}, m={m}; {name}", chosen, n_threads)
+        rows += _same_objective(replace(problem, prototypes=start), f"{data.name}, m={m}; {name}", chosen, n_threads)
     return [*rows, _estimator(data, m, problem, n_threads, rows[0].seconds)]
 
 
-def _same_objective(problem: ReductionProblem, case: str, chosen: list[str], n_threads: int) -> list[Row]:
+def _same_objective(problem: DenseOracle, case: str, chosen: list[str], n_threads: int) -> list[Row]:
     """The paper's J (no map) from one plan and one embedding; the affinity is given to all and not in the seconds."""
     with workers(n_threads) as pool:
-        solve(problem, PAPER, workers=pool)
-        ours = Ours(*timed(lambda: solve(problem, PAPER, workers=pool)))
-        nearby = [solve(near, PAPER, workers=pool).objective for near in _nearby(problem)]
-    J = objective_of(problem, ours.reduction.plan, ours.reduction.embedding)
+        solve(replace(problem, workers=pool), PAPER)
+        ours = Ours(*timed(lambda: solve(replace(problem, workers=pool), PAPER)))
+        nearby = [solve(replace(near, workers=pool), PAPER).objective for near in _nearby(problem)]
+    J = objective_of(problem, ours.reduction.plan, ours.reduction.prototypes)
     note = (
         f"{len(ours.reduction.history)} outer iterations, {_used(ours.reduction.plan)} prototypes used; from "
         f"{NEARBY_STARTS} starts moved by {NUDGE:g} J is {min(nearby):.6g} to {max(nearby):.6g}"
@@ -78,28 +79,28 @@ def _same_objective(problem: ReductionProblem, case: str, chosen: list[str], n_t
     return rows
 
 
-def _default_schedule(problem: ReductionProblem, case: str, ours: Ours) -> Row:
+def _default_schedule(problem: DenseOracle, case: str, ours: Ours) -> Row:
     """The same by the estimator's schedule: fewer, longer inner loops, made for the objective with the map."""
     with workers(1) as pool:
-        found, seconds = timed(lambda: solve(problem, replace(PAPER, **DEFAULT_SCHEDULE), workers=pool))
+        found, seconds = timed(lambda: solve(replace(problem, workers=pool), replace(PAPER, **DEFAULT_SCHEDULE)))
     note = f"{len(found.history)} outer iterations, {_used(found.plan)} prototypes used"
     method = "ours, schedule of SDR's defaults"
     return Row(PART, case, method, seconds, seconds / ours.seconds, "J", found.objective, note=note)
 
 
-def _nearby(problem: ReductionProblem) -> Iterator[ReductionProblem]:
+def _nearby(problem: DenseOracle) -> Iterator[DenseOracle]:
     """The same problem from starts that differ by rounding: J has many minima, and which one is met is chance."""
     random = np.random.default_rng(0)
     for _ in range(NEARBY_STARTS):
-        Z = problem.embedding
-        yield replace(problem, embedding=Z * (1 + NUDGE * random.standard_normal(Z.shape)))
+        Z = problem.prototypes
+        yield replace(problem, prototypes=Z * (1 + NUDGE * random.standard_normal(Z.shape)))
 
 
-def _yardstick(problem: ReductionProblem, case: str, name: str, ours: Ours, n_threads: int) -> list[Row]:
+def _yardstick(problem: DenseOracle, case: str, name: str, ours: Ours, n_threads: int) -> list[Row]:
     """What the yardstick reached in ten outer iterations (the best it passed), and when ours was there."""
     dtype, reduced = YARDSTICKS[name]
     objective = yardstick.embedding_objective(problem, problem.plan.toarray(), PAPER.alpha, PAPER.eta, dtype, reduced)
-    z = torch.from_numpy(problem.embedding).to(dtype)
+    z = torch.from_numpy(problem.prototypes).to(dtype)
     _, threads = yardstick_seconds(lambda: objective.value_and_gradient(z), n_threads)
     with yardstick_threads(threads):
         taken = yardstick.fit(problem, PAPER.alpha, PAPER.eta, dtype, reduced)
@@ -117,7 +118,7 @@ def _yardstick(problem: ReductionProblem, case: str, name: str, ours: Ours, n_th
     return rows
 
 
-def _estimator(data: Labelled, m: int, problem: ReductionProblem, n_threads: int, ours: float) -> Row:
+def _estimator(data: Labelled, m: int, problem: DenseOracle, n_threads: int, ours: float) -> Row:
     """SDR.fit with its defaults: affinity, map and barycentric targets included; its own objective is another."""
     model = SDR(n_prototypes=m, perplexity=PERPLEXITY, n_jobs=n_threads, random_state=0, task="classification")
     with warnings.catch_warnings():

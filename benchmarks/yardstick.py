@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from distreduce.solver.dense import ReductionProblem
+from distreduce.solver.dense import DenseOracle
 
 Array = NDArray[np.float64]
 # Those of the public code: dual steps and tolerance of the affinity, steps and tolerance of Adam, outer iterations.
@@ -71,13 +71,13 @@ class Embedding:
     once and stays at m×m, which the public code does not. Prototypes without mass take no part, as in ours.
     """
 
-    def __init__(self, problem: ReductionProblem, plan: Array, alpha: float, eta: float, dtype: torch.dtype) -> None:
+    def __init__(self, problem: DenseOracle, plan: Array, alpha: float, eta: float, dtype: torch.dtype) -> None:
         self.alpha, self.eta = alpha, eta
         self.C, self.T = torch.from_numpy(problem.affinity).to(dtype), torch.from_numpy(plan).to(dtype)
         self.q = self.T.sum(0)
         self.used = (self.q > 0).to(dtype)
         self.A: Tensor | None = None
-        sums = plan.T @ problem.kernel_targets  # the delta kernel: TᵀK_Y T = (TᵀY)(TᵀY)ᵀ
+        sums = plan.T @ problem.sample.kernel_targets  # the delta kernel: TᵀK_Y T = (TᵀY)(TᵀY)ᵀ
         B = self._centred(torch.from_numpy(sums @ sums.T).to(dtype))
         self.B = B / B.norm()
 
@@ -132,13 +132,13 @@ def supervision_cost(plan: Array, Y: Array) -> Array:
     return -Y @ np.log(np.maximum(G, FLOOR)).T
 
 
-def couple(problem: ReductionProblem, plan: Array, embedding_affinity: Array, alpha: float) -> Array:
+def couple(problem: DenseOracle, plan: Array, embedding_affinity: Array, alpha: float) -> Array:
     """One call of POT at the prototype targets of `plan`."""
     found: Array = ot.gromov.semirelaxed_fused_gromov_wasserstein(
-        supervision_cost(plan, problem.targets),
+        supervision_cost(plan, problem.sample.targets),
         problem.affinity,
         embedding_affinity,
-        problem.weights,
+        problem.sample.weights,
         loss_fun="kl_loss",
         symmetric=True,
         alpha=alpha,
@@ -164,12 +164,12 @@ class Snapshot:
 
 
 def fit(
-    problem: ReductionProblem, alpha: float, eta: float, dtype: torch.dtype = torch.float64, reduced: bool = False
+    problem: DenseOracle, alpha: float, eta: float, dtype: torch.dtype = torch.float64, reduced: bool = False
 ) -> list[Snapshot]:
     """Embedding and coupling in turn, ten times or until the loss rises; a snapshot after every half-step."""
     began, T = time.perf_counter(), problem.plan.toarray()
     # A copy: Adam writes into z, and the start belongs to the other methods as well.
-    z = torch.tensor(problem.embedding, dtype=dtype, requires_grad=True)
+    z = torch.tensor(problem.prototypes, dtype=dtype, requires_grad=True)
     adam, running = torch.optim.Adam([z], lr=LEARNING_RATE), np.inf
     taken: list[Snapshot] = []
     objective = embedding_objective(problem, T, alpha, eta, dtype, reduced)
@@ -180,7 +180,7 @@ def fit(
         T = couple(problem, T, student(Z, T), alpha)
         objective = embedding_objective(problem, T, alpha, eta, dtype, reduced)
         with torch.no_grad():
-            loss = float(objective(z)) + (1 - alpha) * float((T * supervision_cost(T, problem.targets)).sum())
+            loss = float(objective(z)) + (1 - alpha) * float((T * supervision_cost(T, problem.sample.targets)).sum())
         taken.append(Snapshot(sparse.csr_array(T), Z, time.perf_counter() - began))
         if loss > running:
             break
@@ -189,7 +189,7 @@ def fit(
 
 
 def embedding_objective(
-    problem: ReductionProblem, plan: Array, alpha: float, eta: float, dtype: torch.dtype, reduced: bool
+    problem: DenseOracle, plan: Array, alpha: float, eta: float, dtype: torch.dtype, reduced: bool
 ) -> Embedding:
     """The loss in its full form or, if asked, reduced to the prototypes."""
     full = Embedding(problem, plan, alpha, eta, dtype)

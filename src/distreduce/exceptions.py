@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 if TYPE_CHECKING:
     from distreduce.estimators import SDR
-    from distreduce.solver.loop import Reduction
+    from distreduce.solver.result import Reduction
 
 
 class DistReduceError(Exception):

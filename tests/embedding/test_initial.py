@@ -10,12 +10,12 @@ from scipy.stats import ortho_group
 from sklearn.decomposition import PCA
 
 from distreduce.coupling import hard_plan
-from distreduce.embedding.initial import START_SCALE, initial_embedding
+from distreduce.embedding.initial import START_SCALE, initial_prototypes
 
 
 def start(inputs, plan=None, p=2, *, precomputed=False, seed=0):
     plan = hard_plan(np.arange(inputs.shape[0]), np.ones(inputs.shape[0]), inputs.shape[0]) if plan is None else plan
-    return initial_embedding(inputs, plan, p, np.random.RandomState(seed), precomputed=precomputed)
+    return initial_prototypes(inputs, plan, p, np.random.RandomState(seed), precomputed=precomputed)
 
 
 def scaled(scores):

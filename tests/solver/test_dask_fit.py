@@ -16,7 +16,7 @@ from distreduce.exceptions import InvalidInputError, InvalidTypeError, SolverCon
 from distreduce.sharding import dask_collections
 from distreduce.sharding import rows as rows_module
 from distreduce.sharding.dask_rows import DaskRows, read_rows
-from distreduce.solver.steps import HalfSteps
+from distreduce.solver.steps import Steps
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -79,7 +79,7 @@ def test_a_checkpoint_of_a_fit_in_memory_is_that_of_the_same_fit_on_a_cluster(cl
     model(checkpoint=path).fit(X, y, weights)
     fitted = model(checkpoint=path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(HalfSteps, "couple", lambda *_: told.append("a step was computed again"))
+        patch.setattr(Steps, "t_step", lambda *_: told.append("a step was computed again"))
         fitted.fit(da.from_array(X, chunks=(2000, D)), y, weights)
     assert not told and same(fitted, in_memory)
 

@@ -13,16 +13,19 @@ from distreduce._utils.threads import SERIAL, Workers, single_threaded_blas
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import RBF, Linear, RationalQuadratic
 from distreduce.losses import SquaredLoss
-from distreduce.solver.fit import Recipe, Sample, fit_sample, input_kernel, median_length_scale
-from distreduce.solver.loop import Settings
+from distreduce.sharding.sample import Sample
+from distreduce.solver.fit import fit_reduction
+from distreduce.solver.input_kernel import input_kernel, median_length_scale
+from distreduce.solver.problem import ReductionProblem, Settings
 
-RECIPE = Recipe(
+PROBLEM = ReductionProblem(
+    sample=None,
     settings=Settings(eta=20.0, max_iter=3, max_inner_iter=30),
     n_components=2,
     n_prototypes=None,
     perplexity=8.0,
     init="auto",
-    supervision=SquaredLoss(),
+    target_loss=SquaredLoss(),
     target_kernel=RBF(),
     input_kernel=RBF(1.5),
     mu=2.0,
@@ -43,17 +46,17 @@ def make_sample(rng, n=40, **options):
     return Sample(**{"features": X, "weights": np.ones(n), "targets": Y, "kernel_targets": Y, **options})
 
 
-def fit(sample, recipe=RECIPE, workers=SERIAL):
-    return fit_sample(sample, recipe, workers=workers, random_state=np.random.RandomState(0))
+def fit(sample, problem=PROBLEM, workers=SERIAL):
+    return fit_reduction(replace(problem, sample=sample), np.random.RandomState(0), workers=workers)
 
 
 @pytest.mark.parametrize("n_prototypes", [None, 6])
 @pytest.mark.parametrize("kernel", [RBF(1.5), RationalQuadratic(), RBF([1.0, 2.0, 0.5])], ids=str)
 def test_map_is_ridge_regression_on_the_samples_embedding(kernel, n_prototypes, rng):
     sample = make_sample(rng, weights=rng.uniform(0.5, 2, 40))
-    found = fit(sample, replace(RECIPE, n_prototypes=n_prototypes, input_kernel=kernel))
+    found = fit(sample, replace(PROBLEM, n_prototypes=n_prototypes, input_kernel=kernel))
     h = sample.weights
-    F = (found.reduction.plan.toarray() / h[:, None]) @ found.reduction.embedding
+    F = (found.reduction.plan.toarray() / h[:, None]) @ found.reduction.prototypes
     X, new = sample.features, rng.normal(size=(5, 3))
     L = np.linalg.solve(2.0 * kernel(X) + np.diag(0.05 / h), 2.0 * F)
     np.testing.assert_allclose(found.map(new), kernel(new, X) @ L, rtol=1e-8, atol=1e-10)
@@ -61,11 +64,11 @@ def test_map_is_ridge_regression_on_the_samples_embedding(kernel, n_prototypes, 
 
 def test_threads_do_not_change_a_bit(rng):
     sample = make_sample(rng, n=300)
-    recipe = replace(RECIPE, n_prototypes=170)
+    problem = replace(PROBLEM, n_prototypes=170)
     pool = Workers(2)
-    one, two = fit(sample, recipe), fit(sample, recipe, pool)
+    one, two = fit(sample, problem), fit(sample, problem, pool)
     pool.close()
-    assert np.array_equal(one.reduction.embedding, two.reduction.embedding)
+    assert np.array_equal(one.reduction.prototypes, two.reduction.prototypes)
     assert np.array_equal(one.map.coefficients, two.map.coefficients)
 
 
@@ -87,7 +90,7 @@ def test_sparse_features_are_like_dense_ones(rng):
 def test_an_array_is_taken_as_the_initial_plan(rng):
     sample = make_sample(rng)
     start = np.arange(40) % 5
-    found = fit(sample, replace(RECIPE, n_prototypes=5, init=start, settings=replace(RECIPE.settings, max_iter=0)))
+    found = fit(sample, replace(PROBLEM, n_prototypes=5, init=start, settings=replace(PROBLEM.settings, max_iter=0)))
     np.testing.assert_array_equal(found.reduction.plan.indices, start)
 
 

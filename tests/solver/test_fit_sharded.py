@@ -138,7 +138,7 @@ def test_transport_form_goes_through_target_features(digits):
 
 
 def test_the_model_does_not_grow_with_the_samples(digits, monkeypatch):
-    monkeypatch.setattr("distreduce.solver.fit_sharded.LANDMARKS", 100)
+    monkeypatch.setattr("distreduce.solver.sharded.LANDMARKS", 100)
     model = sparse_sdr().fit(*digits)
     assert model.map_.inputs.shape[0] == 100
 
@@ -149,8 +149,8 @@ def test_saved_and_loaded(fitted, digits, tmp_path):
 
 
 def test_auto_is_sparse_above_the_limit(digits, monkeypatch):
-    monkeypatch.setattr("distreduce.estimators._base.MOST_DENSE", 1000)
-    monkeypatch.setattr("distreduce.solver.fit_sharded.LANDMARKS", 50)
+    monkeypatch.setattr("distreduce.estimators._plan.MOST_DENSE", 1000)
+    monkeypatch.setattr("distreduce.solver.sharded.LANDMARKS", 50)
     model = SDR(n_prototypes=20, max_iter=1, random_state=0).fit(*digits)
     assert model.map_.inputs.shape[0] == 50
 

@@ -15,8 +15,10 @@ from distreduce.affinity import symmetric_entropic_affinity
 from distreduce.coupling import hard_plan
 from distreduce.kernels import RBF, RationalQuadratic
 from distreduce.mapping import MapRegression
-from distreduce.solver.dense import ReductionProblem
-from distreduce.solver.loop import Settings, solve
+from distreduce.sharding.sample import Sample
+from distreduce.solver.dense import DenseOracle
+from distreduce.solver.loop import Monitor, solve
+from distreduce.solver.problem import Settings
 
 MU, LAM = 1.5, 0.1
 DEFAULTS = Settings(alpha=0.3, eta=5.0, max_iter=6, max_inner_iter=40)
@@ -29,7 +31,7 @@ def one_blas_thread():
         yield
 
 
-def random_problem(seed=0, *, n=30, m=7, weighted=False, unknown=False, with_map=True) -> ReductionProblem:
+def random_problem(seed=0, *, n=30, m=7, weighted=False, unknown=False, with_map=True) -> DenseOracle:
     """Points with one target; as many prototypes as samples is the balanced problem."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
@@ -38,17 +40,18 @@ def random_problem(seed=0, *, n=30, m=7, weighted=False, unknown=False, with_map
         Y[::4] = np.nan
     weights = rng.uniform(0.5, 2.0, n) if weighted else np.ones(n)
     assignment = np.arange(n) if m == n else rng.permutation(np.arange(n) % m)
-    return ReductionProblem(
+    return DenseOracle(
+        sample=Sample(X, weights, targets=Y, kernel_targets=Y),
         affinity=symmetric_entropic_affinity(cdist(X, X, "sqeuclidean"), 5.0, weights).matrix,
-        weights=weights,
         plan=hard_plan(assignment, weights, m),
-        embedding=0.1 * rng.normal(size=(m, 2)),
-        targets=Y,
-        kernel_targets=Y,
+        prototypes=0.1 * rng.normal(size=(m, 2)),
         target_kernel=RBF(),
         projection=MapRegression(input_kernel(X), weights, MU, LAM) if with_map else None,
-        balanced=m == n,
     )
+
+
+def one_to_one(problem):
+    return problem.plan.shape[0] == problem.plan.shape[1]
 
 
 def input_kernel(X):
@@ -68,19 +71,19 @@ def centred_cka(K, K_Y, w):
 
 def whole_objective(problem, settings, found, K):
     """J from the definitions alone: n×n×m×m losses, barycentres, CKA, and the map's minimum by least squares."""
-    T, Z, h = found.plan.toarray(), found.embedding, problem.weights
+    T, Z, h = found.plan.toarray(), found.prototypes, problem.sample.weights
     q = T.sum(axis=0)
-    reference = q if problem.balanced else (q > 0).astype(float)
+    reference = q if one_to_one(problem) else (q > 0).astype(float)
     w = 1.0 / (1.0 + cdist(Z, Z, "sqeuclidean"))
     C, C_bar = problem.affinity, w / (reference @ w @ reference)
     a, b = C[:, :, None, None], C_bar[None, None]
     losses = a * np.log(a / b) - a + b if settings.loss == "kl" else (a - b) ** 2
     J = settings.alpha * np.einsum("ijkl,ik,jl->", losses, T, T)
-    known = ~np.isnan(problem.targets[:, 0])
+    known = ~np.isnan(problem.sample.targets[:, 0])
     carried = T[known].sum(axis=0)
-    means = T[known].T @ problem.targets[known] / np.where(carried > 0, carried, 1.0)[:, None]
-    J += (1 - settings.alpha) * (T[known] * 0.5 * cdist(problem.targets[known], means, "sqeuclidean")).sum()
-    omega = carried if problem.balanced else (carried > 0).astype(float)
+    means = T[known].T @ problem.sample.targets[known] / np.where(carried > 0, carried, 1.0)[:, None]
+    J += (1 - settings.alpha) * (T[known] * 0.5 * cdist(problem.sample.targets[known], means, "sqeuclidean")).sum()
+    omega = carried if one_to_one(problem) else (carried > 0).astype(float)
     K_Z, K_Y = 1.0 / (1.0 + 0.5 * cdist(Z, Z, "sqeuclidean")), np.exp(-0.5 * cdist(means, means, "sqeuclidean"))
     J -= settings.eta * centred_cka(K_Z, K_Y, omega)
     F = (T / h[:, None]) @ Z
@@ -130,13 +133,14 @@ def test_result_is_better_than_its_start():
 def test_plans_keep_their_marginals(m):
     problem = random_problem(4, m=m, weighted=True)
     plan = solve(problem, DEFAULTS).plan
-    np.testing.assert_allclose(plan.sum(axis=1), problem.weights, rtol=1e-10)
-    if problem.balanced:
+    np.testing.assert_allclose(plan.sum(axis=1), problem.sample.weights, rtol=1e-10)
+    if one_to_one(problem):
         np.testing.assert_allclose(plan.sum(axis=0), problem.plan.sum(axis=0), rtol=1e-10)
 
 
 def test_no_targets_no_map():
-    problem = replace(random_problem(5, with_map=False), targets=None, kernel_targets=None, target_kernel=None)
+    problem = random_problem(5, with_map=False)
+    problem = replace(problem, sample=Sample(None, problem.sample.weights), target_kernel=None)
     last = solve(problem, DEFAULTS).history[-1]
     assert last.supervision == last.dependence == last.projection == 0.0 and np.isnan(last.cka)
     assert last.objective == last.gromov_wasserstein
@@ -151,7 +155,7 @@ def relaxed_in_the_paper(problem, Z, K, beta):
     """One move towards the map, as the paper writes it with T of unit row masses."""
     T = problem.plan.toarray()
     fitted = K @ np.linalg.solve(MU * K + LAM * np.eye(len(K)), MU * T @ Z)
-    if problem.balanced:
+    if one_to_one(problem):
         return (1 - beta) * Z + beta * fitted
     return np.linalg.inv(np.eye(T.shape[1]) + beta * T.T @ T) @ (Z + beta * T.T @ fitted)
 
@@ -165,10 +169,10 @@ def test_one_iteration_of_the_papers_algorithm(m):
         DEFAULTS, solver="alternating", optimizer="adam", learning_rate=0.02, max_iter=0, max_inner_iter=5, tol=0.0
     )
     T, C, K = (torch.tensor(np.asarray(a)) for a in (problem.plan.toarray(), problem.affinity, input_kernel(inputs(7))))
-    means = torch.tensor(problem.targets).T @ T / T.sum(dim=0)
+    means = torch.tensor(problem.sample.targets).T @ T / T.sum(dim=0)
     K_Y = torch.exp(-0.5 * (means.T - means) ** 2)
     H = torch.eye(m, dtype=torch.float64) - 1.0 / m
-    z = torch.tensor(problem.embedding, requires_grad=True)
+    z = torch.tensor(problem.prototypes, requires_grad=True)
     adam, seen = torch.optim.Adam([z], lr=0.02), []
     for _ in range(6):
         d2 = ((z[:, None] - z[None]) ** 2).sum(dim=2)
@@ -185,7 +189,7 @@ def test_one_iteration_of_the_papers_algorithm(m):
         adam.step()
     lowest = min(seen, key=lambda pair: pair[0])[1]
     expected = relaxed_in_the_paper(problem, lowest, K.numpy(), settings.beta)
-    np.testing.assert_allclose(solve(problem, settings).embedding, expected, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(solve(problem, settings).prototypes, expected, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "lbfgs"])
@@ -231,7 +235,7 @@ def linear_costs(monkeypatch, problem, settings):
         seen.append(coupling.linear)
         return original(coupling, *args, **options)
 
-    first = solve(problem, replace(settings, max_iter=0)).embedding
+    first = solve(problem, replace(settings, max_iter=0)).prototypes
     monkeypatch.setattr(distreduce.solver.dense, "solve_semirelaxed", watched)
     solve(problem, replace(settings, max_iter=1))
     return seen, first
@@ -241,8 +245,8 @@ def test_joint_coupling_pays_for_the_distance_to_the_map(monkeypatch):
     """(μ/2)|z_k − (KL)_i|², with L the best for the embedding at hand."""
     problem, K = random_problem(9, weighted=True), input_kernel(inputs(9))
     (cost,), Z = linear_costs(monkeypatch, problem, DEFAULTS)
-    F = (problem.plan.toarray() / problem.weights[:, None]) @ Z
-    fitted = K @ np.linalg.solve(MU * K + LAM * np.diag(1 / problem.weights), MU * F)
+    F = (problem.plan.toarray() / problem.sample.weights[:, None]) @ Z
+    fitted = K @ np.linalg.solve(MU * K + LAM * np.diag(1 / problem.sample.weights), MU * F)
     np.testing.assert_allclose(cost, 0.5 * MU * cdist(fitted, Z, "sqeuclidean"), rtol=1e-6, atol=1e-9)
 
 
@@ -253,7 +257,7 @@ def test_alternating_coupling_does_not_see_the_map(monkeypatch):
 
 def test_callback_sees_the_history():
     seen = []
-    found = solve(random_problem(10), replace(DEFAULTS, tol=0.0), callback=seen.append)
+    found = solve(random_problem(10), replace(DEFAULTS, tol=0.0), monitor=Monitor(callback=seen.append))
     assert len(seen) >= len(found.history) - 1 >= 1
     assert seen[0] == found.history[0] and set(seen) <= set(found.history)
 

@@ -48,7 +48,7 @@ def killed_at(monkeypatch: Any, iteration: int) -> None:
 
     def dies(steps: Any, at: Any) -> Any:
         if at.iteration + 1 == iteration:
-            steps.couple(at.state)  # in the middle of it
+            steps.t_step(at.state)  # in the middle of it
             raise Killed
         return real(steps, at)
 
@@ -147,8 +147,8 @@ FORGERIES: dict[str, Any] = {
     "a row that ends before it starts": ("plan.indptr", lambda rows: rows[::-1]),
     "a prototype that is not there": ("plan.indices", lambda columns: columns + 8),
     "a negative mass": ("plan.data", lambda masses: -masses),
-    "no number": ("embedding", lambda places: places * np.nan),
-    "a prototype less": ("embedding", lambda places: places[1:]),
+    "no number": ("prototypes", lambda places: places * np.nan),
+    "a prototype less": ("prototypes", lambda places: places[1:]),
     "another affinity": ("transported", lambda table: table[1:, 1:]),
     "a history of other length": ("history.cka", lambda column: column[1:]),
     "no history": ("history.objective", lambda column: column[:0]),
@@ -187,7 +187,7 @@ def test_a_model_with_a_checkpoint_can_be_saved(tmp_path):
 
 def test_a_model_is_no_checkpoint(tmp_path):
     SDR(n_prototypes=5, random_state=0).fit(X, NUMBERS).save(tmp_path / "file")
-    with pytest.raises(CheckpointError, match="no checkpoint"):
+    with pytest.raises(CheckpointError, match="not a checkpoint"):
         fit("SDR, dense", tmp_path / "file")
 
 
@@ -199,7 +199,7 @@ def test_without_a_seed_there_is_nothing_to_go_on_from(tmp_path):
 # Places where nothing can be written, told before any work.
 @pytest.fixture
 def no_work(monkeypatch):
-    monkeypatch.setattr("distreduce.estimators._base.merge_duplicates", lambda *_, **__: pytest.fail("work was done"))
+    monkeypatch.setattr("distreduce.estimators._plan.merge_duplicates", lambda *_, **__: pytest.fail("work was done"))
 
 
 @pytest.mark.usefixtures("no_work")
@@ -209,7 +209,7 @@ class TestBeforeAnyWork:
             fit("SDR, dense", tmp_path / "missing" / "file")
 
     def test_a_folder_in_the_place_of_the_file(self, tmp_path):
-        with pytest.raises(CheckpointError, match="no file"):
+        with pytest.raises(CheckpointError, match="not a file"):
             fit("SDR, dense", tmp_path)
 
     def test_a_folder_that_may_not_be_written_to(self, tmp_path, monkeypatch):

@@ -19,7 +19,7 @@ from distreduce import SDR, SDRGPRegressor
 from distreduce.cli._models import FitOptions, fit_picture
 from distreduce.exceptions import InterruptedFitWarning
 from distreduce.solver import loop as solve
-from distreduce.solver.steps import HalfSteps
+from distreduce.solver.steps import Steps
 from distreduce.tables.prepare import prepare
 
 pytestmark = pytest.mark.filterwarnings("ignore::distreduce.exceptions.SolverConvergenceWarning")
@@ -32,14 +32,14 @@ def interrupted(monkeypatch):
     """Interrupt an outer iteration after its T-step; 0 is the first embedding."""
 
     def at(iteration: int) -> None:
-        real = HalfSteps.embed
+        real = Steps.z_step
 
         def embed(self: Any, coupled: Any, start: Any, number: int) -> Any:
             if number == iteration:
                 raise KeyboardInterrupt
             return real(self, coupled, start, number)
 
-        monkeypatch.setattr(HalfSteps, "embed", embed)
+        monkeypatch.setattr(Steps, "z_step", embed)
 
     return at
 
@@ -79,8 +79,8 @@ def test_with_a_checkpoint_the_fit_goes_on_to_the_same_bits(kind, tmp_path, monk
     expected = MODELS[kind](**STEPS).fit(X, NUMBERS)
     model = MODELS[kind](**STEPS, checkpoint=tmp_path / "file")
     with monkeypatch.context() as patched:
-        real = HalfSteps.embed
-        patched.setattr(HalfSteps, "embed", lambda *args: _raise() if args[3] == 4 else real(*args))
+        real = Steps.z_step
+        patched.setattr(Steps, "z_step", lambda *args: _raise() if args[3] == 4 else real(*args))
         with pytest.warns(InterruptedFitWarning, match="fit again"), pytest.raises(KeyboardInterrupt):
             model.fit(X, NUMBERS)
     real, done = solve._advance, []

@@ -15,10 +15,9 @@ from distreduce._utils import linalg
 from distreduce.exceptions import IllConditionedWarning, NumericalError, RolledBackWarning
 from distreduce.mapping import KernelMap, MapRegression
 from distreduce.mapping.landmarks import LandmarkRegression
-from distreduce.solver import fit as pipeline
-from distreduce.solver import steps as half_steps
-from distreduce.solver.dense import DenseSide
-from distreduce.solver.sharded import ShardedSide
+from distreduce.solver import dense, steps
+from distreduce.solver.dense import DenseOracle
+from distreduce.solver.sharded import ShardedOracle
 
 pytestmark = pytest.mark.filterwarnings("ignore::distreduce.exceptions.SolverConvergenceWarning")
 KINDS = pytest.mark.parametrize("kind", MODELS)
@@ -39,23 +38,23 @@ def evaluations(monkeypatch: Any) -> Any:
 
     def spoil(fault: Any, first: int, last: float | None = None, *, numpy_too: bool = True) -> Faulty:
         counter = Faulty(lambda value: value, fault, first, last)
-        real = half_steps.make_objective
+        real = steps.make_objective
 
         def make(problem: Any, backend: str = "auto", *rest: Any) -> Any:
             objective = real(problem, backend, *rest)
             return (lambda Z: counter(objective(Z))) if numpy_too or backend != "numpy" else objective
 
-        monkeypatch.setattr(half_steps, "make_objective", make)
+        monkeypatch.setattr(steps, "make_objective", make)
         return counter
 
     return spoil
 
 
-def sides(monkeypatch: Any, method: str, fault: Any, first: int, last: float | None = None) -> list[Faulty]:
-    """Spoil a method of both sample sides."""
-    found = [Faulty(getattr(side, method), fault, first, last) for side in (DenseSide, ShardedSide)]
-    for side, faulty in zip((DenseSide, ShardedSide), found, strict=True):
-        monkeypatch.setattr(side, method, faulty)
+def oracles(monkeypatch: Any, method: str, fault: Any, first: int, last: float | None = None) -> list[Faulty]:
+    """Spoil a method of both oracles."""
+    found = [Faulty(getattr(oracle, method), fault, first, last) for oracle in (DenseOracle, ShardedOracle)]
+    for oracle, faulty in zip((DenseOracle, ShardedOracle), found, strict=True):
+        monkeypatch.setattr(oracle, method, faulty)
     return found
 
 
@@ -88,8 +87,8 @@ def test_a_backend_that_never_answers_is_replaced(evaluations, kind):
 # Double precision.
 def test_an_affinity_that_leaves_single_precision_is_computed_in_double(monkeypatch):
     expected = undisturbed("SDR, dense").embedding_
-    monkeypatch.setattr(pipeline, "SINGLE_PRECISION_FROM", 2)
-    real, seen = pipeline.symmetric_entropic_affinity, []
+    monkeypatch.setattr(dense, "SINGLE_PRECISION_FROM", 2)
+    real, seen = dense.symmetric_entropic_affinity, []
 
     def only_double(distances, *rest, **options):
         seen.append(distances.dtype.name)
@@ -98,28 +97,28 @@ def test_an_affinity_that_leaves_single_precision_is_computed_in_double(monkeypa
             found.matrix[0, 0] = np.nan
         return found
 
-    monkeypatch.setattr(pipeline, "symmetric_entropic_affinity", only_double)
+    monkeypatch.setattr(dense, "symmetric_entropic_affinity", only_double)
     model = MODELS["SDR, dense"]().fit(X, NUMBERS)
     assert seen == ["float32", "float64"]
     np.testing.assert_array_equal(model.embedding_, expected)
 
 
 def test_an_affinity_that_is_never_finite_is_an_error_with_a_name(monkeypatch):
-    real = pipeline.symmetric_entropic_affinity
+    real = dense.symmetric_entropic_affinity
 
     def broken(*args, **options):
         found = real(*args, **options)
         found.matrix[0, 0] = np.nan
         return found
 
-    monkeypatch.setattr(pipeline, "symmetric_entropic_affinity", broken)
+    monkeypatch.setattr(dense, "symmetric_entropic_affinity", broken)
     with pytest.raises(NumericalError, match="affinity is not finite"):
         MODELS["SDR, dense"]().fit(X, NUMBERS)
 
 
 @pytest.mark.parametrize("kind", ["SDR, dense", "SDR, sparse"])
 def test_a_structure_that_is_not_finite_is_an_error_that_carries_the_start(monkeypatch, kind):
-    sides(monkeypatch, "structure_constant", nan, 1)
+    oracles(monkeypatch, "structure_constant", nan, 1)
     with pytest.raises(NumericalError, match="affinity is not finite") as caught:
         MODELS[kind]().fit(X, NUMBERS)
     assert caught.value.best.plan.shape == (120, 8) and caught.value.best.history == ()
@@ -151,7 +150,7 @@ STEPS = {"the T-step": "couple", "the map's values": "map_fitted"}
 @EVERY_FAULT
 @pytest.mark.parametrize("method", STEPS.values(), ids=STEPS)
 def test_a_coupling_that_fails_leaves_the_state_before_it(monkeypatch, kind, fault, method):
-    sides(monkeypatch, method, fault, 1)
+    oracles(monkeypatch, method, fault, 1)
     with pytest.warns(RolledBackWarning, match="Outer iteration 1 failed"):
         model = MODELS[kind]().fit(X, NUMBERS)
     assert np.isfinite(numbers(model)).all() and not model.converged_
@@ -163,7 +162,7 @@ def test_a_coupling_that_fails_leaves_the_state_before_it(monkeypatch, kind, fau
 @pytest.mark.parametrize("method", ["map_quadratic", "dependence_target", "supervision"])
 def test_an_embedding_that_fails_on_a_new_plan_leaves_the_state_before_it(monkeypatch, kind, fault, method):
     before = undisturbed(kind)
-    spoilt = sides(monkeypatch, method, fault if method != "dependence_target" else _spoilt_target(fault), 2)
+    spoilt = oracles(monkeypatch, method, fault if method != "dependence_target" else _spoilt_target(fault), 2)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RolledBackWarning)
         model = MODELS[kind]().fit(X, NUMBERS)
@@ -186,14 +185,14 @@ def test_evaluations_that_fail_from_some_call_on_leave_the_best_state(evaluation
 
 
 def test_no_memory_in_mid_fit_leaves_the_state_before_it(monkeypatch):
-    sides(monkeypatch, "couple", fails(MemoryError("injected")), 2)
+    oracles(monkeypatch, "couple", fails(MemoryError("injected")), 2)
     with pytest.warns(RolledBackWarning, match="MemoryError"):
         model = MODELS["SDR, dense"]().fit(X, NUMBERS)
     assert model.n_iter_ >= 2
 
 
 def test_the_warning_points_at_the_callers_line(monkeypatch):
-    sides(monkeypatch, "couple", nan, 1)
+    oracles(monkeypatch, "couple", nan, 1)
     with pytest.warns(RolledBackWarning) as caught:
         MODELS["SDR, dense"]().fit(X, NUMBERS)
     assert caught[0].filename == __file__
@@ -206,7 +205,7 @@ def test_no_first_embedding_is_an_error_that_carries_the_start(evaluations, kind
     evaluations(fault, 1, ALWAYS)
     with pytest.raises(NumericalError, match="first embedding") as caught:
         MODELS[kind]().fit(X, NUMBERS)
-    assert np.isfinite(caught.value.best.embedding).all() and caught.value.best.history == ()
+    assert np.isfinite(caught.value.best.prototypes).all() and caught.value.best.history == ()
 
 
 @KINDS

@@ -18,7 +18,7 @@ from distreduce.gp import GPClassifier, GPRegressor, _classification
 from distreduce.gp import _dirichlet as dirichlet
 from distreduce.gp import _exact as exact
 from distreduce.gp._stack import Stack
-from distreduce.solver.dense import DenseSide
+from distreduce.solver.dense import DenseOracle
 
 SMALL: dict[str, Any] = {"perplexity": 10.0, "gp_steps": 10, "random_state": 0, "n_jobs": 1}
 MODELS: dict[str, tuple[Any, Any]] = {
@@ -47,7 +47,7 @@ def said(model: Any) -> np.ndarray:
 @pytest.mark.parametrize("kind", [kind for kind in MODELS if "prototypes" in kind])
 @pytest.mark.parametrize("fault", [nan, LINALG], ids=["nan", "raises"])
 def test_a_reduction_that_was_rolled_back_predicts(monkeypatch, kind, fault):
-    monkeypatch.setattr(DenseSide, "couple", Faulty(DenseSide.couple, fault, 1))
+    monkeypatch.setattr(DenseOracle, "couple", Faulty(DenseOracle.couple, fault, 1))
     with pytest.warns(RolledBackWarning, match="Outer iteration 1"):
         model = fit(kind)
     assert np.isfinite(said(model)).all()

@@ -18,7 +18,7 @@ from distreduce.estimators._validate import check_spread, power_of_two_unit
 from distreduce.kernels import Delta, Kernel, Linear, get_kernel
 from distreduce.mapping import KernelMap
 from distreduce.sharding.sample import Sample
-from distreduce.solver.fit import input_kernel
+from distreduce.solver.input_kernel import input_kernel
 
 # Eigenvalues below this part of the largest are rounding: their directions say nothing.
 RANK_TOLERANCE = 1e-10

@@ -2,7 +2,7 @@
 
 from distreduce.embedding import plain
 from distreduce.embedding.backend import make_objective
-from distreduce.embedding.optimize import EmbeddingResult, minimise_adam, minimise_lbfgs
+from distreduce.embedding.optimize import EmbeddingResult, minimize_adam, minimize_lbfgs
 from distreduce.embedding.problem import EmbeddingProblem, Terms
 
 __all__ = [
@@ -10,7 +10,7 @@ __all__ = [
     "EmbeddingResult",
     "Terms",
     "make_objective",
-    "minimise_adam",
-    "minimise_lbfgs",
+    "minimize_adam",
+    "minimize_lbfgs",
     "plain",
 ]

@@ -15,7 +15,7 @@ from distreduce._utils.typing import Array
 START_SCALE = 0.1
 
 
-def initial_embedding(
+def initial_prototypes(
     inputs: Any, plan: sparse.csr_array, n_components: int, random_state: np.random.RandomState, *, precomputed: bool
 ) -> Array:
     """Principal coordinates (m, p) of the prototypes' barycentres, weighted by mass, with a spread of `START_SCALE`.
@@ -27,10 +27,10 @@ def initial_embedding(
     shares = sparse.csr_array(sparse.diags_array(1.0 / np.where(mass > 0, mass, 1.0)) @ plan.T)
     if precomputed:
         return _placed(_distance_gram(inputs, shares), mass, n_components, random_state)
-    return embedding_of_means(shares @ inputs, mass, n_components, random_state)
+    return prototypes_from_means(shares @ inputs, mass, n_components, random_state)
 
 
-def embedding_of_means(means: Any, mass: Array, n_components: int, random_state: np.random.RandomState) -> Array:
+def prototypes_from_means(means: Any, mass: Array, n_components: int, random_state: np.random.RandomState) -> Array:
     """The same from the prototypes' mean features (m, d), dense or sparse, and their masses (m,)."""
     means = np.asarray(means.toarray() if sparse.issparse(means) else means, dtype=np.float64)
     return _placed(_feature_gram(means, mass), mass, n_components, random_state)

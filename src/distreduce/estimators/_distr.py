@@ -174,10 +174,25 @@ class DistR(BaseReduction):
         self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DistR:
-        """Fit to samples; y is ignored and there for scikit-learn's pipelines. See :meth:`SDR.fit`."""
-        self._fit(X, sample_weight, supervised=False)
-        return self
+        """Fit to samples.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples, or their distances if ``metric="precomputed"``. Features are not scaled: standardize them
+            (``StandardScaler``) unless their scales are meaningful.
+        y : None
+            Ignored; present for scikit-learn's pipelines.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights as counts: a sample of weight two is that sample twice.
+
+        Returns
+        -------
+        DistR
+            The fitted estimator.
+        """
+        return self._fit(X, None, sample_weight)
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
-        """Fit, and return the place of every sample: equal to ``fit(X).transform(X)``."""
+        """Fit, and return the embedding of the samples, equal to ``fit(X).transform(X)``."""
         return self.fit(X, y, sample_weight).embedding_

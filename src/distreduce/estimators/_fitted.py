@@ -1,58 +1,104 @@
-"""A fit on distinct samples, told again for the rows the user gave: plan, prototypes, labels, medoids."""
+"""From a fit on distinct samples to the fitted attributes, which concern the rows that the user gave."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 from scipy import sparse
 
-from distreduce._utils.typing import Array
-from distreduce.mapping import barycentres
+from distreduce._utils.threads import Workers
+from distreduce._utils.typing import Array, Index, Plan
+from distreduce.estimators._plan import FitPlan, Supervision
+from distreduce.mapping import KernelMap, barycentres
 from distreduce.sharding.merge import Merged
+from distreduce.sharding.rows import Rows
+from distreduce.solver.result import Fitted
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """T with rows summing to one (n, m), Z (m, p), and the share of the total weight on each prototype (m,)."""
+def fitted_attributes(plan: FitPlan, fitted: Fitted, n_prototypes: int | None, workers: Workers) -> dict[str, Any]:
+    """Return the fitted attributes of an estimator by name."""
+    reduction, merged, X = fitted.reduction, plan.merged, plan.X
+    map_ = _map_from_all(fitted.map, merged)
+    embedding = X.map(map_) if isinstance(X, Rows) else map_(X, workers)
+    one_to_one = plan.problem.n_prototypes is None and n_prototypes in (None, len(plan.weights))
+    coupling, prototypes, mass = expand(
+        reduction.plan, reduction.prototypes, merged, plan.weights, embedding, one_to_one
+    )  # fmt: skip
+    found = {
+        "map_": map_,
+        "embedding_": embedding,
+        "coupling_": coupling,
+        "prototypes_": prototypes,
+        "prototype_weights_": mass,
+        "labels_": np.asarray(coupling.argmax(axis=1)).ravel(),
+        "prototype_medoids_": _medoid_rows(fitted.medoids, merged, reduction.prototypes, embedding, one_to_one),
+        "history_": pd.DataFrame([asdict(record) for record in reduction.history]),
+        "objective_": reduction.objective,
+        "n_iter_": len(reduction.history),
+        "converged_": reduction.converged,
+        "perplexity_": plan.problem.perplexity,
+    }
+    return found if plan.supervision is None else found | _target_attributes(plan.supervision, coupling, plan.weights)
 
-    coupling: sparse.csr_array
-    prototypes: Array
-    weights: Array
+
+def _target_attributes(supervision: Supervision, coupling: Plan, weights: Array) -> dict[str, Any]:
+    targets = supervision.targets
+    plan = sparse.csr_array(sparse.diags_array(weights) @ coupling)
+    found = {
+        "prototype_targets_": supervision.loss.prototype_targets(plan, targets.values),
+        "task_": targets.task,
+        "target_names_": targets.column_names(),
+    }
+    return found if targets.classes is None else found | {"classes_": targets.classes}
+
+
+def _map_from_all(found: KernelMap, merged: Merged) -> KernelMap:
+    """With precomputed distances, new rows include those to samples of weight zero: their coefficients are zero."""
+    if found.inputs is not None:
+        return found
+    coefficients = np.zeros((len(merged.group), found.coefficients.shape[1]))
+    coefficients[merged.rows] = found.coefficients
+    return replace(found, coefficients=coefficients)
 
 
 def expand(
-    plan: sparse.csr_array,
-    prototypes: Array,
-    merged: Merged,
-    sample_weight: Array,
-    embedding: Array,
-    one_to_one: bool,
-) -> Outcome:
-    """Give every row of the data its row of the plan, and if `one_to_one` (m = n) its own prototype.
+    plan: Plan, prototypes: Array, merged: Merged, sample_weight: Array, embedding: Array, one_to_one: bool
+) -> tuple[Plan, Array, Array]:
+    """Give every row of the data its row of the coupling and, if `one_to_one` (m = n), its own prototype.
 
-    Rows of weight zero took no part in the fit: they go to the prototype nearest to where the map puts them.
+    Rows of weight zero took no part in the fit: they are assigned to the prototype nearest to their embedding.
+
+    Returns
+    -------
+    coupling : (n, m) sparse array
+        Rows sum to one.
+    prototypes : (m, p) array
+        Prototypes.
+    weights : (m,) array
+        Share of the total weight on each prototype.
     """
     shares = barycentres(plan, merged.weights)
     if one_to_one:
         return _expand_one_to_one(shares, prototypes, merged, sample_weight, embedding)
-    left_out = np.flatnonzero(merged.group < 0)
+    unused = np.flatnonzero(merged.group < 0)
     rows = shares[np.maximum(merged.group, 0)]
-    if len(left_out):
-        nearest = nearest_row(embedding[left_out], prototypes)
-        entries = (np.ones(len(left_out)), (left_out, nearest))
+    if len(unused):
+        nearest = nearest_row(embedding[unused], prototypes)
+        entries = (np.ones(len(unused)), (unused, nearest))
         kept = sparse.diags_array((merged.group >= 0).astype(float)) @ rows
         rows = sparse.csr_array(kept + sparse.csr_array(entries, shape=rows.shape))
         rows.eliminate_zeros()
     mass = np.asarray(plan.sum(axis=0)).ravel()
-    return Outcome(sparse.csr_array(rows), prototypes, mass / mass.sum())
+    return sparse.csr_array(rows), prototypes, mass / mass.sum()
 
 
 def _expand_one_to_one(
-    shares: sparse.csr_array, prototypes: Array, merged: Merged, sample_weight: Array, embedding: Array
-) -> Outcome:
-    """Copies of a sample get copies of its prototype; what a sample keeps for itself stays on its own copy."""
+    shares: Plan, prototypes: Array, merged: Merged, sample_weight: Array, embedding: Array
+) -> tuple[Plan, Array, Array]:
+    """Copies of a sample get copies of its prototype; the mass that a sample keeps stays on its own copy."""
     n, group = len(sample_weight), merged.group
     used = group >= 0
     part = np.zeros(n)
@@ -65,21 +111,19 @@ def _expand_one_to_one(
     coupling = sparse.csr_array(sparse.diags_array(own) + spread)
     coupling.eliminate_zeros()
     placed = np.where(used[:, None], prototypes[np.maximum(group, 0)], embedding)
-    return Outcome(coupling, placed, sample_weight / sample_weight.sum())
+    return coupling, placed, sample_weight / sample_weight.sum()
 
 
-def nearest_row(points: Array, places: Array) -> NDArray[np.intp]:
-    """For every point the number of the nearest place."""
+def nearest_row(points: Array, places: Array) -> Index:
+    """Return the index of the nearest place for every point."""
     return np.asarray(((points[:, None, :] - places[None, :, :]) ** 2).sum(axis=2).argmin(axis=1))
 
 
-def rows_of_medoids(
-    found: NDArray[np.intp], merged: Merged, prototypes: Array, embedding: Array, one_to_one: bool
-) -> NDArray[np.intp]:
-    """Rows of the data for medoids among the distinct samples (−1: none).
+def _medoid_rows(found: Index, merged: Merged, prototypes: Array, embedding: Array, one_to_one: bool) -> Index:
+    """Return rows of the data for medoids among the distinct samples (−1: none).
 
-    With a prototype a row (`one_to_one`), rows that stand for themselves are their own medoids, copies included. An
-    unused prototype has the sample nearest to it in the embedding.
+    With one prototype per row (`one_to_one`), rows that represent themselves are their own medoids, copies included. An
+    unused prototype gets the sample nearest to it in the embedding.
     """
     if one_to_one:
         group = merged.group

@@ -11,8 +11,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
+from distreduce.estimators._plan import Supervision
 from distreduce.estimators._renamed import Translation, translate_target_form
-from distreduce.estimators._targets import Targets, read_targets
+from distreduce.estimators._targets import read_targets
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import RBF, Kernel, Linear, RationalQuadratic, get_kernel
 from distreduce.losses import LOSSES, BregmanLoss, get_loss
@@ -251,8 +252,8 @@ class SDR(BaseReduction):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples, or their distances if ``metric="precomputed"``. Features are used on the scale they have:
-            standardise them (``StandardScaler``) unless their scales mean something.
+            Samples, or their distances if ``metric="precomputed"``. Features are not scaled: standardize them
+            (``StandardScaler``) unless their scales are meaningful.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Numbers or labels; None or NaN where the target is unknown.
         sample_weight : array-like of shape (n_samples,), optional
@@ -267,44 +268,25 @@ class SDR(BaseReduction):
             raise InvalidInputError(
                 "SDR requires y to be passed, but the target y is None. Use DistR to reduce without targets."
             )
-        self._fit(X, sample_weight, supervised=True, y=y)
-        return self
+        return self._fit(X, y, sample_weight)
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
-        """Fit, and return the place of every sample: equal to ``fit(X, y).transform(X)``."""
+        """Fit, and return the embedding of the samples, equal to ``fit(X, y).transform(X)``."""
         return self.fit(X, y, sample_weight).embedding_
 
-    def _read_targets(self, y: Any, n_samples: int, weights: Array) -> Targets:
+    def _supervise(self, y: Any, n_samples: int, weights: Array) -> Supervision:
         targets = read_targets(y, n_samples, self.task, weights)
-        self._supervision(targets).validate(targets.values)
-        return targets
-
-    def _set_target_attributes(self, targets: Targets) -> None:
-        self.task_ = targets.task
-        self.target_names_ = targets.column_names()
-        if targets.classes is not None:
-            self.classes_ = targets.classes
-        elif hasattr(self, "classes_"):  # from an earlier fit to labels
-            del self.classes_
-
-    def _supervision(self, targets: Targets) -> BregmanLoss:
-        default = "cross_entropy" if targets.task == "classification" else "squared"
-        return get_loss(default if self.target_loss == "auto" else self.target_loss)
-
-    def _target_kernel(self, targets: Targets) -> Kernel:
-        default = "delta" if targets.task == "classification" else "rbf"
-        return get_kernel(default if self.target_kernel == "auto" else self.target_kernel)
-
-    def _named_init(self) -> str:
-        """With eta = 0 targets act through the coupling alone (the paper's variant): the start must not see them."""
-        return "spectral" if self.init == "auto" and self.eta == 0 and self.n_prototypes else str(self.init)
-
-    def _supervised_settings(self, total_weight: float) -> dict[str, Any]:
-        name, _, form = self.dependence.partition(":")
-        return {
+        classes = targets.task == "classification"
+        loss, kernel = ("cross_entropy", "delta") if classes else ("squared", "rbf")
+        target_loss = get_loss(loss if self.target_loss == "auto" else self.target_loss)
+        target_loss.validate(targets.values)
+        target_kernel = get_kernel(kernel if self.target_kernel == "auto" else self.target_kernel)
+        dependence, _, form = self.dependence.partition(":")
+        settings = {
             "alpha": self.alpha,
-            "eta": max(1000.0, total_weight) if self.eta == "auto" else self.eta,
-            "dependence": name,
+            "eta": self.eta,
+            "dependence": dependence,
             "target_form": form or "barycentric",
             "embedding_kernel": get_kernel(self.embedding_kernel),
         }
+        return Supervision(targets, target_loss, target_kernel, settings)

@@ -213,7 +213,7 @@ def _read_numbers(
     if not np.isfinite(values[known]).all():
         raise InvalidInputError("Input y contains infinity; remove those rows, or put NaN where the target is unknown.")
     used = known & (weights > 0)
-    scaled, constant = standardised(values, np.where(used, weights, 0.0))
+    scaled, constant = standardize(values, np.where(used, weights, 0.0))
     if to_learn and constant.all():
         raise InvalidInputError(f"y is constant ({values[used][0, 0]}); there is nothing to learn from it. Use DistR.")
     return Targets("regression", values, scaled, None, names)
@@ -228,7 +228,7 @@ def _as_numbers(table: NDArray[Any], advice: str) -> Array:
         raise InvalidInputError(f"y cannot be read as numbers ({error}){advice}") from error
 
 
-def standardised(values: Array, weights: Array) -> tuple[Array, NDArray[np.bool_]]:
+def standardize(values: Array, weights: Array) -> tuple[Array, NDArray[np.bool_]]:
     """`values` with weighted mean 0 and standard deviation 1 a column, and which columns are constant (left at 0)."""
     used = ~np.isnan(values).any(axis=1) & (weights > 0)
     largest = np.abs(values[used]).max(axis=0)

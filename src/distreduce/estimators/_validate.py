@@ -134,3 +134,11 @@ def power_of_two_unit(X: Any) -> float:
 def own_generator(random_state: Any) -> np.random.RandomState:
     """The generator of one fit; without a seed a new one, so that NumPy's global generator stays as it is."""
     return np.random.RandomState() if random_state is None else check_random_state(random_state)
+
+
+def require_seed(estimator: Any) -> None:
+    """Raise InvalidInputError for a checkpoint without a seed: no later fit could ever have the same start."""
+    if estimator.checkpoint is not None and estimator.random_state is None:
+        raise InvalidInputError(
+            "checkpoint needs random_state, such as random_state=0: a fit can only resume from the start that it had."
+        )

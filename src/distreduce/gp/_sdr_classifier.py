@@ -12,16 +12,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array, Index
-from distreduce.estimators._checkpoints import require_seed
 from distreduce.estimators._renamed import Translation
 from distreduce.estimators._transaction import whole_fit
-from distreduce.estimators._validate import check_spread, own_generator, power_of_two_unit
+from distreduce.estimators._validate import check_spread, own_generator, power_of_two_unit, require_seed
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._classification import BaseGPClassifier, draw_from_every_class
 from distreduce.gp._exact import check_exact_size
 from distreduce.gp._reduce import ReducingGP, choose_map, embed_left_out
 from distreduce.sharding.merge import merge_duplicates
-from distreduce.solver.fit import median_length_scale
+from distreduce.solver.input_kernel import median_length_scale
 
 
 class SDRGPClassifier(ReducingGP, BaseGPClassifier):

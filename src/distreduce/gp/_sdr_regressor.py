@@ -11,9 +11,8 @@ from sklearn.utils._param_validation import StrOptions
 
 from distreduce._utils.threads import Workers, workers
 from distreduce._utils.typing import Array, Index
-from distreduce.estimators._checkpoints import require_seed
 from distreduce.estimators._transaction import whole_fit
-from distreduce.estimators._validate import own_generator
+from distreduce.estimators._validate import own_generator, require_seed
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._exact import ExactGP, check_exact_size, train
 from distreduce.gp._hyperparameters import Hyperparameters, Training

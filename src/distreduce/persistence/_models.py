@@ -35,7 +35,7 @@ from distreduce.persistence._schema import (
     SparseFloats,
     check_keys,
 )
-from distreduce.solver.loop import Record as Iteration
+from distreduce.solver.objective import Record as Iteration
 
 # A path: a stranger's file must not choose where the next fit writes.
 UNSAVED = frozenset({"checkpoint"})

@@ -1,7 +1,7 @@
-"""A fit in a file, after every outer iteration: killed, it goes on from there and ends with the same bits.
+"""Checkpoints: a file with the progress of the outer loop, from which a killed fit resumes to the same bits.
 
-The file has the plan, what it transports, the embedding, the history and what else the next iteration depends on, but
-not the affinity and the factorised map: they are larger than all the rest, and computed again.
+The file holds the coupling, the transported affinity, the prototypes, the history and all else that the next iteration
+depends on. It does not hold the affinity and the factorized map: they are larger than the rest, and computed again.
 """
 
 from __future__ import annotations
@@ -9,107 +9,100 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
+from dataclasses import fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from scipy import sparse
+import numpy as np
 
 from distreduce._utils.tensor_file import MAX_BYTES, UNREADABLE, open_file, read_tensors, write_file
 from distreduce._utils.tensor_reader import Reader, require
-from distreduce._utils.tensor_writer import Writer
+from distreduce._utils.tensor_writer import Node, Writer
+from distreduce._utils.typing import Array, Plan
 from distreduce._utils.warnings import warn_user
 from distreduce.exceptions import CheckpointError, CheckpointWarning, ModelSaveError
-from distreduce.solver.checkpoint_state import from_state, to_state
+from distreduce.mapping.landmarks import Memory
 from distreduce.solver.loop import Progress
+from distreduce.solver.objective import Record
+from distreduce.solver.oracle import Coupled
+from distreduce.solver.steps import State, same_plan
 
 FORMAT, VERSION = "distreduce-checkpoint", [1, 0]
 ADVICE = "Delete it to start afresh, or give another path as checkpoint."
+FLAGS = ("frozen", "converged", "finished")
+COLUMNS = tuple(field.name for field in fields(Record))
 
 
 class Checkpoint:
-    """Reads and writes the file of one fit, which is known by its fingerprint."""
+    """Reads and writes the file of one fit, which is identified by a fingerprint of data and parameters."""
 
     def __init__(self, path: Path, fingerprint: str) -> None:
         self.path, self.fingerprint = path, fingerprint
         self.raised: CheckpointWarning | None = None
-        self._told, self._written = False, -1
+        self._warned, self._written = False, -1
 
     def keep(self, at: Progress) -> None:
-        """Write the file unless it holds this iteration already; a disk that fails costs the file, never the fit."""
+        """Write the file unless it holds this iteration already. If the disk fails, warn and let the fit continue."""
         if at.iteration == self._written and not at.finished:
             return
         write = Writer()
         document = {"format": FORMAT, "version": VERSION, "fingerprint": self.fingerprint}
         try:
-            state = to_state(at, write)
+            state = _write_progress(at, write)
             write_file(self.path, {**document, "state": state}, write.tensors, mark=mark(self.path))
             self._written = at.iteration
         except ModelSaveError as error:
-            self._tell(f"The checkpoint {os.fspath(self.path)!r} was not written: {error.__cause__}. The fit goes on.")
+            self._warn(f"The checkpoint {os.fspath(self.path)!r} was not written: {error.__cause__}. The fit goes on.")
 
-    def _tell(self, message: str) -> None:
-        """Once, and at once; where a filter makes an error of it, the fit is finished before it is raised."""
-        if self._told:
+    def _warn(self, message: str) -> None:
+        """Warn once. If a filter turns the warning into an error, keep it until the fit is finished."""
+        if self._warned:
             return
-        self._told = True
+        self._warned = True
         try:
             warn_user(message, CheckpointWarning)
         except CheckpointWarning as raised:
             self.raised = raised
 
-    def read(self, start: sparse.csr_array, embedding: tuple[int, int]) -> Progress | None:
-        """Where the fit was that began with the plan `start`, its embedding of this shape; None without a file."""
+    def read(self, start: Plan, shape: tuple[int, ...]) -> Progress | None:
+        """Return the progress of the fit with initial coupling `start` and prototypes of this shape; None if new."""
         if not os.path.lexists(self.path):
             return None
         try:
             with open_file(self.path, MAX_BYTES) as (document, handle):
-                _check_kind(document)
+                _check_format(document)
                 same = document.get("fingerprint") == self.fingerprint
                 require(same, "it belongs to a fit to other data, with other parameters, or of another version")
                 read = Reader(read_tensors(handle, document))
-            at = from_state(document.get("state"), read, start, embedding)
+            at = _read_progress(document.get("state"), read, start, shape)
             require(not read.unused(), "it holds tensors that belong to nothing")
         except UNREADABLE as error:
-            raise _refused(self.path, error) from error
+            raise _cannot_resume(self.path, error) from error
         self._written = at.iteration
         return at
 
 
 def check_kind(path: Path) -> None:
-    """Refuse, before any work, a file that is no checkpoint; whether it is of the same fit is told when that begins."""
+    """Raise CheckpointError, before any work, if the file exists and is not a checkpoint."""
     if not os.path.lexists(path):
         return
     try:
         with open_file(path, MAX_BYTES) as (document, _):
-            _check_kind(document)
+            _check_format(document)
     except UNREADABLE as error:
-        raise _refused(path, error) from error
-
-
-def _check_kind(document: Mapping[str, Any]) -> None:
-    require(document.get("format") == FORMAT, "it is no checkpoint")
-    require(document.get("version") == VERSION, "its version is not known")
-
-
-def _refused(path: Path, error: BaseException) -> CheckpointError:
-    return CheckpointError(f"{os.fspath(path)!r} cannot be gone on from: {str(error)[:500]}. {ADVICE}")
-
-
-def mark(path: Path) -> str:
-    """What the names of unfinished files of this checkpoint, and of no other, begin with."""
-    return f"distreduce-{sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:16]}"
+        raise _cannot_resume(path, error) from error
 
 
 def check_place(path: Path, n_bytes: int) -> None:
-    """Refuse, before any work, a place where a file of about so many bytes could not be written.
+    """Raise CheckpointError, before any work, if a file of about this size could not be written.
 
-    What a killed fit left unfinished there is removed.
+    Unfinished files that a killed fit left there are removed.
     """
     folder = Path(os.path.realpath(path)).parent
     try:
         if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
-            raise PermissionError("there is something there that is no file that may be replaced")
+            raise PermissionError("what is there is not a file that may be replaced")
         for left in folder.glob(f".{mark(path)}-*.tmp"):
             left.unlink(missing_ok=True)
         trial = folder / f".{mark(path)}-trial.tmp"
@@ -118,11 +111,108 @@ def check_place(path: Path, n_bytes: int) -> None:
         free = shutil.disk_usage(folder).free
     except (OSError, ValueError) as error:
         raise CheckpointError(
-            f"checkpoint={os.fspath(path)!r} cannot be written: {error}. Name a file in a folder that exists and that "
-            "may be written to."
+            f"checkpoint={os.fspath(path)!r} cannot be written: {error}. Name a file in a folder that exists and is "
+            "writable."
         ) from error
     if free < n_bytes:
         raise CheckpointError(
             f"checkpoint={os.fspath(path)!r} needs about {n_bytes / 1e6:.0f} MB, and its disk has {free / 1e6:.0f} MB "
             "left; free some, or name a file on another disk."
         )
+
+
+def mark(path: Path) -> str:
+    """Return how the names of unfinished files of this checkpoint, and of no other, begin."""
+    return f"distreduce-{sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:16]}"
+
+
+def _check_format(document: Mapping[str, Any]) -> None:
+    require(document.get("format") == FORMAT, "it is not a checkpoint")
+    require(document.get("version") == VERSION, "its version is not known")
+
+
+def _cannot_resume(path: Path, error: BaseException) -> CheckpointError:
+    return CheckpointError(f"Cannot resume from {os.fspath(path)!r}: {str(error)[:500]}. {ADVICE}")
+
+
+# Progress as JSON and tensors.
+def _write_progress(at: Progress, write: Writer) -> Node:
+    state, memory, history = at.state, at.memory, write.within("history")
+    columns = {name: [getattr(record, name) for record in at.history] for name in COLUMNS}
+    return {
+        "iteration": at.iteration,
+        **{name: getattr(at, name) for name in FLAGS},
+        "settled": state.settled,
+        "faults": list(at.faults),
+        "plan": write.sparse("plan", state.coupled.plan),
+        "transported": write.array("transported", state.coupled.transported),
+        "prototypes": write.array("prototypes", state.prototypes),
+        "history": {name: history.array(name, np.asarray(column)) for name, column in columns.items()},
+        "memory": None if memory is None else _write_memory(memory, state.coupled, write.within("memory")),
+    }
+
+
+def _write_memory(memory: Memory, coupled: Coupled, write: Writer) -> Node:
+    # The memory's plan is nearly always that of the state, and then not written twice.
+    own = None if same_plan(memory.plan, coupled.plan) else write.sparse("plan", memory.plan)
+    return {"plan": own, "transported": write.array("transported", memory.transported), "updates": memory.updates}
+
+
+# And back, with every value checked: a file may be damaged or forged.
+def _read_progress(state: Node, read: Reader, start: Plan, shape: tuple[int, ...]) -> Progress:
+    """Return the progress if it can belong to a fit with the row sums of `start` and prototypes of this shape."""
+    flags = {name: read.part(state, name) for name in (*FLAGS, "settled")}
+    require(all(type(flag) is bool for flag in flags.values()), "its flags are not in order")
+    iteration, faults = read.part(state, "iteration"), read.part(state, "faults")
+    require(type(iteration) is int and 0 <= iteration < 2**31, "its iteration is not a number")
+    require(isinstance(faults, list) and all(isinstance(fault, str) for fault in faults), "its faults are not texts")
+    plan, m = _read_plan(read, state, start), start.shape[1]
+    coupled = Coupled(plan, _read_table(read, "transported", state, (m, m)))
+    prototypes = _read_table(read, "prototypes", state, shape)
+    history = _read_history(read.part(state, "history"), read.within("history"))
+    found = State(coupled, prototypes, history[-1], flags.pop("settled"))
+    node = read.part(state, "memory")
+    memory = None if node is None else _read_memory(node, coupled, read.within("memory"))
+    return Progress(found, history, iteration, faults=tuple(faults), memory=memory, **flags)
+
+
+def _read_memory(node: Node, coupled: Coupled, read: Reader) -> Memory:
+    own, updates = read.part(node, "plan"), read.part(node, "updates")
+    require(type(updates) is int and 0 <= updates < 2**31, "its memory is not in order")
+    plan = coupled.plan if own is None else _read_plan(read, node, coupled.plan)
+    return Memory(plan, _read_table(read, "transported", node, (-1, plan.shape[1])), updates)
+
+
+def _read_plan(read: Reader, node: Node, start: Plan) -> Plan:
+    """Return a plan with the row sums of `start`."""
+    plan = read.sparse("plan", read.part(node, "plan"))
+    good = plan.shape == start.shape and plan.dtype == np.float64 and bool((plan.data >= 0).all())
+    require(
+        good and np.allclose(plan.sum(axis=1), start.sum(axis=1), rtol=1e-6, atol=0.0),
+        "its plan does not belong to this fit",
+    )
+    return plan
+
+
+def _read_table(read: Reader, name: str, node: Node, shape: tuple[int, ...]) -> Array:
+    """Return a finite array of this shape; −1 stands for any length."""
+    table = read.array(name, read.part(node, name))
+    fits = table.ndim == len(shape) and all(
+        size in (-1, length) for size, length in zip(shape, table.shape, strict=True)
+    )
+    good = fits and table.dtype == np.float64 and bool(np.isfinite(table).all())
+    require(good, f"its {name} does not belong to this fit")
+    return table
+
+
+def _read_history(node: Node, read: Reader) -> tuple[Record, ...]:
+    require(isinstance(node, dict) and sorted(node) == sorted(COLUMNS), "its history is not in order")
+    columns = {name: read.array(name, node[name]) for name in COLUMNS}
+    lengths = {column.shape for column in columns.values()}
+    require(len(lengths) == 1 and len(next(iter(lengths))) == 1 and lengths != {(0,)}, "its history is not in order")
+    kinds = {name: "i" if name in ("iteration", "n_evaluations") else "f" for name in COLUMNS}
+    require(all(columns[name].dtype.kind == kind for name, kind in kinds.items()), "its history is not in order")
+    # Without targets there is no CKA.
+    finite = all(np.isfinite(column).all() for name, column in columns.items() if name != "cka")
+    require(finite, "its history has NaN or infinite values")
+    return tuple(Record(*row) for row in zip(*(column.tolist() for column in columns.values()), strict=True))

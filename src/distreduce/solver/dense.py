@@ -1,145 +1,228 @@
-"""The sample side with n×n arrays: affinity, plan and map of up to some ten thousand samples."""
+"""The samples in memory, with n×n arrays for affinity and map: up to some ten thousand of them."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 
 from distreduce._utils.distances import sq_distances
 from distreduce._utils.threads import SERIAL, Workers
-from distreduce._utils.typing import Array
-from distreduce.coupling import CouplingProblem, solve_balanced, solve_semirelaxed, structure_constant
-from distreduce.coupling.plan import affinity_times_plan
+from distreduce._utils.typing import Array, Index, Plan
+from distreduce.affinity import squared_distances, symmetric_entropic_affinity
+from distreduce.coupling import CouplingProblem, initial_plan, solve_balanced, solve_semirelaxed, structure_constant
+from distreduce.coupling.plan import affinity_times_plan, plan_from_array
 from distreduce.embedding.dependence_target import TargetForm, dependence_target
+from distreduce.embedding.initial import initial_prototypes
 from distreduce.embedding.problem import Dependence, InnerLoss
+from distreduce.exceptions import NumericalError
 from distreduce.kernels import Kernel
 from distreduce.losses import BregmanLoss, SquaredLoss
-from distreduce.mapping import MapRegression, barycentres
+from distreduce.mapping import KernelMap, MapRegression, barycentres
 from distreduce.mapping.landmarks import Memory
+from distreduce.sharding.sample import Sample
+from distreduce.solver.medoids import medoids, medoids_from_distances
 from distreduce.solver.oracle import Coupled
+from distreduce.solver.problem import ReductionProblem
+
+# From here on the n×n affinity is kept in single precision: 10,000 samples then take 0.4 GB instead of 0.8.
+SINGLE_PRECISION_FROM = 4000
+BLOCK_ROWS = 256
 
 
 @dataclass(frozen=True)
-class ReductionProblem:
-    r"""SDR-OOS on one weighted sample.
-
-    .. math::
-        J = (1-\alpha)\sum_{ij} L_s(y_i, g_j^*(T))T_{ij} + \alpha\,GW(Z;T) - \eta\,\mathrm{CKA}(Z,\tilde Y)
-            + \min_L \tfrac{\mu}{2}\|TZ - KL\|^2 + \tfrac{\lambda}{2}\mathrm{Tr}(L^\top KL)
+class DenseOracle:
+    """:class:`distreduce.solver.oracle.SampleOracle` of a sample in memory.
 
     Attributes
     ----------
-    affinity, weights : (n, n) and (n,) arrays
-        C and the row masses h (counts: a sample of weight two is that sample twice).
-    plan, embedding : (n, m) sparse and (m, p) arrays
-        Where T and Z start.
-    targets, loss : (n, c) array or None
-        Y in the supervision loss; rows of NaN carry no supervision.
-    kernel_targets, target_kernel : (n, c) array or None
-        Y in the dependence, scaled so that the kernel's length scale means something.
+    sample : Sample
+        Samples with weights and targets.
+    affinity : (n, n) array
+        Input affinity C.
+    plan : (n, m) sparse array
+        Initial coupling T.
+    prototypes : (m, p) array
+        Initial prototypes Z.
+    target_loss : BregmanLoss
+        Supervision loss.
+    target_kernel : Kernel or None
+        Kernel on the targets; None leaves the dependence out.
     projection : MapRegression or None
-        The out-of-sample map's kernel, factorised; None leaves the map out of the objective.
-    balanced : bool
-        Both marginals of the plan are given (m = n).
+        Factorized kernel of the map; None leaves the map out of the objective.
+    workers : Workers
+        Threads.
     """
 
-    affinity: NDArray[np.floating]
-    weights: Array
-    plan: sparse.csr_array
-    embedding: Array
-    targets: Array | None = None
-    loss: BregmanLoss = field(default_factory=SquaredLoss)
-    kernel_targets: Array | None = None
+    sample: Sample
+    affinity: Array
+    plan: Plan
+    prototypes: Array
+    target_loss: BregmanLoss = field(default_factory=SquaredLoss)
     target_kernel: Kernel | None = None
     projection: MapRegression | None = None
-    balanced: bool = False
-
-
-class DenseSide:
-    """:class:`distreduce.solver.oracle.SampleSide` of a problem in memory."""
-
-    def __init__(self, problem: ReductionProblem, workers: Workers = SERIAL) -> None:
-        self.problem, self.workers = problem, workers
-        self.balanced = problem.balanced
+    workers: Workers = SERIAL
 
     def structure_constant(self, loss: InnerLoss) -> float:
-        """The part of GW that no coupling changes."""
-        return structure_constant(self.problem.affinity, self.problem.weights, loss)
+        """Return the part of GW that depends on neither T nor Z."""
+        return structure_constant(self.affinity, self.sample.weights, loss)
 
-    def transported(self, plan: sparse.csr_array) -> Array:
-        """TᵀCT."""
-        return _carried(plan, affinity_times_plan(self.problem.affinity, plan, self.workers))
+    def transported(self, plan: Plan) -> Array:
+        """Return TᵀCT."""
+        return _transport(plan, affinity_times_plan(self.affinity, plan, self.workers))
 
-    def supervision(self, plan: sparse.csr_array) -> float:
-        """Σ_ij L_s(y_i, g_j*(T)) T_ij."""
-        targets, loss = self.problem.targets, self.problem.loss
+    def supervision(self, plan: Plan) -> float:
+        """Return Σ_ij L_s(y_i, g_j*(T)) T_ij."""
+        targets, loss = self.sample.targets, self.target_loss
         if targets is None:
             return 0.0
         return float(plan.multiply(loss.cost(targets, loss.prototype_targets(plan, targets))).sum())
 
     def dependence_target(
-        self, plan: sparse.csr_array, form: TargetForm, dependence: Dependence
+        self, plan: Plan, form: TargetForm, dependence: Dependence
     ) -> tuple[Array | None, Array | None]:
-        """B and ω of the dependence."""
-        targets, kernel = self.problem.kernel_targets, self.problem.target_kernel
-        if targets is None or kernel is None:
+        """Return B and ω of the dependence."""
+        targets = self.sample.kernel_targets
+        if targets is None or self.target_kernel is None:
             return None, None
-        return dependence_target(plan, targets, kernel, form, dependence)
+        return dependence_target(plan, targets, self.target_kernel, form, dependence)
 
-    def map_quadratic(self, plan: sparse.csr_array) -> Array | None:
-        """R, what is left of the map after its elimination."""
-        projection = self.problem.projection
-        return None if projection is None else projection.quadratic(plan)
+    def map_quadratic(self, plan: Plan) -> Array | None:
+        """Return R."""
+        return None if self.projection is None else self.projection.quadratic(plan)
 
-    def map_fitted(self, plan: sparse.csr_array, embedding: Array) -> Array | None:
-        """(KL)_i, where the map puts the samples."""
-        projection = self.problem.projection
-        if projection is None:
+    def map_fitted(self, plan: Plan, prototypes: Array) -> Array | None:
+        """Return the map's values KL at the samples."""
+        if self.projection is None:
             return None
-        F = barycentres(plan, self.problem.weights) @ embedding
-        return projection.fitted(F, projection.coefficients(F))
+        F = barycentres(plan, self.sample.weights) @ prototypes
+        return self.projection.fitted(F, self.projection.coefficients(F))
 
     def couple(
         self,
-        plan: sparse.csr_array,
+        plan: Plan,
         f2: Array,
         h2: Array,
-        embedding: Array,
+        prototypes: Array,
         fitted: Array | None,
         *,
         alpha: float,
         tol: float,
     ) -> Coupled:
-        """The T-step from `plan`."""
-        problem, linear = self.problem, None
-        if fitted is not None and problem.projection is not None:
-            linear = 0.5 * problem.projection.mu * sq_distances(fitted, embedding)
-        coupling = CouplingProblem(
-            problem.affinity,
-            problem.weights,
+        """Solve the T-step from `plan`: balanced with one prototype per sample, else semi-relaxed."""
+        linear = None
+        if fitted is not None and self.projection is not None:
+            linear = 0.5 * self.projection.mu * sq_distances(fitted, prototypes)
+        problem = CouplingProblem(
+            self.affinity,
+            self.sample.weights,
             f2,
             h2,
-            targets=problem.targets,
-            loss=problem.loss,
+            targets=self.sample.targets,
+            loss=self.target_loss,
             alpha=alpha,
             linear=linear,
         )
-        solver = solve_balanced if self.balanced else solve_semirelaxed
-        found = solver(coupling, plan, tol=tol, workers=self.workers)
-        return Coupled(found.plan, _carried(found.plan, found.affinity_plan))
+        solver = solve_balanced if plan.shape[0] == plan.shape[1] else solve_semirelaxed
+        found = solver(problem, plan, tol=tol, workers=self.workers)
+        return Coupled(found.plan, _transport(found.plan, found.affinity_plan))
 
     def memory(self) -> Memory | None:
-        """Nothing: every answer is computed afresh."""
+        """Return None: every answer depends on its arguments alone."""
         return None
 
-    def recall(self, memory: Memory | None) -> None:
-        """Nothing to recall."""
+    def restore(self, memory: Memory | None) -> None:
+        """Do nothing."""
+
+    @property
+    def map_inputs(self) -> Any:
+        """The samples, or None if they are given by their distances."""
+        return None if self.sample.precomputed else self.sample.features
+
+    def map_coefficients(self, plan: Plan, prototypes: Array) -> Array:
+        """Return L (n, p)."""
+        assert self.projection is not None
+        return self.projection.coefficients(barycentres(plan, self.sample.weights) @ prototypes)
+
+    def medoids(self, plan: Plan) -> Index:
+        """Return the medoid of each prototype."""
+        of = medoids_from_distances if self.sample.precomputed else medoids
+        return of(self.sample.features, plan)
 
 
-def _carried(plan: sparse.csr_array, affinity_plan: Array) -> Array:
-    """Tᵀ(CT), symmetric but for rounding, made exactly so."""
+def prepare_dense(
+    problem: ReductionProblem, workers: Workers, random_state: np.random.RandomState, stage: Callable[[str], None]
+) -> DenseOracle:
+    """Compute affinity, initial coupling, initial prototypes and the factorized map of a sample in memory."""
+    sample = problem.sample
+    assert isinstance(sample, Sample)
+    stage("affinity")
+    affinity = _affinity(sample, problem.perplexity, workers)
+    stage("start")
+    plan = _initial_plan(sample, problem, affinity, random_state)
+    start = initial_prototypes(
+        sample.features, plan, problem.n_components, random_state, precomputed=sample.precomputed
+    )
+    stage("map")
+    K = _kernel_matrix(sample, problem.input_kernel, workers)
+    projection = MapRegression(K, sample.weights, problem.mu, problem.map_reg)
+    loss, kernel = problem.target_loss, problem.target_kernel
+    return DenseOracle(sample, affinity, plan, start, loss, kernel, projection, workers)
+
+
+def _affinity(sample: Sample, perplexity: float, workers: Workers) -> Array:
+    """Return C, for many samples in single precision, or in double where that overflows."""
+    single = len(sample.weights) >= SINGLE_PRECISION_FROM
+    for dtype in (np.float32, np.float64) if single else (np.float64,):
+        if sample.precomputed:
+            D = np.square(sample.features, dtype=dtype)
+        else:
+            D = squared_distances(sample.features, dtype=dtype, workers=workers)
+        matrix = symmetric_entropic_affinity(D, perplexity, sample.weights, overwrite=True, workers=workers).matrix
+        if math.isfinite(matrix.sum()):
+            return matrix
+    raise NumericalError("The input affinity is not finite; look for very large values in X, or scale it.")
+
+
+def _initial_plan(
+    sample: Sample, problem: ReductionProblem, affinity: Array, random_state: np.random.RandomState
+) -> Plan:
+    if not isinstance(problem.init, str):
+        return plan_from_array(problem.init, sample.weights)
+    n, weights = len(sample.weights), sample.weights
+    m = n if problem.n_prototypes is None else problem.n_prototypes
+    # With one prototype per sample, each carries the weight of its sample: for unequal weights only the identity does.
+    uneven = m == n and bool(np.ptp(weights) > 0)
+    return initial_plan(
+        "identity" if uneven else problem.init,
+        m,
+        weights=weights,
+        affinity=affinity,
+        features=sample.features,
+        targets=sample.kernel_targets,
+        target_kernel=problem.target_kernel,
+        random_state=random_state,
+    )
+
+
+def _kernel_matrix(sample: Sample, kernel: Kernel, workers: Workers) -> Array:
+    """Return K (n, n), computed in blocks of rows so that no other array of that size is needed."""
+    n = len(sample.weights)
+    K = np.empty((n, n))
+    rows_of = KernelMap(kernel, None if sample.precomputed else sample.features, np.empty((n, 0))).similarity
+
+    def fill(chunk: int, n_chunks: int) -> None:
+        rows = slice(chunk * BLOCK_ROWS, (chunk + 1) * BLOCK_ROWS)
+        K[rows] = rows_of(sample.features[rows])
+
+    workers.run(fill, -(-n // BLOCK_ROWS))
+    return K
+
+
+def _transport(plan: Plan, affinity_plan: Array) -> Array:
+    """Return Tᵀ(CT), made exactly symmetric."""
     transported = plan.T @ affinity_plan
     return np.asarray(0.5 * (transported + transported.T))

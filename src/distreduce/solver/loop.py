@@ -1,59 +1,51 @@
-"""The outer loop: coupling T and embedding Z in turn (with the map L eliminated, or beside them as in the paper)."""
+"""The outer loop: alternate the T-step and the Z-step until J stops falling."""
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
-from distreduce._utils.threads import SERIAL, Workers
-from distreduce._utils.typing import Array
 from distreduce.exceptions import NumericalError
 from distreduce.mapping.landmarks import Memory
-from distreduce.solver.dense import DenseSide, ReductionProblem
-from distreduce.solver.oracle import Coupled, SampleSide
-from distreduce.solver.steps import HalfSteps, Record, Settings, State
+from distreduce.solver.objective import Record
+from distreduce.solver.oracle import Coupled, SampleOracle
+from distreduce.solver.problem import Settings
+from distreduce.solver.result import Reduction
+from distreduce.solver.steps import State, Steps
 
 if TYPE_CHECKING:
     from distreduce.solver.checkpoint import Checkpoint
 
-__all__ = ["Progress", "Record", "Reduction", "Settings", "alternate", "solve"]
-
-# What may go wrong in a step while the state before it is good.
+# Errors of a step after which the state before it is still good.
 FAILURES = (ArithmeticError, np.linalg.LinAlgError, MemoryError)
 
 
 @dataclass(frozen=True)
-class Reduction:
-    """What a fit found: T, Z, the history of J, and how the loop ended.
-
-    `stopped`: by the callback; `interrupted`: from the keyboard. `faults`: steps that failed and were undone, one
-    sentence each; all else is as if they had not been tried.
-    """
-
-    plan: sparse.csr_array
-    embedding: Array
-    history: tuple[Record, ...]
-    converged: bool
-    stopped: bool = False
-    interrupted: bool = False
-    faults: tuple[str, ...] = ()
-
-    @property
-    def objective(self) -> float:
-        return self.history[-1].objective if self.history else math.inf
-
-
-@dataclass(frozen=True)
 class Progress:
-    """Where the loop is after an outer iteration: all that the next one depends on.
+    """State of the loop after an outer iteration: all that the next one depends on.
 
-    `frozen`: the coupling stays as it is. `finished`: there is no next one. `memory`: of the sample side.
+    Attributes
+    ----------
+    state : State
+        The best state so far, which is the latest: a step that raises J is rejected.
+    history : tuple of Record
+        Records of all accepted states.
+    iteration : int
+        Number of the outer iteration.
+    frozen : bool
+        Whether the coupling stays as it is from now on.
+    converged : bool
+        Whether the tolerance was met.
+    finished : bool
+        Whether there is no next iteration.
+    faults : tuple of str
+        Steps that failed and were undone.
+    memory : Memory or None
+        State of the oracle.
     """
 
     state: State
@@ -65,103 +57,100 @@ class Progress:
     faults: tuple[str, ...] = ()
     memory: Memory | None = None
 
-    def reduction(self, *, stopped: bool = False, interrupted: bool = False) -> Reduction:
-        """The best so far, which is the latest: a step that raises J is not taken."""
-        plan, Z = self.state.coupled.plan, self.state.embedding
-        return Reduction(plan, Z, self.history, self.converged, stopped, interrupted, self.faults)
 
+@dataclass(frozen=True)
+class Monitor:
+    """What watches a fit.
 
-def solve(
-    problem: ReductionProblem,
-    settings: Settings,
-    *,
-    workers: Workers = SERIAL,
-    callback: Callable[[Record], object] | None = None,
-    checkpoint: Checkpoint | None = None,
-) -> Reduction:
-    """Solve a problem whose affinity and kernel are n×n arrays; see :func:`alternate`."""
-    side = DenseSide(problem, workers)
-    options: dict[str, Any] = {"workers": workers, "callback": callback, "checkpoint": checkpoint}
-    return alternate(side, problem.plan, problem.embedding, settings, **options)
-
-
-def alternate(
-    side: SampleSide,
-    plan: sparse.csr_array,
-    embedding: Array,
-    settings: Settings,
-    *,
-    workers: Workers = SERIAL,
-    callback: Callable[[Record], object] | None = None,
-    checkpoint: Checkpoint | None = None,
-) -> Reduction:
-    """Alternate the two half-steps until J stops falling; a coupling that would raise J is not taken.
-
-    The T-step descends BSFGW and the map's term but does not see the dependence (the paper's surrogate), so J can rise
-    over a pair of half-steps. Then the coupling stays as it was and only the embedding is carried to its tolerance.
-    So it does when a step fails; the reduction says so in its `faults` (decision 17). If the first embedding fails, a
-    :class:`NumericalError` carries what there is. A callback is told of every outer iteration; the loop ends early if
-    it answers True, and with an interrupt from the keyboard. With a checkpoint it goes on from where that one was.
+    Attributes
+    ----------
+    callback : callable or None
+        Called with the latest record before every outer iteration; the loop ends if it returns True.
+    checkpoint : Checkpoint or None
+        File that keeps the progress of the loop.
+    stage : callable
+        Called with the name of each stage of the preparation.
     """
-    with np.errstate(all="ignore"):  # the half-steps look for themselves whether their numbers are finite
-        steps, at = _begin(side, plan, embedding, settings, workers, checkpoint)
+
+    callback: Callable[[Record], object] | None = None
+    checkpoint: Checkpoint | None = None
+    stage: Callable[[str], None] = lambda name: None
+
+    def wants_stop(self, record: Record) -> bool:
+        """Report a record and return whether the callback wants to stop."""
+        return self.callback is not None and self.callback(record) is True
+
+    def keep(self, at: Progress) -> None:
+        """Write the checkpoint, if there is one."""
+        if self.checkpoint is not None:
+            self.checkpoint.keep(at)
+
+
+def solve(oracle: SampleOracle, settings: Settings, *, monitor: Monitor | None = None) -> Reduction:
+    """Alternate T-step and Z-step from the oracle's initial coupling and prototypes until J stops falling.
+
+    The T-step lowers BSFGW and the map's term but does not see the dependence (the paper's surrogate), so J can rise
+    over a pair of steps. Such a coupling is rejected: T then stays as it was, and only Z is optimized to its tolerance.
+    The same happens if a step fails; the reduction lists it in its `faults` (decision 17).
+
+    With a checkpoint the loop resumes from where that one was. A KeyboardInterrupt ends it with the best state so far.
+
+    Raises
+    ------
+    NumericalError
+        The first Z-step failed; the error's `best` is a reduction with the initial coupling and prototypes.
+    """
+    monitor = monitor or Monitor()
+    with np.errstate(all="ignore"):  # the steps check themselves whether their results are finite
+        steps, at = _begin(oracle, settings, monitor)
     stopped = interrupted = False
     try:
-        _keep(checkpoint, at)
+        monitor.keep(at)
         while not (at.finished or stopped):
-            stopped = callback is not None and callback(at.state.record) is True
+            stopped = monitor.wants_stop(at.state.record)
             if not stopped:
                 with np.errstate(all="ignore"):
-                    at = replace(_advance(steps, at), memory=side.memory())
-            _keep(checkpoint, at)
+                    at = replace(_advance(steps, at), memory=oracle.memory())
+            monitor.keep(at)
     except KeyboardInterrupt:
         interrupted = True
-        _keep(checkpoint, at)
-    return at.reduction(stopped=stopped, interrupted=interrupted)
+        monitor.keep(at)
+    plan, Z = at.state.coupled.plan, at.state.prototypes
+    return Reduction(plan, Z, at.history, at.converged, stopped, interrupted, at.faults)
 
 
-def _keep(checkpoint: Checkpoint | None, at: Progress) -> None:
-    if checkpoint is not None:
-        checkpoint.keep(at)
-
-
-def _begin(
-    side: SampleSide,
-    plan: sparse.csr_array,
-    embedding: Array,
-    settings: Settings,
-    workers: Workers,
-    checkpoint: Checkpoint | None,
-) -> tuple[HalfSteps, Progress]:
-    """Where a checkpoint was, or the embedding of the plan as given."""
+def _begin(oracle: SampleOracle, settings: Settings, monitor: Monitor) -> tuple[Steps, Progress]:
+    """Resume from the checkpoint, or take the first Z-step at the initial coupling."""
+    plan, Z = oracle.plan, oracle.prototypes
     try:
-        steps = HalfSteps(side, settings, workers)
-        earlier = None if checkpoint is None else checkpoint.read(plan, embedding.shape)
+        steps = Steps(oracle, settings)
+        earlier = None if monitor.checkpoint is None else monitor.checkpoint.read(plan, Z.shape)
         if earlier is not None:
-            side.recall(earlier.memory)
+            oracle.restore(earlier.memory)
             return steps, earlier
-        state = steps.embed(Coupled(plan, side.transported(plan)), embedding, 0)
+        state = steps.z_step(Coupled(plan, oracle.transported(plan)), Z, 0)
     except (ArithmeticError, np.linalg.LinAlgError) as error:
         raise NumericalError(
-            f"The first embedding could not be computed. {error}", best=Reduction(plan, embedding, (), False)
+            f"The first embedding could not be computed. {error}", best=Reduction(plan, Z, (), False)
         ) from error
-    # Without outer iterations the plan stays as given and the embedding's own tolerance decides.
+    # Without outer iterations the plan stays as given, and the tolerance of the Z-step decides.
     at = Progress(state, (state.record,), faults=_faults(state), finished=settings.max_iter == 0)
-    return steps, replace(at, converged=at.finished and state.settled, memory=side.memory())
+    return steps, replace(at, converged=at.finished and state.settled, memory=oracle.memory())
 
 
-def _advance(steps: HalfSteps, at: Progress) -> Progress:
-    """One outer iteration."""
+def _advance(steps: Steps, at: Progress) -> Progress:
+    """Make one outer iteration."""
     settings, state, iteration = steps.settings, at.state, at.iteration + 1
     at = replace(at, iteration=iteration, finished=iteration >= settings.max_iter)
     began = time.perf_counter()
     try:
-        coupled = state.coupled if at.frozen else steps.couple(state)
-        candidate = steps.embed(coupled, state.embedding, iteration)
+        coupled = state.coupled if at.frozen else steps.t_step(state)
+        candidate = steps.z_step(coupled, state.prototypes, iteration)
     except FAILURES as error:
         fault = f"Outer iteration {iteration} failed and was undone ({type(error).__name__}: {error})"
         return replace(at, frozen=True, finished=at.frozen or at.finished, faults=(*at.faults, fault))
     at = replace(at, faults=at.faults + _faults(candidate))
+    # Accept the candidate unless J rose.
     decrease = state.record.objective - candidate.record.objective
     enough = settings.tol * max(1.0, abs(state.record.objective))
     if decrease >= 0:
@@ -170,11 +159,12 @@ def _advance(steps: HalfSteps, at: Progress) -> Progress:
         at = replace(at, state=state, history=(*at.history, state.record))
     if decrease > enough:
         return at
+    # J has stopped falling: finish, or freeze the coupling until the Z-step meets its tolerance too.
     if state.settled or not steps.joint or (at.frozen and decrease >= 0):
         return replace(at, converged=(state.settled or at.frozen) and not at.faults, finished=True)
     return replace(at, frozen=True)
 
 
 def _faults(state: State) -> tuple[str, ...]:
-    stuck = f"The embedding step of outer iteration {state.record.iteration} ended where its objective was no number"
+    stuck = f"The embedding step of outer iteration {state.record.iteration} ended where its objective is not finite"
     return (stuck,) if state.stuck else ()

@@ -1,9 +1,9 @@
-r"""Medoids: the sample that stands for a prototype is, of those the prototype stands for, the nearest to their mean.
+r"""Medoids: among the samples of a prototype, the one nearest to their mean represents it.
 
 .. math:: \mathrm{medoid}(k) = \arg\min_{i:\,T_{ik} > 0} |x_i - \bar x_k|^2, \quad \bar x_k = \sum_i T_{ik} x_i / q_k
 
-Near in the data and not in the embedding, where samples of very different looks may share a place: with 20 medoids in
-place of 1347 digits a nearest neighbour is right for 0.90 of new ones, against 0.72 with those nearest in the plane.
+Nearest in the data and not in the embedding, where very different samples may share a place: a nearest-neighbour
+classifier on 20 medoids of 1347 digits is right for 0.90 of new ones, against 0.72 with those nearest in the plane.
 """
 
 from __future__ import annotations
@@ -12,55 +12,41 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Index, Plan
+from distreduce.coupling.plan import column_mass
 from distreduce.sharding.shards import Shard, ShardPass
 
 BLOCK_NUMBERS = 4_000_000  # differences held at once
 
 
-def prototype_sums(features: Any, plan: sparse.csr_array) -> Array:
-    """TᵀX (m, d) of some rows."""
+def medoids(features: Any, plan: Plan) -> Index:
+    """Return the row of the medoid of each prototype, −1 for unused ones, from features (n, d)."""
+    means = prototype_means(prototype_sums(features, plan), column_mass(plan))
+    return nearest_members(plan, distances_to_means(features, plan, means))
+
+
+def medoids_from_distances(distances: Array, plan: Plan) -> Index:
+    """Return the row of the medoid of each prototype, −1 for unused ones, from mutual distances (n, n)."""
+    return nearest_members(plan, distances_within(distances, plan))
+
+
+def prototype_sums(features: Any, plan: Plan) -> Array:
+    """Return TᵀX (m, d) of some rows."""
     sums = plan.T @ (features if sparse.issparse(features) else np.asarray(features))
     return np.asarray(sums.toarray() if sparse.issparse(sums) else sums, dtype=np.float64)
 
 
 def prototype_means(sums: Array, mass: Array) -> Array:
-    """x̄ (m, d); those of empty prototypes are zero."""
+    """Return x̄ (m, d), zero for empty prototypes."""
     return sums / np.where(mass > 0, mass, 1.0)[:, None]
 
 
-@dataclass(frozen=True)
-class PrototypeSums(ShardPass[Array]):
-    """A shard's share of TᵀX."""
-
-    reads = ("features",)
-    per_sample = ("plan",)
-    plan: sparse.csr_array
-
-    def __call__(self, shard: Shard) -> Array:
-        return prototype_sums(shard.features, self.plan)
-
-
-@dataclass(frozen=True)
-class DistancesToMeans(ShardPass[Array]):
-    """|x_i − x̄_k|² for the entries of a shard's rows of T, in their order."""
-
-    reads = ("features",)
-    per_sample = ("plan",)
-    plan: sparse.csr_array
-    means: Array
-
-    def __call__(self, shard: Shard) -> Array:
-        return distances_to_means(shard.features, self.plan, self.means)
-
-
-def distances_to_means(features: Any, plan: sparse.csr_array, means: Array) -> Array:
-    """|x_i − x̄_k|² for the entries of T, in their order."""
+def distances_to_means(features: Any, plan: Plan, means: Array) -> Array:
+    """Return |x_i − x̄_k|² for the entries of T, in their order."""
     found, step = np.empty(plan.nnz), max(1, BLOCK_NUMBERS // means.shape[1])
-    row_of = np.repeat(np.arange(plan.shape[0]), np.diff(plan.indptr))
+    row_of = _row_indices(plan)
     for start in range(0, plan.nnz, step):
         entries = slice(start, min(plan.nnz, start + step))
         rows = features[row_of[entries]]
@@ -69,18 +55,47 @@ def distances_to_means(features: Any, plan: sparse.csr_array, means: Array) -> A
     return found
 
 
-def distances_within(distances: Array, plan: sparse.csr_array) -> Array:
-    """Σ_j T_jk d_ij²/q_k for the entries of T: the same, but for a number a prototype, from distances d (n, n)."""
-    row_of = np.repeat(np.arange(plan.shape[0]), np.diff(plan.indptr))
+@dataclass(frozen=True)
+class PrototypeSums(ShardPass[Array]):
+    """A shard's part of TᵀX."""
+
+    reads = ("features",)
+    per_sample = ("plan",)
+    plan: Plan
+
+    def __call__(self, shard: Shard) -> Array:
+        return prototype_sums(shard.features, self.plan)
+
+
+@dataclass(frozen=True)
+class DistancesToMeans(ShardPass[Array]):
+    """|x_i − x̄_k|² for the entries of a shard's rows of T."""
+
+    reads = ("features",)
+    per_sample = ("plan",)
+    plan: Plan
+    means: Array
+
+    def __call__(self, shard: Shard) -> Array:
+        return distances_to_means(shard.features, self.plan, self.means)
+
+
+def distances_within(distances: Array, plan: Plan) -> Array:
+    """Return Σ_j T_jk d_ij²/q_k for the entries of T: the same up to one constant per prototype, from distances d."""
     spread, mass = plan.T @ distances**2, np.asarray(plan.sum(axis=0)).ravel()
-    return np.asarray(spread[plan.indices, row_of] / mass[plan.indices])
+    return np.asarray(spread[plan.indices, _row_indices(plan)] / mass[plan.indices])
 
 
-def nearest_members(plan: sparse.csr_array, distances: Array) -> NDArray[np.intp]:
-    """For every prototype the row with the least distance among its entries, of equal ones the first; −1 if none."""
-    row_of = np.repeat(np.arange(plan.shape[0]), np.diff(plan.indptr))
+def nearest_members(plan: Plan, distances: Array) -> Index:
+    """Return for each prototype the row with the smallest distance among its entries, the first of ties, or −1."""
+    row_of = _row_indices(plan)
     order = np.lexsort((row_of, distances, plan.indices))
     used, first = np.unique(plan.indices[order], return_index=True)
     found = np.full(plan.shape[1], -1, dtype=np.intp)
     found[used] = row_of[order[first]]
     return found
+
+
+def _row_indices(plan: Plan) -> Index:
+    """Return the row of every entry."""
+    return np.repeat(np.arange(plan.shape[0]), np.diff(plan.indptr))

@@ -1,17 +1,16 @@
-"""What the outer loop asks about the samples.
+"""What the solver asks about the samples.
 
-The loop itself knows prototypes only. Whether n×n arrays, sparse shards in this process or shards on a cluster stand
-behind an answer is not its business: answers are of the prototypes' size, or hold a few numbers a sample.
+The outer loop itself knows only prototypes. Whether n×n arrays, shards in this process or shards on a cluster stand
+behind an answer does not matter to it: answers have the size of the prototypes, or a few numbers per sample.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from scipy import sparse
-
-from distreduce._utils.typing import Array
+from distreduce._utils.threads import Workers
+from distreduce._utils.typing import Array, Index, Plan
 from distreduce.embedding.dependence_target import TargetForm
 from distreduce.embedding.problem import Dependence, InnerLoss
 from distreduce.mapping.landmarks import Memory
@@ -19,64 +18,88 @@ from distreduce.mapping.landmarks import Memory
 
 @dataclass(frozen=True)
 class Coupled:
-    """A plan T (n, m) and the input affinity that it carries to the prototypes, TᵀCT (m, m), symmetric."""
+    """A coupling T (n, m) with the transported affinity TᵀCT (m, m), symmetric."""
 
-    plan: sparse.csr_array
+    plan: Plan
     transported: Array
 
 
-class SampleSide(Protocol):
+class SampleOracle(Protocol):
     """Samples with their affinity C, targets and out-of-sample map."""
 
     @property
-    def balanced(self) -> bool:
-        """Whether both marginals of the plan are given (m = n)."""
+    def workers(self) -> Workers:
+        """Threads."""
+        ...
+
+    @property
+    def plan(self) -> Plan:
+        """Initial coupling T (n, m)."""
+        ...
+
+    @property
+    def prototypes(self) -> Array:
+        """Initial prototypes Z (m, p)."""
         ...
 
     def structure_constant(self, loss: InnerLoss) -> float:
-        """The part of GW that no coupling changes."""
+        """Return the part of GW that depends on neither T nor Z."""
         ...
 
-    def transported(self, plan: sparse.csr_array) -> Array:
-        """TᵀCT of any plan."""
+    def transported(self, plan: Plan) -> Array:
+        """Return TᵀCT (m, m)."""
         ...
 
-    def supervision(self, plan: sparse.csr_array) -> float:
-        """Σ_ij L_s(y_i, g_j*(T)) T_ij; zero without targets."""
+    def supervision(self, plan: Plan) -> float:
+        """Return Σ_ij L_s(y_i, g_j*(T)) T_ij, zero without targets."""
         ...
 
     def dependence_target(
-        self, plan: sparse.csr_array, form: TargetForm, dependence: Dependence
+        self, plan: Plan, form: TargetForm, dependence: Dependence
     ) -> tuple[Array | None, Array | None]:
-        """B (m, m) and ω (m,) of the dependence (see :mod:`distreduce.embedding.dependence_target`), or None twice."""
+        """Return B (m, m) and ω (m,) of :mod:`distreduce.embedding.dependence_target`; None twice without targets."""
         ...
 
-    def map_quadratic(self, plan: sparse.csr_array) -> Array | None:
-        """R (m, m), what is left of the out-of-sample map after its elimination; None without a map."""
+    def map_quadratic(self, plan: Plan) -> Array | None:
+        """Return R (m, m), which is left of the map after its elimination; None without a map."""
         ...
 
-    def map_fitted(self, plan: sparse.csr_array, embedding: Array) -> Array | None:
-        """Where the map that fits this plan and embedding best puts the samples, KL (n, p); None without a map."""
+    def map_fitted(self, plan: Plan, prototypes: Array) -> Array | None:
+        """Return the values KL (n, p) at the samples of the best map for T and Z; None without a map."""
         ...
 
     def couple(
         self,
-        plan: sparse.csr_array,
+        plan: Plan,
         f2: Array,
         h2: Array,
-        embedding: Array,
+        prototypes: Array,
         fitted: Array | None,
         *,
         alpha: float,
         tol: float,
     ) -> Coupled:
-        """The T-step from `plan`, with the cost (μ/2)|z_k − fitted_i|² if there is a map."""
+        """Solve the T-step from `plan`, with the cost (μ/2)|z_k − fitted_i|² if there is a map."""
         ...
 
     def memory(self) -> Memory | None:
-        """All that answers depend on besides the arguments; None if there is no such thing."""
+        """Return the state that answers depend on besides their arguments; None if there is none."""
         ...
 
-    def recall(self, memory: Memory | None) -> None:
-        """Go on from a memory of an earlier process."""
+    def restore(self, memory: Memory | None) -> None:
+        """Restore such a state, from a checkpoint."""
+        ...
+
+    # After the loop.
+    @property
+    def map_inputs(self) -> Any:
+        """Inputs of the fitted map: training samples or landmarks; None if samples are given by their distances."""
+        ...
+
+    def map_coefficients(self, plan: Plan, prototypes: Array) -> Array:
+        """Return the coefficients L of the best map for T and Z."""
+        ...
+
+    def medoids(self, plan: Plan) -> Index:
+        """Return the sample that represents each prototype, −1 for unused ones; see `distreduce.solver.medoids`."""
         ...

@@ -1,100 +1,105 @@
-"""The two half-steps of the outer loop, of the coupling T and of the embedding Z, and the objective that they share."""
+"""The two steps of the outer loop: the T-step finds a coupling for the prototypes, the Z-step prototypes for it."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from distreduce._utils.threads import Workers
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Plan
 from distreduce.affinity import student_affinity
 from distreduce.coupling import structure_matrices
 from distreduce.coupling.plan import column_mass
 from distreduce.embedding import (
     EmbeddingProblem,
     EmbeddingResult,
-    Terms,
     make_objective,
-    minimise_adam,
-    minimise_lbfgs,
+    minimize_adam,
+    minimize_lbfgs,
     plain,
 )
-from distreduce.embedding.dependence_target import TargetForm
-from distreduce.embedding.optimize import Objective
-from distreduce.embedding.problem import Dependence, InnerLoss
 from distreduce.exceptions import NumericalError
-from distreduce.kernels import DistanceKernel, Linear, RationalQuadratic
 from distreduce.mapping import barycentres
-from distreduce.solver.oracle import Coupled, SampleSide
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Constants of the objective and of the solver, by the names of :class:`distreduce.SDR`."""
-
-    alpha: float = 0.2
-    eta: float = 1000.0
-    loss: InnerLoss = "kl"
-    embedding_kernel: DistanceKernel | Linear = field(default_factory=RationalQuadratic)
-    dependence: Dependence = "cka"
-    target_form: TargetForm = "barycentric"
-    solver: Literal["joint", "alternating"] = "joint"
-    optimizer: Literal["lbfgs", "adam"] = "lbfgs"
-    beta: float = 0.5
-    learning_rate: float = 1e-3
-    max_iter: int = 50
-    max_inner_iter: int = 100
-    tol: float = 1e-6
-    backend: str = "auto"
-
-
-@dataclass(frozen=True)
-class Record:
-    """One outer iteration: J, its four terms as they enter it, the CKA (NaN if not in use), and the cost."""
-
-    iteration: int
-    objective: float
-    supervision: float
-    gromov_wasserstein: float
-    dependence: float
-    projection: float
-    cka: float
-    n_evaluations: int
-    seconds: float
+from distreduce.solver.objective import Record, objective
+from distreduce.solver.oracle import Coupled, SampleOracle
+from distreduce.solver.problem import Settings
 
 
 @dataclass(frozen=True)
 class State:
-    """A coupling with the embedding found for it.
+    """A coupling with the prototypes found for it.
 
-    `settled`: the embedding step met its tolerance. `stuck`: it ended where its objective was no number any more.
+    Attributes
+    ----------
+    coupled : Coupled
+        T and the transported affinity.
+    prototypes : (m, p) array
+        Z.
+    record : Record
+        J at T and Z.
+    settled : bool
+        Whether the Z-step met its tolerance.
+    stuck : bool
+        Whether it ended because its objective became NaN or infinite.
     """
 
     coupled: Coupled
-    embedding: Array
+    prototypes: Array
     record: Record
     settled: bool
     stuck: bool = False
 
 
-class HalfSteps:
-    """The two half-steps; all of it is of the prototypes' size. What is not finite is a :class:`NumericalError`."""
+class Steps:
+    """The T-step and the Z-step. Both raise :class:`NumericalError` on NaN or infinite values."""
 
-    def __init__(self, side: SampleSide, settings: Settings, workers: Workers) -> None:
-        self.side, self.settings, self.workers = side, settings, workers
-        self.constant = side.structure_constant(settings.loss)
-        _require_finite("input affinity", self.constant)
+    def __init__(self, oracle: SampleOracle, settings: Settings) -> None:
+        self.oracle, self.settings = oracle, settings
         self.joint = settings.solver == "joint"
+        self.one_to_one = oracle.plan.shape[0] == oracle.plan.shape[1]
+        self.constant = oracle.structure_constant(settings.loss)
+        _require_finite("input affinity", self.constant)
         self._latest: tuple[Coupled, EmbeddingProblem] | None = None
 
-    def embedding_problem(self, coupled: Coupled) -> tuple[Coupled, EmbeddingProblem]:
-        """What the Z-step needs of a plan; kept for as long as the plan stays, since R costs n³ when m = n.
+    def t_step(self, state: State) -> Coupled:
+        """Minimize BSFGW over the coupling, in the joint solver with the map's distance to the prototypes as a cost.
 
-        With the coupling that it was made of: what the same plan transports may differ by rounding.
+        That cost, (μ/2)|z_k − (KL)_i|² with L fixed, bounds the map's term from above and equals it on hard plans.
+        """
+        plan, Z, settings = state.coupled.plan, state.prototypes, self.settings
+        f2, h2 = structure_matrices(student_affinity(Z, self._reference(column_mass(plan))), settings.loss)
+        fitted = self.oracle.map_fitted(plan, Z) if self.joint else None
+        _require_finite("affinity of the prototypes", f2, h2)
+        _require_finite("out-of-sample map", fitted)
+        found = self.oracle.couple(plan, f2, h2, Z, fitted, alpha=settings.alpha, tol=0.01 * settings.tol)
+        _require_finite("coupling", found.plan.data, found.transported)
+        return found
+
+    def z_step(self, coupled: Coupled, start: Array, iteration: int) -> State:
+        """Minimize over the prototypes and evaluate J.
+
+        The joint solver eliminates the map. The alternating one leaves it out, then relaxes Z towards it.
+        """
+        began = time.perf_counter()
+        coupled, problem = self._embedding_problem(coupled)
+        found = self._minimize(problem if self.joint else replace(problem, quadratic=None), start)
+        Z, terms = found.prototypes, found.terms
+        if not self.joint:
+            Z = self._relax(coupled.plan, Z)
+            terms, _ = plain.value_and_gradient(problem, Z)
+        record = objective(self.oracle, coupled.plan, Z, problem, terms, self.constant, iteration=iteration)
+        _require_finite("objective", record.objective, Z)
+        record = replace(record, n_evaluations=found.n_evaluations, seconds=time.perf_counter() - began)
+        return State(coupled, Z, record, found.converged, found.stuck)
+
+    def _embedding_problem(self, coupled: Coupled) -> tuple[Coupled, EmbeddingProblem]:
+        """Return the Z-step of a plan, and the coupling that it was built from.
+
+        It is kept for as long as the plan stays the same, since R costs n³ when m = n. The coupling is returned too,
+        because the transported affinity of the same plan may differ by rounding.
         """
         if self._latest is None or not same_plan(coupled.plan, self._latest[0].plan):
             self._latest = coupled, self._build_embedding_problem(coupled)
@@ -103,8 +108,8 @@ class HalfSteps:
     def _build_embedding_problem(self, coupled: Coupled) -> EmbeddingProblem:
         settings = self.settings
         q = column_mass(coupled.plan)
-        target, omega = self.side.dependence_target(coupled.plan, settings.target_form, settings.dependence)
-        quadratic = self.side.map_quadratic(coupled.plan)
+        target, omega = self.oracle.dependence_target(coupled.plan, settings.target_form, settings.dependence)
+        quadratic = self.oracle.map_quadratic(coupled.plan)
         _require_finite("coupling", q, coupled.transported)
         _require_finite("target kernel", target, omega)
         _require_finite("out-of-sample map", quadratic)
@@ -123,93 +128,43 @@ class HalfSteps:
         )
 
     def _reference(self, mass: Array) -> Array:
-        """Weights r in the Student-t normaliser; an empty prototype has no part in it: it neither attracts nor repels.
+        """Return the weights r of the Student-t normalizer. Empty prototypes get zero: they neither attract nor repel.
 
         With ones, as in the paper, the mean of C̄ over pairs is 1/m² and that of the input affinity 1/n. For n > m² the
         term Σ C̄_kl q_k q_l of GW, about n²/m², then outgrows all others, which are about n. r = √n/m makes both means
-        equal; where C̄ is the smaller one it stays the paper's.
+        equal; where C̄ is the smaller one, r is the paper's.
         """
-        if self.side.balanced:
+        if self.one_to_one:
             return mass
         even = float(np.sqrt(mass.sum())) / len(mass) if self.joint else 1.0
         return max(1.0, even) * (mass > 0).astype(float)
 
-    def embed(self, coupled: Coupled, start: Array, iteration: int) -> State:
-        """The Z-step (joint: with L eliminated; alternating: without the map, then relaxed towards it)."""
-        began = time.perf_counter()
-        coupled, full = self.embedding_problem(coupled)
-        found = self._minimise(full if self.joint else replace(full, quadratic=None), start)
-        Z, terms = found.embedding, found.terms
-        if not self.joint:
-            Z = self._relax(coupled.plan, Z)
-            terms, _ = plain.value_and_gradient(full, Z)
-        record = self._record(iteration, coupled.plan, full, Z, terms, found.n_evaluations, time.perf_counter() - began)
-        _require_finite("objective", record.objective, Z)
-        return State(coupled, Z, record, found.converged, found.stuck)
-
-    def _minimise(self, problem: EmbeddingProblem, start: Array) -> EmbeddingResult:
-        """With the backend that was asked for; if that finds no number at the start, with the equations in NumPy."""
-        objective = make_objective(problem, self.settings.backend, self.workers)
+    def _minimize(self, problem: EmbeddingProblem, start: Array) -> EmbeddingResult:
+        """Minimize with the chosen backend; if its objective is not finite at the start, with plain NumPy."""
+        settings = self.settings
+        options: dict[str, Any] = {"max_iter": settings.max_inner_iter, "tol": 0.01 * settings.tol}
+        minimize: Any = minimize_lbfgs
+        if settings.optimizer == "adam":
+            minimize, options["learning_rate"] = minimize_adam, settings.learning_rate
         try:
-            return self._minimise_by(objective, problem, start)
+            return minimize(make_objective(problem, settings.backend, self.oracle.workers), problem, start, **options)
         except NumericalError:
-            return self._minimise_by(make_objective(problem, "numpy"), problem, start)
+            return minimize(make_objective(problem, "numpy"), problem, start, **options)
 
-    def _minimise_by(self, objective: Objective, problem: EmbeddingProblem, start: Array) -> EmbeddingResult:
-        options: dict[str, Any] = {"max_iter": self.settings.max_inner_iter, "tol": 0.01 * self.settings.tol}
-        if self.settings.optimizer == "adam":
-            return minimise_adam(objective, problem, start, learning_rate=self.settings.learning_rate, **options)
-        return minimise_lbfgs(objective, problem, start, **options)
-
-    def couple(self, state: State) -> Coupled:
-        """The T-step: BSFGW, in the joint solver with the map's distance to the prototypes as a linear cost.
-
-        That cost, (μ/2)|z_k − (KL)_i|² with L held, bounds the map's term from above and equals it on hard plans.
-        """
-        plan, Z, settings = state.coupled.plan, state.embedding, self.settings
-        f2, h2 = structure_matrices(student_affinity(Z, self._reference(column_mass(plan))), settings.loss)
-        fitted = self.side.map_fitted(plan, Z) if self.joint else None
-        _require_finite("embedding's affinity", f2, h2)
-        _require_finite("out-of-sample map", fitted)
-        found = self.side.couple(plan, f2, h2, Z, fitted, alpha=settings.alpha, tol=0.01 * settings.tol)
-        _require_finite("coupling", found.plan.data, found.transported)
-        return found
-
-    def _relax(self, plan: sparse.csr_array, Z: Array) -> Array:
-        """The paper's move towards the map: (1−β)Z + βKL, or for m < n (I + βTᵀT)⁻¹(Z + βTᵀKL)."""
-        fitted, beta = self.side.map_fitted(plan, Z), self.settings.beta
+    def _relax(self, plan: Plan, Z: Array) -> Array:
+        """Move Z towards the map as in the paper: (1−β)Z + βKL, or for m < n (I + βTᵀT)⁻¹(Z + βTᵀKL)."""
+        fitted, beta = self.oracle.map_fitted(plan, Z), self.settings.beta
         if fitted is None:
             return Z
-        if self.side.balanced:
+        if self.one_to_one:
             shares = barycentres(sparse.csr_array(plan.T), column_mass(plan))
             return (1 - beta) * Z + beta * (shares @ fitted)
         gram = np.eye(plan.shape[1]) + beta * (plan.T @ plan).toarray()
         return np.linalg.solve(gram, Z + beta * (plan.T @ fitted))
 
-    def _record(
-        self,
-        iteration: int,
-        plan: sparse.csr_array,
-        problem: EmbeddingProblem,
-        Z: Array,
-        terms: Terms,
-        n_evaluations: int,
-        seconds: float,
-    ) -> Record:
-        aligned = np.nan
-        if problem.target is not None and problem.dependence == "cka":
-            aligned = plain.dependence(problem, problem.kernel(Z))[0]
-        supervision = (1 - problem.alpha) * self.side.supervision(plan)
-        structure = problem.alpha * (terms.gromov_wasserstein + self.constant)
-        dependence = -problem.eta * terms.dependence
-        total = supervision + structure + dependence + terms.projection
-        return Record(
-            iteration, total, supervision, structure, dependence, terms.projection, aligned, n_evaluations, seconds
-        )
 
-
-def same_plan(one: sparse.csr_array, other: sparse.csr_array) -> bool:
-    """Whether two plans are equal in every bit, the order of their entries included."""
+def same_plan(one: Plan, other: Plan) -> bool:
+    """Return whether two plans are equal in every bit, including the order of their entries."""
     return one is other or (
         np.array_equal(one.indptr, other.indptr)
         and np.array_equal(one.indices, other.indices)
@@ -218,6 +173,6 @@ def same_plan(one: sparse.csr_array, other: sparse.csr_array) -> bool:
 
 
 def _require_finite(what: str, *values: Any) -> None:
-    """Refuse numbers that are none; None is in order."""
+    """Raise NumericalError if any value is NaN or infinite; None is skipped."""
     if not all(value is None or np.isfinite(value).all() for value in values):
         raise NumericalError(f"The {what} is not finite; check the scale of X and y.")

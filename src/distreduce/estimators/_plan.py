@@ -1,0 +1,326 @@
+"""The plan of a fit: from parameters, X, y and weights to the reduction problem that the solver is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import _num_samples, validate_data
+
+from distreduce._utils.threads import Workers
+from distreduce._utils.typing import Array
+from distreduce._utils.warnings import warn_user
+from distreduce.estimators._monitor import check_checkpoint, open_checkpoint
+from distreduce.estimators._targets import Targets, standardize
+from distreduce.estimators._validate import (
+    check_distances,
+    check_memory,
+    check_spread,
+    effective_perplexity,
+    own_generator,
+    power_of_two_unit,
+    read_weights,
+)
+from distreduce.exceptions import DataWarning, InvalidInputError
+from distreduce.kernels import DistanceKernel, Kernel
+from distreduce.losses import BregmanLoss, SquaredLoss
+from distreduce.sharding.dask_collections import compute, empty_rows, is_dask
+from distreduce.sharding.merge import Merged, merge_duplicates
+from distreduce.sharding.rows import LocalRows, Rows
+from distreduce.sharding.sample import Sample
+from distreduce.solver.checkpoint import Checkpoint
+from distreduce.solver.input_kernel import input_kernel
+from distreduce.solver.problem import ReductionProblem, Settings
+
+# Above this many samples affinity="auto" is sparse: a dense fit then takes gigabytes, and minutes.
+MOST_DENSE = 10_000
+
+
+@dataclass(frozen=True)
+class Supervision:
+    """What SDR knows beyond DistR.
+
+    Attributes
+    ----------
+    targets : Targets
+        y as it was read.
+    loss : BregmanLoss
+        Supervision loss.
+    kernel : Kernel
+        Kernel on the targets.
+    settings : mapping
+        Settings of the solver that concern targets; eta may be "auto".
+    """
+
+    targets: Targets
+    loss: BregmanLoss
+    kernel: Kernel
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """All that a fit needs, checked.
+
+    Attributes
+    ----------
+    X : array, sparse matrix or Rows
+        Validated samples; Rows if they lie on a cluster.
+    weights : (n,) array
+        Weight of each row of X.
+    supervision : Supervision or None
+        Targets; None for DistR.
+    merged : Merged
+        Which rows are equal; the solver sees distinct samples only.
+    problem : ReductionProblem
+        What the solver is given.
+    random_state : RandomState
+        Generator of the fit.
+    checkpoint : Checkpoint or None
+        File of the fit.
+    """
+
+    X: Any
+    weights: Array
+    supervision: Supervision | None
+    merged: Merged
+    problem: ReductionProblem
+    random_state: np.random.RandomState
+    checkpoint: Checkpoint | None
+
+
+def plan_fit(estimator: Any, X: Any, y: Any, sample_weight: Any, workers: Workers) -> FitPlan:
+    """Read and check the data, merge equal rows, and choose everything that depends on the data.
+
+    Parameters
+    ----------
+    estimator : BaseReduction
+        Holds the parameters; the names of the features are set on it.
+    X : array-like, sparse matrix or Dask collection
+        Samples, or distances between them.
+    y : array-like or None
+        Targets; None for DistR.
+    sample_weight : array-like or None
+        Weights.
+    workers : Workers
+        Threads.
+
+    Returns
+    -------
+    FitPlan
+
+    Raises
+    ------
+    InvalidInputError
+        Data or parameters cannot be used.
+    CheckpointError
+        The checkpoint could not be written.
+    """
+    X, y, sample_weight, sharded = _read_rows(estimator, X, y, sample_weight)
+    weights = read_weights(sample_weight, X)
+    supervision = None if y is None else estimator._supervise(y, X.shape[0], weights)
+    if estimator.metric == "precomputed":
+        X = check_distances(X)
+    # The parameters are hashed before the generator of random numbers, one of them, is used.
+    parameters = check_checkpoint(estimator, X.shape[0], sharded=sharded)
+    prepare = _prepare_sharded if sharded else _prepare_dense
+    merged, problem, random_state = prepare(estimator, X, weights, supervision, workers)
+    checkpoint = None
+    if parameters is not None:
+        checkpoint = open_checkpoint(estimator.checkpoint, parameters, problem.sample)
+    return FitPlan(X, weights, supervision, merged, problem, random_state, checkpoint)
+
+
+def _read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, bool]:
+    """Validate X, bring y and the weights here from a cluster, and decide whether to work on shards."""
+    given, precomputed = X, estimator.metric == "precomputed"
+    if is_dask(X):
+        from distreduce.sharding.dask_rows import read_rows
+
+        X, y, sample_weight = read_rows(X, partial(_on_shards, estimator)), compute(y), compute(sample_weight)
+    sharded = _on_shards(estimator, _num_samples(X))
+    if not isinstance(X, Rows):  # rows on a cluster have been checked there
+        X = validate_data(
+            estimator,
+            X,
+            accept_sparse=False if precomputed else "csr",
+            dtype=[np.float64, np.float32] if sharded else np.float64,
+            ensure_min_samples=2,
+        )
+    if is_dask(given):
+        validate_data(estimator, empty_rows(given), skip_check_array=True)
+    if not sharded:
+        check_memory(X.shape[0])
+    return X, y, sample_weight, sharded
+
+
+def _on_shards(estimator: Any, n: int) -> bool:
+    """Return whether to work on a sparse graph of neighbours in shards of rows instead of n×n arrays."""
+    affinity, metric, m = estimator.affinity, estimator.metric, estimator.n_prototypes
+    possible = metric == "euclidean" and m is not None
+    asked = affinity not in ("auto", "dense")
+    if asked and not possible:
+        raise InvalidInputError(
+            f"affinity={affinity!r} needs metric='euclidean' and n_prototypes, a number of prototypes below "
+            f"that of the samples; got metric={metric!r}, n_prototypes={m!r}."
+        )
+    return possible and (asked or (affinity == "auto" and n > MOST_DENSE))
+
+
+Preparation = tuple[Merged, ReductionProblem, np.random.RandomState]
+
+
+def _prepare_dense(
+    estimator: Any, X: Any, weights: Array, supervision: Supervision | None, workers: Workers
+) -> Preparation:
+    """Merge equal rows in memory."""
+    precomputed = estimator.metric == "precomputed"
+    merged = merge_duplicates(X, _target_values(supervision), weights, precomputed=precomputed)
+    rows = X[np.ix_(merged.rows, merged.rows)] if precomputed else X[merged.rows]
+    check_spread(rows, len(merged.rows), precomputed=precomputed)
+    unit = _unit(estimator, rows)
+    sample = Sample(rows / unit, merged.weights, precomputed, *_solver_targets(supervision, merged))
+    problem = _problem(estimator, sample, sample, supervision, unit, X.shape[0], merged)
+    return merged, problem, own_generator(estimator.random_state)
+
+
+def _prepare_sharded(
+    estimator: Any, X: Any, weights: Array, supervision: Supervision | None, workers: Workers
+) -> Preparation:
+    """Merge equal rows, sort them into cells of near ones, and cut them into shards."""
+    rows = X if isinstance(X, Rows) else LocalRows(X, workers)
+    check_spread(rows.extremes, rows.shape[0], precomputed=False)
+    random_state = own_generator(estimator.random_state)
+    arrangement = rows.arrange(_target_values(supervision), weights, random_state)
+    merged, unit = arrangement.merged, _unit(estimator, rows.extremes)
+    sample = rows.to_shards(unit, *_solver_targets(supervision, merged), arrangement)
+    problem = _problem(estimator, sample, sample.subsample, supervision, unit, rows.shape[0], merged)
+    if problem.n_prototypes is None:  # no more distinct samples than prototypes: few enough for dense arrays
+        return _prepare_dense(estimator, rows.gather().astype(np.float64), weights, supervision, workers)
+    return merged, problem, random_state
+
+
+def _target_values(supervision: Supervision | None) -> Array | None:
+    return None if supervision is None else supervision.targets.values
+
+
+def _solver_targets(supervision: Supervision | None, merged: Merged) -> tuple[Array | None, Array | None]:
+    """Return the targets of the distinct samples, for the supervision loss and for the dependence."""
+    if supervision is None:
+        return None, None
+    targets = supervision.targets
+    values, scaled = targets.values[merged.rows], targets.scaled[merged.rows]
+    if targets.classes is None:  # computed from what the solver sees, so that the order of the rows does not matter
+        scaled, _ = standardize(values, merged.weights)
+    return scaled if isinstance(supervision.loss, SquaredLoss) else values, scaled
+
+
+def _unit(estimator: Any, rows: Any) -> float:
+    """Return a power of two to divide X by, which is exact; 1 if the kernel has a scale of its own."""
+    kernel = estimator.input_kernel
+    return power_of_two_unit(rows) if isinstance(kernel, str) and kernel != "linear" else 1.0
+
+
+def _problem(
+    estimator: Any,
+    sample: Any,
+    subsample: Sample,
+    supervision: Supervision | None,
+    unit: float,
+    n: int,
+    merged: Merged,
+) -> ReductionProblem:
+    """Return the reduction problem of a sample; the kernel is chosen on a subsample in memory."""
+    kernel = input_kernel(estimator.input_kernel, estimator.length_scale, subsample, unit)
+    if subsample.precomputed and not isinstance(kernel, DistanceKernel):
+        raise InvalidInputError(
+            f"input_kernel={estimator.input_kernel!r} is not a function of a distance, which metric='precomputed' "
+            "needs."
+        )
+    return ReductionProblem(
+        sample=sample,
+        settings=_settings(estimator, supervision, float(merged.weights.sum())),
+        n_components=estimator.n_components,
+        n_prototypes=_number_of_prototypes(estimator.n_prototypes, n, len(merged.rows)),
+        perplexity=effective_perplexity(estimator.perplexity, merged.weights),
+        init=_initial_coupling(estimator, supervision, merged, n),
+        target_loss=SquaredLoss() if supervision is None else supervision.loss,
+        target_kernel=None if supervision is None else supervision.kernel,
+        input_kernel=kernel,
+        mu=estimator.mu,
+        map_reg=estimator.map_reg,
+        unit=unit,
+        n_neighbors=None if isinstance(estimator.affinity, str) else int(estimator.affinity),
+    )
+
+
+def _settings(estimator: Any, supervision: Supervision | None, total_weight: float) -> Settings:
+    """Return the settings of the solver; without targets the objective is GW and the map alone (DistR)."""
+    settings = {"alpha": 1.0, "eta": 0.0} if supervision is None else dict(supervision.settings)
+    if settings["eta"] == "auto":
+        settings["eta"] = max(1000.0, total_weight)
+    names = ("loss", "solver", "optimizer", "beta", "learning_rate", "max_iter", "max_inner_iter", "tol", "backend")
+    return Settings(**{name: getattr(estimator, name) for name in names}, **settings)
+
+
+def _number_of_prototypes(m: int | None, n: int, n_distinct: int) -> int | None:
+    """Return m, or None for one prototype per distinct sample."""
+    if m is None:
+        return None
+    if m > n:
+        raise InvalidInputError(
+            f"n_prototypes={m} is more than the number of samples, {n}; give at most {n}, or None for one each."
+        )
+    if n_distinct < m < n:
+        warn_user(
+            f"n_prototypes={m}, but only {n_distinct} samples are distinct: each became a prototype.", DataWarning
+        )
+    return int(m) if m < n_distinct else None
+
+
+def _initial_coupling(estimator: Any, supervision: Supervision | None, merged: Merged, n: int) -> Any:
+    """Return `init` as a name, or as an array with one row per distinct sample."""
+    init, m = estimator.init, estimator.n_prototypes
+    if isinstance(init, str):
+        if init == "identity" and m not in (None, n):
+            raise InvalidInputError("init='identity' needs n_prototypes=None (one prototype per sample).")
+        # With eta = 0 targets act through the coupling alone (the paper's variant): the start must not see them.
+        blind = supervision is not None and supervision.settings["eta"] == 0
+        return "spectral" if init == "auto" and blind and m else init
+    plan = init.toarray() if sparse.issparse(init) else np.asarray(init)
+    k = n if m is None else m
+    good = (
+        (plan.ndim == 1 and plan.shape == (n,) and plan.dtype.kind in "iu" and plan.min() >= 0 and plan.max() < k)
+        or (plan.shape == (n, k) and np.isfinite(plan).all() and (plan >= 0).all() and (plan.sum(axis=1) > 0).all())
+    )  # fmt: skip
+    if not good:
+        raise InvalidInputError(
+            f"init must be a name, {n} prototype numbers below {k}, or non-negative shares of shape ({n}, {k}) "
+            f"with no empty row; got an array of shape {plan.shape} and type {plan.dtype}."
+        )
+    if plan.ndim == 1:
+        plan = sparse.csr_array((np.ones(n), plan, np.arange(n + 1)), shape=(n, k))
+    if m in (None, n):
+        return _balanced_coupling(sparse.csr_array(plan), merged)
+    # With no more distinct samples than prototypes each became a prototype, whatever `init` says.
+    return plan[merged.rows] if k < len(merged.rows) else "identity"
+
+
+def _balanced_coupling(plan: sparse.csr_array, merged: Merged) -> sparse.csr_array:
+    """Return a coupling for one prototype per sample, in the order of the fit; each must carry its sample's weight."""
+    if not merged.trivial:
+        raise InvalidInputError("init as an array needs distinct samples when n_prototypes is None.")
+    plan = plan[merged.rows][:, merged.rows]
+    carried = merged.weights @ (plan.multiply(1.0 / plan.sum(axis=1)[:, None]))
+    worst = int(np.abs(carried - merged.weights).argmax())
+    if abs(carried[worst] - merged.weights[worst]) > 1e-6 * merged.weights[worst]:
+        raise InvalidInputError(
+            "init must give each prototype the weight of its sample when n_prototypes is None; prototype "
+            f"{merged.rows[worst]} gets {carried[worst]:.3g} instead of {merged.weights[worst]:.3g}. "
+            "Use init='auto', or give n_prototypes."
+        )
+    return plan
