@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -40,6 +41,12 @@ def content(recipe, tmp_path):
 def test_a_recipe_comes_back_as_it_was(recipe, tmp_path):
     write_recipe(recipe, tmp_path / "r.json")
     assert read_recipe(tmp_path / "r.json") == recipe
+
+
+def test_a_recipe_of_an_earlier_version_encodes_as_one_of_today(recipe):
+    earlier = read_recipe(Path(__file__).parent / "golden" / "recipe-0.1.0.json")
+    assert earlier.columns == recipe.columns
+    np.testing.assert_allclose(earlier.matrix(TABLE, "t.csv")[0], recipe.matrix(TABLE, "t.csv")[0], atol=1e-12)
 
 
 def test_an_image_shape_comes_back(tmp_path):

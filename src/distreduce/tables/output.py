@@ -1,4 +1,4 @@
-"""Files and folders that are written whole or not at all."""
+"""Write the files and folders of `--out` atomically: complete, or not at all."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ from distreduce.exceptions import InvalidInputError
 
 
 def is_standard(path: Path) -> bool:
-    """Whether a path stands for standard output."""
+    """Whether a path means standard output."""
     return str(path) in ("-", "/dev/stdout")
 
 
 @contextmanager
 def whole_file(path: Path, *, overwrite: bool) -> Iterator[Path | TextIO]:
-    """A hidden file beside `path` to write to; it takes the place of `path` if all goes well, else it goes away.
+    """Yield a temporary file that replaces `path` at the end; it is removed if an exception occurs.
 
-    Standard output, pipes and devices are written to at once: nobody wants a file in their place. Of a link, the file
-    that it points to is replaced.
+    Standard output, pipes and devices are written to directly. If `path` is a link, its target is replaced.
     """
     if path.is_dir():
         raise InvalidInputError(f"--out {path} is a folder; name a file.")
@@ -47,9 +46,9 @@ def whole_file(path: Path, *, overwrite: bool) -> Iterator[Path | TextIO]:
 
 @contextmanager
 def whole_folder(path: Path, known: Collection[str], *, overwrite: bool) -> Iterator[Path]:
-    """A hidden folder beside `path` to write to, which becomes `path` if all goes well; `path` is untouched till then.
+    """Yield a temporary folder that replaces `path` at the end; it is removed if an exception occurs.
 
-    A folder that is replaced must hold nothing but files with `known` names: nobody should lose what we did not write.
+    A folder is replaced only if all its files have `known` names: nobody should lose what we did not write.
     """
     check_folder(path, known, overwrite=overwrite)
     hidden, old = temporary_path(path), temporary_path(path)
@@ -71,19 +70,19 @@ def whole_folder(path: Path, known: Collection[str], *, overwrite: bool) -> Iter
 
 
 def check_folder(path: Path, known: Collection[str], *, overwrite: bool) -> None:
-    """Refuse a place where the folder must not be written."""
+    """Raise InvalidInputError if the folder must not be written there."""
     if not os.path.lexists(path):
         return
     if not path.is_dir() or path.is_symlink():
-        raise InvalidInputError(f"--out {path} is no folder; name another.")
+        raise InvalidInputError(f"--out {path} is not a folder; name another.")
     if Path.cwd().is_relative_to(path.resolve()):
         raise InvalidInputError(f"--out {path} is the folder that you are in, or above it; name another.")
     if not overwrite:
         raise InvalidInputError(f"The folder {path} exists already; give --overwrite to replace it, or another --out.")
-    strangers = sorted(entry.name for entry in path.iterdir() if entry.name not in known or not entry.is_file())
-    if strangers:
+    others = sorted(entry.name for entry in path.iterdir() if entry.name not in known or not entry.is_file())
+    if others:
         raise InvalidInputError(
-            f"The folder {path} holds {strangers[0]!r}, which distreduce did not write: it is left alone. "
+            f"The folder {path} holds {others[0]!r}, which distreduce did not write: it is left alone. "
             "Name another --out."
         )
 
@@ -93,4 +92,4 @@ def _writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InvalidInputError(f"Nothing can be written to {path} ({error.strerror}); name another --out.") from error
+        raise InvalidInputError(f"{path} cannot be written ({error.strerror}); name another --out.") from error

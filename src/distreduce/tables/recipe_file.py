@@ -25,29 +25,25 @@ def _is_finite(value: Any) -> bool:
     return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
 def _is_positive(value: Any) -> bool:
     return _is_finite(value) and value > 0
 
 
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(text, str) for text in value)
+
+
 def _are_levels(value: Any) -> bool:
     """Different texts, no more than a fit keeps: each is a column of X, and a small file must not ask for millions."""
-    if not isinstance(value, list) or not 0 < len(value) <= MAX_LEVELS:
-        return False
-    return all(map(_is_text, value)) and len(set(value)) == len(value)
+    return _are_texts(value) and len(value) <= MAX_LEVELS and len(set(value)) == len(value)
 
 
 # The test that a field of a rule must pass, by its name.
 CHECKS: dict[str, Callable[[Any], bool]] = {
-    "name": _is_text, "reason": _is_text, "layout": lambda value: _is_text(value) and value in DATE_FORMATS,
-    "center": _is_finite, "fill": _is_finite, "scale": _is_positive, "flag": _is_flag, "other": _is_flag,
+    "name": lambda value: isinstance(value, str), "reason": lambda value: isinstance(value, str),
+    "layout": lambda value: isinstance(value, str) and value in DATE_FORMATS,
+    "center": _is_finite, "fill": _is_finite, "scale": _is_positive,
+    "flag": lambda value: isinstance(value, bool), "other": lambda value: isinstance(value, bool),
     "levels": _are_levels, "cycles": lambda value: isinstance(value, list) and all(map(_is_positive, value)),
 }  # fmt: skip
 
@@ -84,7 +80,7 @@ def _parse_recipe(content: Any) -> ColumnRecipe:
     require(content.get("task") in ("regression", "classification"), "its task is unknown")
     require(content.get("missing") in POLICIES, "its policy for missing values is unknown")
     targets, shape, columns = content.get("targets"), content.get("image_shape"), content.get("columns")
-    require(isinstance(targets, list) and bool(targets) and all(map(_is_text, targets)), "it has no targets")
+    require(_are_texts(targets), "it has no targets")
     valid = isinstance(shape, list) and len(shape) == 2 and all(type(side) is int and side > 0 for side in shape)
     require(shape is None or valid, "its image shape is not two positive integers")
     require(isinstance(columns, list), "it has no columns")
