@@ -152,7 +152,7 @@ def test_booleans_are_numbers(write):
         ("a,b,y\n", None, "no rows"),
         ("", None, "is empty"),
         ("a\n1\n2\n", None, "one column"),
-        (",a,y\n0,1.5,2.5\n1,2.5,3.5\n", None, r"Column 1 .* has no name.*index=False"),
+        (",a,y\n0,1.5,2.5\n1,2.5,3.5\n", None, r"column without a name \('column 1' here\).*index=False"),
         ("1.5,2.5,3\n4,5,6\n", None, "first row .* holds numbers"),
         ("a,y\n1,\n2,\n", None, "has no values"),
         ("a,b,y\n1,u,1\n2,v,2\n", ["b", "y"], "Column 'b' should hold numbers but has 'u'.* target of t.csv"),

@@ -137,7 +137,8 @@ def _retrieve(url: str, remote: RemoteFile, folder: Path, meter: _Meter) -> byte
     except exceptions.RequestException as error:
         if "timed out" in str(error):  # requests has no class of its own for a silence within the body
             raise _InterruptedError(f"the server was silent for {PATIENCE.silence:g} s") from error
-        raise _InterruptedError(f"no connection ({error})") from error
+        cause = str(getattr(error.args[0], "reason", error) if error.args else error)
+        raise _InterruptedError(f"no connection ({cause.split(': ', 1)[-1]})") from error
     except ValueError as error:
         raise DownloadError("the file there is not the one published (its sha256 differs)") from error
 

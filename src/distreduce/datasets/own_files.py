@@ -22,9 +22,8 @@ def load_own_file(path: Path, target: str | list[str] | None) -> Dataset:
     targets = [target] if isinstance(target, str) else list(target or ())
     table = read_table(path, targets, default_to_last=target is None)
     if table.unnamed:
-        position = list(table.frame.columns).index(table.unnamed[0]) + 1
         raise InvalidInputError(
-            f"Column {position} of {path.name} has no name. If it counts rows, save without it "
+            f"{path.name} has a column without a name ({table.unnamed[0]!r} here). If it counts rows, save without it "
             "(DataFrame.to_csv(index=False)); otherwise give it a name."
         )
     for name, column in table.frame.items():
