@@ -16,10 +16,9 @@ from distreduce.gp import GPClassifier, GPRegressor, SDRGPClassifier, SDRGPRegre
 from distreduce.gp._target_scale import TargetScale
 from distreduce.kernels import RBF, DistanceKernel
 from distreduce.mapping import KernelMap
-from distreduce.persistence._processes import LatentGP, Stacks, build_latent_gp, build_stacks, stack_widths
+from distreduce.persistence._processes import Stacks, build_latent_gp, build_stacks, latent_gp, stack_widths
 from distreduce.persistence._schema import (
     Count,
-    DenseOrSparse,
     Floats,
     Found,
     Frame,
@@ -32,7 +31,6 @@ from distreduce.persistence._schema import (
     Record,
     Scalar,
     Sizes,
-    SparseFloats,
     check_keys,
 )
 from distreduce.solver.objective import Record as Iteration
@@ -42,12 +40,8 @@ UNSAVED = frozenset({"checkpoint"})
 SMALLEST_SCALE = 1e-200  # dividing by less makes infinite values of ordinary ones
 
 
-def _accept(model: Any, found: Found) -> None:
-    """Check nothing."""
-
-
 @dataclass(frozen=True)
-class Model:
+class Model(Kind):
     """The schema of an estimator: parameters, and fitted attributes.
 
     Attributes
@@ -67,7 +61,7 @@ class Model:
 
     cls: Any
     fitted: Record
-    finish: Callable[[Any, Found], None] = _accept
+    finish: Callable[[Any, Found], object] = lambda model, found: None
     unsaved: Collection[str] = UNSAVED
     shared: Collection[str] = ()
 
@@ -140,7 +134,7 @@ MAP = Record(
         "kernel": Function(),
         "unit": Scalar(float, positive=True),
         "coefficients": Floats(("k", "p"), compact=True),
-        "inputs": Maybe(DenseOrSparse(("k", "d"), compact=True)),
+        "inputs": Maybe(Floats(("k", "d"), compact=True, storage="any")),
     },
     check=_check_map,
     build=KernelMap,
@@ -150,7 +144,7 @@ REDUCTION: dict[str, Kind] = {
     "prototypes_": Floats(("m", "p"), compact=True),
     "prototype_weights_": Floats(("m",), least=0.0, compact=True),
     "embedding_": Floats(("n", "p"), compact=True),
-    "coupling_": SparseFloats(("n", "m"), least=0.0, compact=True),
+    "coupling_": Floats(("n", "m"), least=0.0, compact=True, storage="sparse"),
     "prototype_medoids_": Indices(("m",), below="n"),
     "labels_": Indices(("n",), below="m"),
     "map_": MAP,
@@ -233,7 +227,7 @@ MODELS = (
         },
     ),
     _gp_model(
-        GPClassifier, _finish_classification, {**CLASSES, "feature_spread_": FEATURE_SCALE, "gp_": LatentGP("d")}
+        GPClassifier, _finish_classification, {**CLASSES, "feature_spread_": FEATURE_SCALE, "gp_": latent_gp("d")}
     ),
     _gp_model(
         SDRGPClassifier,
@@ -242,7 +236,7 @@ MODELS = (
             "reduction_": INNER_REDUCTION,
             "embedding_scale_": Scalar(float, positive=True),
             **CLASSES,
-            "gp_": LatentGP("p"),
+            "gp_": latent_gp("p"),
         },
     ),
 )

@@ -23,7 +23,7 @@ from distreduce.gp._hyperparameters import Hyperparameters
 from distreduce.gp._inducing import SparseGP
 from distreduce.gp._stack import KERNELS, Process, Stack
 from distreduce.gp._tails import Tails
-from distreduce.persistence._schema import Floats, Found, Indices, KeyedList, Maybe, Record, Scalar, Sizes
+from distreduce.persistence._schema import Floats, Found, Indices, KeyedList, Kind, Maybe, Record, Scalar, Sizes
 
 GAUSSIAN = Tails()
 SAME_INPUTS = {"rough_inputs": "inputs"}  # views that share the inputs of another one
@@ -32,7 +32,7 @@ HYPERPARAMETERS = ("length_scales", "signal", "noise")
 SPARSE = ("inner", "projected")
 
 
-class Stacks:
+class Stacks(Kind):
     """The predictors of all targets, exact or sparse."""
 
     def write(self, name: str, value: tuple[Stack, ...], write: Writer) -> Node:
@@ -144,30 +144,25 @@ def _build_process(view: str, arrays: dict[str, Array], targets: Array | None, t
     return SparseGP(arrays["inputs"], found, arrays["inner"][t], arrays["projected"][t], none, (none, none))
 
 
-class LatentGP:
-    """The GP of a classifier, whose inputs have `width` columns."""
+def _pack_latent_gp(gp: DirichletGP) -> Found:
+    packed = {name: getattr(gp, name) for name in ("inputs", "labels", "alpha_epsilon")}
+    return packed | {name: getattr(gp.hyperparameters, name) for name in HYPERPARAMETERS}
 
-    def __init__(self, width: str) -> None:
-        positive = Scalar(float, positive=True)
-        self.record = Record(
-            {
-                "inputs": Floats(("n", width), compact=True),
-                "labels": Indices(("n",), below="c"),
-                "alpha_epsilon": positive,
-                "length_scales": Floats((width,), above=0.0),
-                "signal": positive,
-                "noise": positive,
-            }
-        )
 
-    def write(self, name: str, value: DirichletGP, write: Writer) -> Node:
-        packed = {part: getattr(value, part) for part in ("inputs", "labels", "alpha_epsilon")}
-        packed |= {part: getattr(value.hyperparameters, part) for part in HYPERPARAMETERS}
-        return self.record.write(name, packed, write)
-
-    def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Found:
-        found: Found = self.record.read(name, node, read, sizes)
-        return found
+def latent_gp(width: str) -> Record:
+    """Return the schema of the GP of a classifier, whose inputs have `width` columns."""
+    positive = Scalar(float, positive=True)
+    return Record(
+        {
+            "inputs": Floats(("n", width), compact=True),
+            "labels": Indices(("n",), below="c"),
+            "alpha_epsilon": positive,
+            "length_scales": Floats((width,), above=0.0),
+            "signal": positive,
+            "noise": positive,
+        },
+        pack=_pack_latent_gp,
+    )
 
 
 def build_latent_gp(parts: Found, n_classes: int, draws: Array) -> DirichletGP:

@@ -10,8 +10,8 @@ ones must agree: fields are read in the order of the schema.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,18 +22,19 @@ from distreduce._utils.tensor_writer import Node, Writer
 
 Sizes = dict[str, int]
 Shape = tuple[str | int, ...]
+Found = dict[str, Any]
 
 
-class Kind(Protocol):
-    """What a file holds under a name."""
+class Kind:
+    """What a file holds under a name; by default, a value that JSON can express."""
 
     def write(self, name: str, value: Any, write: Writer) -> Node:
         """Return the JSON of a value, and store its arrays in the writer."""
-        ...
+        return write.value(name, value)
 
     def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
         """Return the value; raise RefusedError if the file does not hold one of this kind."""
-        ...
+        raise NotImplementedError
 
 
 def check_shape(name: str, shape: tuple[int, ...], symbols: Shape, sizes: Sizes) -> None:
@@ -47,8 +48,8 @@ def check_shape(name: str, shape: tuple[int, ...], symbols: Shape, sizes: Sizes)
 
 
 @dataclass(frozen=True)
-class Floats:
-    """Finite float64 numbers, in a dense array.
+class Floats(Kind):
+    """Finite float64 numbers, in a dense array or a sparse matrix.
 
     Attributes
     ----------
@@ -62,6 +63,8 @@ class Floats:
         Whether NaN is allowed.
     compact : bool
         Whether the numbers may be stored in single precision.
+    storage : {"dense", "sparse", "any"}
+        Whether the file may hold an array, a sparse matrix, or either.
     """
 
     shape: Shape
@@ -69,17 +72,19 @@ class Floats:
     least: float | None = None
     missing: bool = False
     compact: bool = False
+    storage: str = "dense"
 
     def write(self, name: str, value: Any, write: Writer) -> Node:
-        return write.array(name, value, compact=self.compact)
+        return (write.sparse if sparse.issparse(value) else write.array)(name, value, compact=self.compact)
 
     def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
-        return self._check(read.prefix + name, read.array(name, node), sizes)
-
-    def _check(self, full: str, value: Any, sizes: Sizes) -> Any:
+        is_csr = isinstance(node, dict) and node.get("kind") == "csr"
+        as_sparse = self.storage == "sparse" or (self.storage == "any" and is_csr)
+        full = read.prefix + name
+        value: Any = read.sparse(name, node) if as_sparse else read.array(name, node)
         require(value.dtype == np.float64, f"{full} is of type {value.dtype}, not float64")
         check_shape(full, value.shape, self.shape, sizes)
-        numbers = value.data if sparse.issparse(value) else value
+        numbers: Any = value.data if sparse.issparse(value) else value
         finite = np.isfinite(numbers) | (np.isnan(numbers) & self.missing)
         require(bool(finite.all()), f"{full} has NaN or infinite values")
         if self.above is not None:
@@ -90,38 +95,11 @@ class Floats:
 
 
 @dataclass(frozen=True)
-class SparseFloats(Floats):
-    """The same in a sparse matrix."""
-
-    def write(self, name: str, value: Any, write: Writer) -> Node:
-        return write.sparse(name, value, compact=self.compact)
-
-    def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
-        return self._check(read.prefix + name, read.sparse(name, node), sizes)
-
-
-@dataclass(frozen=True)
-class DenseOrSparse(Floats):
-    """The same in an array or a sparse matrix."""
-
-    def write(self, name: str, value: Any, write: Writer) -> Node:
-        return (write.sparse if sparse.issparse(value) else write.array)(name, value, compact=self.compact)
-
-    def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
-        dense = isinstance(node, dict) and node.get("kind") == "array"
-        value = read.array(name, node) if dense else read.sparse(name, node)
-        return self._check(read.prefix + name, value, sizes)
-
-
-@dataclass(frozen=True)
-class Indices:
+class Indices(Kind):
     """An array of integers from 0 up to the size `below`."""
 
     shape: Shape
     below: str
-
-    def write(self, name: str, value: Any, write: Writer) -> Node:
-        return write.array(name, value)
 
     def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
         full, value = read.prefix + name, read.array(name, node)
@@ -133,7 +111,7 @@ class Indices:
 
 
 @dataclass(frozen=True)
-class Labels:
+class Labels(Kind):
     """Class labels: an array of numbers or texts, or Python strings as older versions of pandas hold them."""
 
     size: str
@@ -154,7 +132,7 @@ class Labels:
 
 
 @dataclass(frozen=True)
-class Names:
+class Names(Kind):
     """A list of strings, in Python also an array of objects."""
 
     size: str
@@ -173,15 +151,12 @@ class Names:
 
 
 @dataclass(frozen=True)
-class Scalar:
+class Scalar(Kind):
     """A bool, a string, or a number, which is positive if it must be."""
 
     type: type
     positive: bool = False
     choices: Collection[Any] | None = None
-
-    def write(self, name: str, value: Any, write: Writer) -> Node:
-        return write.value(name, value)
 
     def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
         full, value = read.prefix + name, read.value(name, node)
@@ -193,14 +168,11 @@ class Scalar:
 
 
 @dataclass(frozen=True)
-class Count:
+class Count(Kind):
     """An integer that fixes the size of a symbol."""
 
     symbol: str
     least: int = 1
-
-    def write(self, name: str, value: Any, write: Writer) -> Node:
-        return write.value(name, value)
 
     def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> int:
         full = read.prefix + name
@@ -211,11 +183,8 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Function:
+class Function(Kind):
     """A kernel, which the reader finds by its name."""
-
-    def write(self, name: str, value: Any, write: Writer) -> Node:
-        return write.value(name, value)
 
     def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
         value = read.value(name, node)
@@ -224,7 +193,7 @@ class Function:
 
 
 @dataclass(frozen=True)
-class Frame:
+class Frame(Kind):
     """A pandas frame with `size` rows; its columns get the order of `columns`, others come last."""
 
     size: str
@@ -246,7 +215,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Maybe:
+class Maybe(Kind):
     """None, or a value of another kind; without one, always None."""
 
     kind: Kind | None = None
@@ -259,15 +228,8 @@ class Maybe:
         return None if node is None or self.kind is None else self.kind.read(name, node, read, sizes)
 
 
-Found = dict[str, Any]
-
-
-def _accept(found: Found) -> None:
-    """Check nothing."""
-
-
 @dataclass(frozen=True)
-class Record:
+class Record(Kind):
     """Named fields: attributes of an object in Python, or entries of a dict.
 
     Attributes
@@ -280,15 +242,18 @@ class Record:
         Called with the fields; raises RefusedError if they do not fit together.
     build : callable
         Makes the value of the fields, which are given as keywords; a dict by default.
+    pack : callable
+        Turns a value into an object or dict that has the fields.
     """
 
     fields: Mapping[str, Kind]
     optional: Collection[str] = ()
-    check: Callable[[Found], None] = _accept
-    build: Callable[..., Any] = field(default=dict)
+    check: Callable[[Found], object] = lambda found: None
+    build: Callable[..., Any] = dict
+    pack: Callable[[Any], Any] = lambda value: value
 
     def write(self, name: str, value: Any, write: Writer) -> Node:
-        parts = write.within(name)
+        value, parts = self.pack(value), write.within(name)
         has, get = (dict.__contains__, dict.get) if isinstance(value, dict) else (hasattr, getattr)
         return {key: kind.write(key, get(value, key), parts) for key, kind in self.fields.items() if has(value, key)}
 
@@ -310,7 +275,7 @@ def check_keys(name: str, node: Node, *, known: set[str], needed: set[str]) -> N
 
 
 @dataclass(frozen=True)
-class KeyedList:
+class KeyedList(Kind):
     """A dict of records, in the file a list of objects with their name under `key`."""
 
     key: str
