@@ -1,4 +1,4 @@
-"""Squared Euclidean distances D, exact where affinities are most sensitive: at and near zero."""
+"""Squared Euclidean distances, accurate at and near zero, where affinities are most sensitive."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from distreduce.exceptions import InvalidInputError
 DIRECT_FEATURES = 64
 _BLOCK_ROWS = 256
 _REPAIR_BLOCK = 4_000_000  # numbers held at once while distances are computed again
-# |x|² + |y|² − 2 x·y loses all but 1e-12 of its precision where the distance is this small next to the norms.
+# Below this ratio of distance to norms, |x|² + |y|² − 2 x·y has a relative error above about 1e-12.
 _CANCELLATION = 1e-3
 
 
 def squared_distances(X: Any, dtype: DTypeLike = np.float64, *, workers: Workers = SERIAL) -> Array:
-    r"""Squared distances D_ij = |x_i − x_j|² between the rows of a dense or sparse matrix.
+    r"""Compute the squared distances D_ij = |x_i − x_j|² between the rows of a dense or sparse matrix.
 
-    The result is symmetric bit for bit, non-negative, and exactly zero between equal rows. No other n×n array is made.
+    The result is bitwise symmetric, non-negative, and exactly zero between equal rows. No other n×n array is allocated.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n, d)
         Samples.
     dtype : dtype
-        float64 or float32: the type of the result. Sums are made in float64 in either case.
+        float64 or float32: the type of the result. Sums are always computed in float64.
     workers : Workers
         Threads to compute with; they do not change the result.
 

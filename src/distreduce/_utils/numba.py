@@ -1,4 +1,4 @@
-"""What the compiled loops share: chunks, compiler flags, and an exponential and a logarithm that vectorise."""
+"""Shared by the compiled loops: chunks, compiler flags, and an exponential and a logarithm that vectorise."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KERNEL: dict[str, Any] = {
 # Loops that fill a matrix entry by entry: without reordering, entry (i, j) and entry (j, i) get the same bits.
 ELEMENTWISE: dict[str, Any] = {**KERNEL, "fastmath": {"contract"}}
 
-# Exponents are held in this range: exp(-700) is as good as zero, and sums of exp(300) stay far from overflow.
+# Exponents are clipped to this range: exp(-700) is practically zero, and sums of exp(300) are far from overflow.
 MIN_EXPONENT = -700.0
 MAX_EXPONENT = 300.0
 
@@ -32,17 +32,17 @@ _LN2_LOW = 1.90821492927058770002e-10
 
 
 def chunk_count(n: int) -> int:
-    """Number of chunks for n rows: a function of n alone, so that the number of threads cannot change a result."""
+    """Return the number of chunks for n rows. It depends on n alone, so that threads cannot change a result."""
     return min(16, 1 + n // 128)
 
 
 def lowest_exponent(matrix: Array) -> float:
-    """Smallest ℓ whose exp is written as such; below it, zero: denormal numbers slow every later product down."""
+    """Return the smallest exponent that is not flushed to zero: denormal numbers slow down every later product."""
     return max(MIN_EXPONENT, float(np.log(np.finfo(matrix.dtype).tiny)) + 1.0)
 
 
 def ordered_sum(parts: list[Array]) -> Array:
-    """Sum of the chunks' partial arrays, always in the order of the chunks."""
+    """Sum the partial arrays of the chunks, always in the same order."""
     total = parts[0]
     for part in parts[1:]:
         total = total + part

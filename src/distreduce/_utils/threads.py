@@ -1,7 +1,7 @@
-"""Threads: one pool for our compiled loops, one limit for everybody else's.
+"""Threads: a pool for the compiled loops, and a limit for BLAS and OpenMP.
 
-Every loop worth threading is cut into chunks whose number depends on the problem only, never on the number of threads,
-and the chunks' partial sums are added in a fixed order. One thread and eight threads therefore give the same bits.
+Threaded loops are cut into chunks whose number depends on the problem only, never on the number of threads, and the
+partial sums of the chunks are added in a fixed order. One thread and eight threads therefore give the same bits.
 
 The chunks run on plain Python threads (the compiled kernels release the interpreter lock) instead of Numba's own
 threading layers, which spin between calls, abort after ``fork`` and are not all safe to enter from several threads.
@@ -36,7 +36,7 @@ class Workers:
         return list(compute(lambda chunk: kernel(chunk, n_chunks, *args), range(n_chunks)))
 
     def stream(self, kernel: Callable[..., Part], n_chunks: int, *args: Any) -> Iterator[Part]:
-        """The same one after another, for parts too large to be held all at once: as many as there are threads."""
+        """Yield the parts one by one; at most as many are held in memory as there are threads."""
         if self._pool is None or n_chunks == 1:
             yield from (kernel(chunk, n_chunks, *args) for chunk in range(n_chunks))
             return
@@ -49,7 +49,7 @@ class Workers:
             while ahead:
                 yield ahead.popleft().result()
         finally:
-            for future in ahead:  # an error, or nobody wants the rest
+            for future in ahead:  # after an error, or if the caller stops early
                 future.cancel()
 
     def close(self) -> None:
@@ -61,7 +61,7 @@ SERIAL = Workers(1)
 
 
 def _release_openblas() -> None:
-    """Let this thread set OpenBLAS's limit: threadpoolctl 3.8 (not 3.6) ignores all but the first that set it."""
+    """Let this thread set the limit of OpenBLAS: threadpoolctl 3.8 (not 3.6) ignores all but the first that set it."""
     clear = getattr(OpenBLASController, "clear_controlling_thread", None)
     if clear is not None:
         clear(force=True)
@@ -95,9 +95,9 @@ class _SharedLimit:
                 self._limits = None
 
     def forget_users(self) -> None:
-        """After a fork, in the child: fits that ran in other threads are not here, and nobody will open their lock.
+        """Reset the count in the child of a fork, where the fits of other threads do not exist.
 
-        The limit they had set is, and is lifted after the first fit here.
+        The limit that they set still applies, and is lifted after the first fit of the child.
         """
         self._lock = threading.Lock()
         self._users = 0
@@ -110,10 +110,10 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Hold BLAS and OpenMP to one thread: the same bits on any machine size, and no fight over the cores.
+    """Limit BLAS and OpenMP to one thread: the same bits on any machine, and no competition for cores.
 
-    SciPy's L-BFGS calls threaded BLAS on vectors of a few hundred numbers; next to other threads on two cores that took
-    50 to 90 s where 0.4 s are enough.
+    SciPy's L-BFGS calls threaded BLAS on vectors of a few hundred numbers. Next to other threads on two cores, that
+    took 50 to 90 s instead of 0.4 s.
     """
     _LIMIT.acquire()
     try:
@@ -123,9 +123,9 @@ def single_threaded_blas() -> Iterator[None]:
 
 
 def effective_threads(n_jobs: int | None) -> int:
-    """Number of threads for scikit-learn's ``n_jobs``: None is every core, −1 is every core, −2 all but one.
+    """Return the number of threads for scikit-learn's ``n_jobs``: None and −1 are all cores, −2 all but one.
 
-    As in scikit-learn, OMP_NUM_THREADS lowers what None stands for; joblib sets it in processes that share the cores.
+    As in scikit-learn, OMP_NUM_THREADS limits None; joblib sets it in processes that share the cores.
     """
     cores = available_cores()
     if n_jobs is None:
@@ -136,7 +136,7 @@ def effective_threads(n_jobs: int | None) -> int:
 
 @contextmanager
 def workers(n_jobs: int | None = None) -> Iterator[Workers]:
-    """A pool for the time of one fit, with BLAS held to one thread meanwhile."""
+    """Yield a pool for one fit, with BLAS limited to one thread meanwhile."""
     pool = Workers(effective_threads(n_jobs))
     try:
         with single_threaded_blas():
