@@ -35,7 +35,7 @@ QUICK = Sweep((250, 500, 1000), (25, 50, 100), 50, 500)
 
 
 def growth(sweep: Sweep, n_threads: int, advance: Callable[[str], None]) -> list[Row]:
-    """One row a step and a variable: seconds at the largest size, and the exponent over all sizes."""
+    """One row per step and variable: seconds at the largest size, and the exponent over all sizes."""
     measured: dict[str, list[tuple[int, float]]] = {}
     for n in sweep.n:
         advance(f"growth: n={n}")

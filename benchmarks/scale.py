@@ -1,6 +1,6 @@
-"""How a fit grows with the samples: SDR on a sparse graph, on n×n arrays, the paper's algorithm, UMAP; see README.md.
+"""How the time of a fit grows with the samples: SDR sparse and dense, the paper's algorithm, UMAP; see README.md.
 
-Every point is a process of its own. Finished ones are kept in scale.jsonl: the same command goes on where it stopped.
+Each point runs in its own process. Finished points are stored in scale.jsonl, and the same command resumes a run.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from scale_child import Limits, PointError, measured_apart, settled
+from scale_child import Limits, PointError, is_final, measure_apart
 from scale_points import DENSE, PAPER, SPARSE, UMAP, measure_point
 
 from distreduce._utils.threads import effective_threads
@@ -25,12 +25,12 @@ SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 QUICK_SIZE = 10_000
 N_PROTOTYPES, FASHION_ROWS = 200, 10_000
 PERPLEXITY = 30.0  # of the mixtures, SDR's default
-# Ours is measured to the end, as far as anybody would wait.
+# Ours is measured for as long as anybody would wait.
 OUR_SECONDS = 3600.0
 
 
 def fashion(seeds: int, threads: int) -> list[Cell]:
-    """Sparse against dense on Fashion-MNIST, with the perplexity of the experiments."""
+    """Return sparse and dense fits of Fashion-MNIST, with the perplexity of the experiments."""
     perplexity = problems.get_problem("fashion").perplexity
     return [
         _cell("fashion", method, seed, FASHION_ROWS, perplexity, threads)
@@ -40,7 +40,7 @@ def fashion(seeds: int, threads: int) -> list[Cell]:
 
 
 def mixtures(sizes: Sequence[int], threads: int) -> list[Cell]:
-    """All methods at growing sizes; the dense one only where it is the default."""
+    """Return all methods at growing sizes; the dense one only where it is the default."""
     return [
         _cell("mixture", method, 0, n, PERPLEXITY, threads)
         for n in sorted(sizes)
@@ -54,8 +54,8 @@ def _cell(data: str, method: str, seed: int, n: int, perplexity: float, threads:
     return Cell(NAME, data, method, seed, parameters)
 
 
-def planned(options: argparse.Namespace) -> list[Cell]:
-    """What the options ask for; "memory" is the one point that says how much the largest size takes."""
+def plan_cells(options: argparse.Namespace) -> list[Cell]:
+    """Return the cells that the options ask for; "memory" is one point, at the largest size."""
     sizes = [n for n in options.sizes if n <= QUICK_SIZE] or [QUICK_SIZE] if options.quick else options.sizes
     cells: list[Cell] = []
     if "fashion" in options.only:
@@ -68,7 +68,7 @@ def planned(options: argparse.Namespace) -> list[Cell]:
 
 
 def run(cells: Sequence[Cell], limits: Limits, store: Store, console: Console) -> None:
-    """Measure what is not stored; a method that went over a limit is not run on more samples of the same data."""
+    """Measure the points that are not stored; a method that exceeded a limit is not run on more samples."""
     stopped: set[tuple[str, str]] = set()
     columns = (
         SpinnerColumn(),
@@ -77,14 +77,14 @@ def run(cells: Sequence[Cell], limits: Limits, store: Store, console: Console) -
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with store.writing(), Progress(*columns, console=console, transient=True) as progress:
+    with store.writing(NAME), Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=len(cells))
         for cell in cells:
             n = cell.parameters["n"]
             progress.update(task, description=f"{cell.method} on {cell.data}, n={n:,}, seed {cell.seed}")
             if (cell.data, cell.method) not in stopped:
                 try:
-                    ended = "error" not in stored_or_measured(cell, limits, store)
+                    ended = "error" not in load_or_measure(cell, limits, store)
                 except PointError as error:  # not stored: the same command tries again
                     ended = False
                     progress.console.print(str(error), style="red", markup=False)
@@ -93,15 +93,15 @@ def run(cells: Sequence[Cell], limits: Limits, store: Store, console: Console) -
             progress.advance(task)
 
 
-def stored_or_measured(cell: Cell, limits: Limits, store: Store) -> CellResult:
-    """The cell's record, which is stored afterwards if it was not before."""
+def load_or_measure(cell: Cell, limits: Limits, store: Store) -> CellResult:
+    """Return the result of a cell, from the store if possible; a new one is stored."""
     own = Limits(max(limits.seconds, OUR_SECONDS), limits.gigabytes) if cell.method == SPARSE else limits
-    for record in store.results(NAME):
-        if Cell.from_dict(record).key == cell.key and settled(record, own):
-            return record
-    found = measured_apart(cell, own)
-    store.add(found)
-    return found
+    for result in store.results(NAME):
+        if Cell.from_dict(result).key == cell.key and is_final(result, own):
+            return result
+    result = measure_apart(cell, own)
+    store.add(result)
+    return result
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -112,10 +112,10 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help=f"mixtures up to {QUICK_SIZE:,} samples, one seed")
     parser.add_argument("--report", action="store_true", help="only rebuild scale.md and scale.svg")
     parser.add_argument("--threads", type=int, default=effective_threads(None), help="for all methods")
-    parser.add_argument("--limit", type=float, default=900.0, help="seconds of a fit that is not of the sparse path")
-    parser.add_argument("--memory-limit", type=float, default=16.0, help="gigabytes that any fit may take")
+    parser.add_argument("--limit", type=float, default=900.0, help="largest seconds of a fit other than the sparse one")
+    parser.add_argument("--memory-limit", type=float, default=16.0, help="largest gigabytes of any fit")
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "results" / "benchmarks")
-    parser.add_argument("--point", type=json.loads, help=argparse.SUPPRESS)  # how this program starts itself
+    parser.add_argument("--point", type=json.loads, help=argparse.SUPPRESS)  # used when this program starts itself
     return parser.parse_args(arguments)
 
 
@@ -125,11 +125,11 @@ def main(arguments: list[str] | None = None) -> None:
     if options.point is not None:
         print(json.dumps(measure_point(Cell.from_dict(options.point), options.limit)))
         return
-    from scale_report import save  # imports torch, which a point must not hold
+    from scale_report import save  # imports torch, which a point must not load
 
     store = Store(options.out)
     if not options.report:
-        run(planned(options), Limits(options.limit, options.memory_limit), store, console)
+        run(plan_cells(options), Limits(options.limit, options.memory_limit), store, console)
     for path in save(store.results(NAME), options.out):
         console.print(f"written: {path}")
 

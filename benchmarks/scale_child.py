@@ -1,4 +1,4 @@
-"""Starts the process of one point of scale.py, and ends it where it takes too much memory."""
+"""Starts the process of one point of scale.py, and ends it if it takes too much memory."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Limits:
 
 
 class PointError(Exception):
-    """A point ended by an error and not by a limit; the message is the end of what it wrote."""
+    """A point ended by an error and not by a limit; the message holds the end of its output."""
 
 
-def measured_apart(cell: Cell, limits: Limits) -> CellResult:
-    """The cell's record; one with an "error" that names the limit where the fit went over one."""
+def measure_apart(cell: Cell, limits: Limits) -> CellResult:
+    """Measure a cell in its own process; if the fit exceeds a limit, the result has an "error" that names it."""
     command = [sys.executable, str(Path(__file__).with_name("scale.py")), "--point", cell.key]
     command += ["--limit", str(limits.seconds)]
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
@@ -49,18 +49,18 @@ def measured_apart(cell: Cell, limits: Limits) -> CellResult:
             err.seek(0)
             raise PointError(f"{cell}: ended with {child.returncode}\n{err.read()[-2000:]}")
         out.seek(0)
-        record: dict[str, Any] = json.loads(out.read().splitlines()[-1])
-        return record
+        result: dict[str, Any] = json.loads(out.read().splitlines()[-1])
+        return result
 
 
-def settled(record: CellResult, limits: Limits) -> bool:
-    """Whether a stored record need not be measured again: it is whole, or no limit is wider now than it was."""
-    then = record.get("limits", {})
-    return "error" not in record or all(then[name] >= limit for name, limit in asdict(limits).items())
+def is_final(result: CellResult, limits: Limits) -> bool:
+    """Return whether a stored result stands: it is complete, or no limit is wider now than it was."""
+    then = result.get("limits", {})
+    return "error" not in result or all(then[name] >= limit for name, limit in asdict(limits).items())
 
 
 def _watch(child: subprocess.Popen[bytes], gigabytes: float) -> bool:
-    """Wait until the child ends, or until it has more than that resident."""
+    """Wait until the child ends or exceeds this resident memory; return whether it did."""
     while child.poll() is None:
         if _resident_bytes(child.pid) > gigabytes * 1024**3:
             return True
@@ -71,5 +71,5 @@ def _watch(child: subprocess.Popen[bytes], gigabytes: float) -> bool:
 def _resident_bytes(pid: int) -> int:
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, IndexError):  # it has just ended
+    except (OSError, IndexError):  # the child has just ended
         return 0

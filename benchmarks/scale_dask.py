@@ -1,4 +1,4 @@
-"""The same fit in memory and on a Dask cluster of two processes on this machine, once with a worker killed on the way.
+"""The same fit in memory and on a local Dask cluster of two processes, once with a worker killed during the fit.
 
 python benchmarks/scale_dask.py                 # 200,000 samples, m = 200; writes results/benchmarks/scale_dask.json
 python benchmarks/scale_dask.py --samples 20000
@@ -27,7 +27,7 @@ from scale_points import mixture
 
 from distreduce import SDR
 from distreduce.exceptions import SolverConvergenceWarning
-from distreduce_paper.measure import machine, versions
+from distreduce_paper.measure import describe_machine, package_versions
 
 Array = NDArray[Any]
 PARTITIONS = 20
@@ -42,8 +42,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "X.npy"
         np.save(path, X)
-        _fitted(X[:5000], y[:5000], options)  # compiles the loops
-        here, row = _fitted(X, y, options)
+        _fit(X[:5000], y[:5000], options)  # compiles the loops
+        here, row = _fit(X, y, options)
         rows = [{"where": "in memory, two threads", **row}]
         n, d = X.shape
         del X
@@ -54,8 +54,9 @@ def main() -> None:
     for line in rows:
         print(json.dumps(line))
     report = {"samples": n, "features": d, "prototypes": options.prototypes, "runs": rows}
+    report |= {"machine": describe_machine(), "versions": package_versions()}
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps({**report, "machine": machine(), "versions": versions()}, indent=1) + "\n")
+    options.out.write_text(json.dumps(report, indent=1) + "\n")
 
 
 def _options() -> argparse.Namespace:
@@ -66,8 +67,8 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _fitted(X: Any, y: Array, options: argparse.Namespace) -> tuple[SDR, dict[str, Any]]:
-    """A fit and what it took."""
+def _fit(X: Any, y: Array, options: argparse.Namespace) -> tuple[SDR, dict[str, Any]]:
+    """Fit, and return the model with its seconds."""
     model = SDR(n_prototypes=options.prototypes, eta="auto", affinity="sparse", n_jobs=2, random_state=0)
     start = time.perf_counter()
     model.fit(X, y)
@@ -83,7 +84,7 @@ def _on_cluster(
     known: SDR,
     killed_after: float | None = None,
 ) -> dict[str, Any]:
-    """The fit on two worker processes of one thread each, and whether it has the bits of the one in memory."""
+    """Fit on two worker processes of one thread each, and compare the bits with the fit in memory."""
     cluster = LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL
     )
@@ -91,14 +92,14 @@ def _on_cluster(
         if killed_after is not None:
             pid = next(iter(client.run(os.getpid).values()))
             threading.Timer(killed_after, os.kill, (pid, signal.SIGKILL)).start()
-        model, row = _fitted(_rows(path, shape), y, options)
+        model, row = _fit(_rows(path, shape), y, options)
         peaks = client.run(_peak_gigabytes)
     same = np.array_equal(model.embedding_, known.embedding_) and (model.coupling_ != known.coupling_).nnz == 0
     return {**row, "same_bits": bool(same), "peak_gigabytes_of_workers": sorted(peaks.values())}
 
 
 def _rows(path: Path, shape: tuple[int, int]) -> Any:
-    """The rows as a dask array: every partition is read from the file by the worker that needs it."""
+    """Return the rows as a Dask array; each partition is read from the file by the worker that needs it."""
     borders = np.linspace(0, shape[0], PARTITIONS + 1).astype(int)
     read = delayed(_read, pure=False)
     return da.concatenate(

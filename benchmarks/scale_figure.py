@@ -33,7 +33,7 @@ def drawing(mixtures: pd.DataFrame) -> str:
 
 
 def draw(figure: Figure, mixtures: pd.DataFrame) -> None:
-    """One line a method, three for the sparse path; where a method stopped, its last point says why."""
+    """One line per method, three for the sparse path; where a method stopped, its last point says why."""
     ax = figure.subplots()
     for name, (n, seconds) in series(mixtures).items():
         ax.plot(n, seconds, label=name, **LOOKS[name])

@@ -26,7 +26,7 @@ from distreduce.sharding import rows as large_rows
 from distreduce.sharding.shards import Shard, ShardPass
 from distreduce.solver import sharded
 from distreduce_paper import Cell, problems
-from distreduce_paper.measure import machine, measure, versions
+from distreduce_paper.measure import describe_machine, measure, package_versions
 from distreduce_paper.methods import REDUCTIONS
 
 Array = NDArray[Any]
@@ -134,7 +134,11 @@ def measure_point(cell: Cell, seconds: float) -> dict[str, Any]:
         result = {"before_mb": before, **_outcome(model, watch, X, y)}
     if watch.k:
         result["after_seconds"] = cost["seconds"] - watch.arrange_seconds - watch.neighbour_seconds
-    return cell.as_dict() | cost | {"result": result, "machine": machine(), "versions": versions(), "load": load}
+    return (
+        cell.as_dict()
+        | cost
+        | {"result": result, "machine": describe_machine(), "versions": package_versions(), "load": load}
+    )
 
 
 def _timed_fit(fit: Callable[[], Any], watch: Watch, limit: float) -> tuple[float, dict[str, float]]:

@@ -32,13 +32,13 @@ over a limit was not run on more samples."""
 MEASURED = ("seconds", "peak_mb", "before_mb", "after_seconds", "stopped")
 
 
-def frame_of(records: Sequence[CellResult]) -> pd.DataFrame:
-    """A row a point, by data, size, method and seed; "stopped" says why there are no numbers."""
+def frame_of(results: Sequence[CellResult]) -> pd.DataFrame:
+    """One row per point, sorted by data, size, method and seed; "stopped" says why there are no numbers."""
     rows = [
         {"data": one["data"], "method": one["method"], "seed": one["seed"], **one["parameters"]}
         | {name: one[name] for name in ("seconds", "peak_mb", "load") if name in one}
         | {"stopped": one.get("error"), **one.get("result", {})}
-        for one in records
+        for one in results
     ]
     frame = pd.DataFrame(rows)
     if frame.empty:
@@ -49,9 +49,9 @@ def frame_of(records: Sequence[CellResult]) -> pd.DataFrame:
     return frame.assign(rank=rank).sort_values(["data", "n", "rank", "seed"], ignore_index=True)
 
 
-def save(records: Sequence[CellResult], folder: Path) -> list[Path]:
+def save(results: Sequence[CellResult], folder: Path) -> list[Path]:
     """Write scale.md and, if there are mixtures, scale.svg; returns their paths."""
-    frame = frame_of(records)
+    frame = frame_of(results)
     if frame.empty:
         return []
     paths = [folder / "scale.md"]
@@ -59,13 +59,13 @@ def save(records: Sequence[CellResult], folder: Path) -> list[Path]:
     if not mixtures["seconds"].isna().all():
         paths.append(folder / "scale.svg")
         paths[-1].write_text(drawing(mixtures), encoding="utf-8")
-    paths[0].write_text(markdown(frame, records), encoding="utf-8")
+    paths[0].write_text(markdown(frame, results), encoding="utf-8")
     return paths
 
 
-def markdown(frame: pd.DataFrame, records: Sequence[CellResult]) -> str:
+def markdown(frame: pd.DataFrame, results: Sequence[CellResult]) -> str:
     """The page."""
-    parts = ["# A fit over the number of samples", f"`{COMMAND}`. {_setting(records)}", NOTES]
+    parts = ["# A fit over the number of samples", f"`{COMMAND}`. {_setting(results)}", NOTES]
     if found := claims(frame):
         parts += ["## What had to be shown", table(pd.DataFrame(found))]
     fashion, mixtures = (frame[frame["data"] == name] for name in ("fashion", "mixture"))
@@ -82,7 +82,7 @@ def markdown(frame: pd.DataFrame, records: Sequence[CellResult]) -> str:
 
 
 def fashion_rows(fashion: pd.DataFrame) -> pd.DataFrame:
-    """A row a kind of affinity, and one of their differences seed by seed."""
+    """One row per kind of affinity, and one for their differences seed by seed."""
     columns = {"seconds": "seconds", "peak_mb": "memory MB", "fit_mb": "of the fit MB", **SCORES, "recall": "recall"}
     shown = {name: title for name, title in columns.items() if name in fashion}
     values = fashion.set_index(["method", "seed"])[list(shown)]
@@ -96,8 +96,8 @@ def fashion_rows(fashion: pd.DataFrame) -> pd.DataFrame:
 
 
 def mixture_rows(mixtures: pd.DataFrame) -> pd.DataFrame:
-    """A row a size and a method."""
-    return pd.DataFrame(_mixture_row(row) for row in mixtures.to_dict("records"))
+    """One row per size and method."""
+    return pd.DataFrame(_mixture_row(row) for row in mixtures.to_dict("results"))
 
 
 def _mixture_row(row: dict[Any, Any]) -> dict[str, str]:
@@ -113,14 +113,14 @@ def _mixture_row(row: dict[Any, Any]) -> dict[str, str]:
 
 
 def table(frame: pd.DataFrame) -> str:
-    """Markdown; missing cells are empty, all but the first two columns stand right."""
+    """Markdown; missing cells are empty, all but the first two columns are right-aligned."""
     lines = ["|" + "|".join(frame.columns) + "|", "|---|---|" + "--:|" * (len(frame.columns) - 2)]
     lines += ["|" + "|".join(row) + "|" for row in frame.fillna("").astype(str).to_numpy()]
     return "\n".join(lines)
 
 
 def short(value: float | None) -> str:
-    """Three significant digits, whole numbers from a hundred on; empty for none."""
+    """Three significant digits, whole numbers from a hundred on; empty for NaN or None."""
     if value is None or math.isnan(value):
         return ""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
@@ -138,14 +138,14 @@ def _score(value: float | None) -> str:
     return "" if value is None or math.isnan(value) else f"{value:.1f}"
 
 
-def _setting(records: Sequence[CellResult]) -> str:
+def _setting(results: Sequence[CellResult]) -> str:
     """Machines, threads, versions and load of the points; several if they were not measured all at once."""
-    machines = sorted({one["machine"] for one in records if "machine" in one})
-    threads = sorted({str(one["parameters"]["threads"]) for one in records})
+    machines = sorted({one["machine"] for one in results if "machine" in one})
+    threads = sorted({str(one["parameters"]["threads"]) for one in results})
     versions = sorted(
-        {", ".join(f"{k} {v}" for k, v in one["versions"].items()) for one in records if "versions" in one}
+        {", ".join(f"{k} {v}" for k, v in one["versions"].items()) for one in results if "versions" in one}
     )
-    loads = [one["load"] for one in records if "load" in one] or [math.nan]
+    loads = [one["load"] for one in results if "load" in one] or [math.nan]
     return (
         f"{'; '.join(machines)}; {' or '.join(threads)} threads; load average when a point started {min(loads):.1f} to "
         f"{max(loads):.1f}. {'; '.join(versions)}."

@@ -24,21 +24,11 @@ ReductionMaker = Callable[[int, float, int], Any]  # from the number of prototyp
 
 @dataclass(frozen=True)
 class Predictor:
-    """A method that predicts.
-
-    Attributes
-    ----------
-    regression : callable, optional
-        From a seed to a model for regression; None if the method has none.
-    classification : callable, optional
-        From a seed to a model for classification; None if the method has none.
-    images : bool
-        Whether it reads images as pixels instead of principal components.
-    """
+    """A method that predicts: makers of its models, None for a task that it lacks."""
 
     regression: Maker | None = None
     classification: Maker | None = None
-    images: bool = False
+    images: bool = False  # whether it reads images as pixels instead of principal components
 
 
 PREDICTORS: dict[str, Predictor] = {}

@@ -17,28 +17,6 @@ from distreduce_paper.report.blocks import Verdict
 ROUNDING = 0.005
 _TOLERANCE = 1e-9  # in binary fractions, 0.16 is more than one deviation of 0.02 from 0.14
 
-# Data sets and metrics as the report writes them.
-LABELS = {
-    "boston": "Boston",
-    "energy": "Energy",
-    "concrete": "Concrete",
-    "mnist2k": "MNIST-2k",
-    "coil20": "COIL-20",
-    "fashion": "Fashion-MNIST",
-    "snareseq": "SNAREseq",
-    "s_curve": "S-curve",
-    "swiss_roll": "Swiss roll",
-    "friedman": "Friedman",
-    "mll": "MLL",
-    "mse": "MSE",
-    "mlp": "MLP",
-    "acc": "accuracy",
-    "cka": "CKA",
-    "silhouette": "silhouette × 100",
-    "train": "train R²",
-    "test": "test R²",
-}
-
 
 @dataclass(frozen=True)
 class PublishedNumber:
@@ -50,24 +28,24 @@ class PublishedNumber:
 
 
 @cache
-def _tables() -> dict[str, Any]:
-    tables: dict[str, Any] = json.loads(files("distreduce_paper").joinpath("published.json").read_text("utf-8"))
-    return tables
+def _read() -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(files("distreduce_paper").joinpath("published.json").read_text("utf-8"))
+    return content
 
 
 def label(name: str) -> str:
     """Return a data set or metric as the report writes it; names that the paper does not have stay as they are."""
-    return LABELS.get(name, name)
+    return str(_read()["labels"].get(name, name))
 
 
 def table_title(table: str) -> str:
     """Return what a table of the paper shows."""
-    return str(_tables()[table]["paper_table"])
+    return str(_read()["tables"][table]["paper_table"])
 
 
 def get_published(table: str, method: str, data: str, metric: str) -> PublishedNumber | None:
     """Return the number of the paper, or None if it has none for this method, data set and metric."""
-    content = _tables()[table]
+    content = _read()["tables"][table]
     value = content["rows"].get(method, {}).get(data, {}).get(metric)
     if value is None:
         return None

@@ -1,18 +1,21 @@
-"""A room of experiments that tests may fill: what they register is gone afterwards."""
+"""Registries that tests may fill, a fake experiment, finished cells, and the command line."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
+from sklearn.datasets import make_blobs
 
 import distreduce_paper as room
+from distreduce.cli.main import main
 from distreduce_paper import Cell, methods, problems
 from distreduce_paper.plugins import load_plugins
-from distreduce_paper.store import Store
+from distreduce_paper.store import CellResult, Store
 
 # An experiment whose methods do what their names say. Every call leaves a line in a file beside it.
 PLUGIN = """
@@ -120,3 +123,38 @@ def cells() -> Callable[..., list[Cell]]:
         return [Cell("fake", "here", name, seed) for name in names for seed in range(seeds)]
 
     return make
+
+
+@pytest.fixture
+def blobs() -> tuple[np.ndarray, np.ndarray]:
+    """60 standardized samples of three overlapping classes, registered as the data set "blobs"."""
+    X, y = make_blobs(60, 4, centers=3, cluster_std=6.0, random_state=0)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    problems.add_problem("blobs", problems.Problem(lambda seed: (X, y), "classification", perplexity=10.0))
+    return X, y
+
+
+@pytest.fixture
+def make_result() -> Callable[..., CellResult]:
+    """``make_result(cell)`` is what the store keeps of a cell; ``error=...`` or ``result=...`` replaces its result."""
+
+    def make(cell: Cell, **outcome: Any) -> CellResult:
+        costs = {"seconds": 30.0, "cpu_seconds": 1.0, "peak_mb": 1.0}
+        about = {"versions": {"numpy": "2.0"}, "machine": "A & B"}
+        return {**cell.as_dict(), **costs, **about, **(outcome or {"result": {"score": 1.0}})}
+
+    return make
+
+
+@pytest.fixture
+def distreduce(monkeypatch, capsys, tmp_path) -> Callable[..., tuple[int, str, str]]:
+    """``distreduce("bench", "--quick")`` in an empty folder returns exit code, standard output and standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["distreduce", *arguments])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        return stopped.value.code or 0, *capsys.readouterr()
+
+    return call

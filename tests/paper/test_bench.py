@@ -59,10 +59,6 @@ def test_both_gaussian_processes_learn_what_is_there_to_learn():
 
 
 @pytest.mark.parametrize(("quick", "names"), [(True, {"wine", "digits", "diabetes"}), (False, {"mixture of 12"})])
-def test_cases_are_named_by_their_data(quick, names):
-    assert names <= {case.name.split(",")[0] for case in make_cases(quick=quick)}
-
-
-@pytest.mark.parametrize("quick", [True, False])
-def test_every_case_has_one_yardstick(quick):
-    assert {len(case.fits) for case in make_cases(quick=quick)} == {2}
+def test_cases_are_named_by_their_data_and_have_one_reference(quick, names):
+    found = make_cases(quick=quick)
+    assert names <= {case.name.split(",")[0] for case in found} and {len(case.fits) for case in found} == {2}

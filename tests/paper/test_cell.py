@@ -5,24 +5,23 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distreduce_paper import Cell
 
 NAMES = st.text(max_size=8)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | NAMES
-CELLS = st.builds(Cell, NAMES, NAMES, NAMES, st.integers(0, 99), st.dictionaries(NAMES, SCALARS), st.booleans())
+CELLS = st.builds(
+    Cell, NAMES, NAMES, NAMES, st.integers(0, 99), st.dictionaries(NAMES, SCALARS, max_size=4), st.booleans()
+)
 
 
+@settings(max_examples=30)
 @given(CELLS)
-def test_a_cell_survives_json(cell):
-    assert Cell.from_dict(json.loads(json.dumps(cell.as_dict()))).key == cell.key
-
-
-@given(CELLS)
-def test_the_order_of_parameters_does_not_matter(cell):
+def test_a_cell_survives_json_and_another_order_of_its_parameters(cell):
     turned = Cell.from_dict({**cell.as_dict(), "parameters": dict(reversed(cell.parameters.items()))})
+    assert Cell.from_dict(json.loads(json.dumps(cell.as_dict()))).key == cell.key
     assert {turned, cell} == {cell}
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from distreduce.cli import main as cli
 from distreduce.exceptions import InvalidInputError
 from distreduce_paper import Cell, methods
 from distreduce_paper.plugins import load_plugins
@@ -34,16 +33,9 @@ def plugin(tmp_path):
 
 
 @pytest.fixture
-def reproduce(monkeypatch, tmp_path):
-    """``reproduce("run", "regression", ...)``: the command, with results in a folder of the test; its exit code."""
-
-    def call(*arguments: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["distreduce", "reproduce", *arguments, "--results", str(tmp_path / "out")])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        return stopped.value.code or 0
-
-    return call
+def reproduce(distreduce):
+    """``reproduce("run", "regression", ...)`` with results in the folder "out"; returns the exit code."""
+    return lambda *arguments: distreduce("reproduce", *arguments, "--results", "out")[0]
 
 
 def example(name: str) -> tuple[str, str]:
@@ -97,11 +89,9 @@ def test_a_plugin_that_was_repaired_is_loaded(plugin):
     assert "one" in methods.PREDICTORS
 
 
-def test_a_missing_plugin_is_one_sentence_and_exit_code_1(reproduce, capsys):
-    assert reproduce("run", "regression", "--plugin", "/nowhere/mine.py") == 1
-    assert capsys.readouterr().err == (
-        "distreduce: --plugin /nowhere/mine.py is not a readable Python file.\n"
-    )  # fmt: skip
+def test_a_missing_plugin_is_one_sentence_and_exit_code_1(distreduce):
+    sentence = "distreduce: --plugin /nowhere/mine.py is not a readable Python file.\n"
+    assert distreduce("reproduce", "run", "regression", "--plugin", "/nowhere/mine.py") == (1, "", sentence)
 
 
 def test_a_method_of_a_plugin_reaches_other_processes(tmp_path):
@@ -110,18 +100,12 @@ def test_a_method_of_a_plugin_reaches_other_processes(tmp_path):
     assert run_cells(cells, Store(tmp_path), jobs=2, plugins=plugins).failed == 0
 
 
-def test_the_method_of_the_docs_runs_next_to_the_others(reproduce, tmp_path):
+def test_the_method_of_the_docs_runs_next_to_the_others_and_is_a_row_of_the_report(reproduce, tmp_path):
     names = ("--datasets", "diabetes", "--methods", "Bayesian ridge", "--methods", "linear")
     plugins = (*example("bayesian_ridge"), *example("diabetes"))
     assert reproduce("run", "regression", *plugins, *names, "--quick", "--seeds", "1") == 0
     found = scores(tmp_path / "out", "regression")
     assert found["Bayesian ridge"]["mse"] == pytest.approx(found["linear"]["mse"], rel=0.1)
-
-
-def test_the_method_of_the_docs_is_a_row_of_the_report(reproduce, tmp_path):
-    plugins = (*example("bayesian_ridge"), *example("diabetes"))
-    names = ("--datasets", "diabetes", "--methods", "Bayesian ridge")
-    reproduce("run", "regression", *plugins, *names, "--quick", "--seeds", "1")
     assert reproduce("report") == 0
     assert "Bayesian ridge" in (tmp_path / "out" / "report.md").read_text()
 
@@ -152,11 +136,7 @@ def test_the_reduction_of_the_docs_runs():
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_is_printed_in_the_page_as_it_is_run(path):
-    page = (DOCS / "adding-a-method.md").read_text()
-    assert path.read_text() in re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-
-
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_has_at_most_30_lines(path):
-    assert len(path.read_text().splitlines()) <= 30
+def test_an_example_is_printed_in_the_page_as_it_is_run_and_is_short(path):
+    page, text = (DOCS / "adding-a-method.md").read_text(), path.read_text()
+    assert text in re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    assert len(text.splitlines()) <= 30

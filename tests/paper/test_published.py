@@ -59,6 +59,6 @@ def test_a_number_without_deviation_is_compared_by_its_digits():
 
 
 def test_every_data_set_of_the_paper_has_a_label():
-    tables = json.loads(Path(published.__file__).with_name("published.json").read_text("utf-8"))
-    names = {data for table in tables.values() for row in table["rows"].values() for data in row}
-    assert names <= set(published.LABELS)
+    content = json.loads(Path(published.__file__).with_name("published.json").read_text("utf-8"))
+    names = {data for table in content["tables"].values() for row in table["rows"].values() for data in row}
+    assert names <= set(content["labels"])

@@ -17,52 +17,47 @@ def experiment(**options):
     return Experiment(**{**fields, **grid, **options})
 
 
-def record(cell, **outcome):
-    costs = {"seconds": 1.0, "cpu_seconds": 1.0, "peak_mb": 1.0, "versions": {}, "machine": "a machine"}
-    return {**cell.as_dict(), **costs, **(outcome or {"result": {"score": 1.0}})}
-
-
 @pytest.fixture
 def store(tmp_path):
     return Store(tmp_path)
 
 
-def test_rows_follow_the_grid_whatever_the_order_of_the_records(store):
+def test_rows_follow_the_grid_whatever_the_order_of_the_records(store, make_result):
     cells = experiment().cells()
     for cell in random.Random(0).sample(cells, len(cells)):
-        store.add(record(cell))
+        store.add(make_result(cell))
     found = load_frame(experiment(), store)[["data", "method", "m", "seed"]].itertuples(index=False, name=None)
     assert list(found) == [(cell.data, cell.method, cell.parameters["m"], cell.seed) for cell in cells]
 
 
-def test_methods_beyond_the_grid_come_last(store):
+def test_methods_beyond_the_grid_come_last(store, make_result):
     for method in ("a new one", "DistR", "SDR"):
         other = experiment(methods=(method,), datasets=("a",), grid={"m": (20,)}, seeds=1)
-        store.add(record(other.cells()[0]))
+        store.add(make_result(other.cells()[0]))
     assert list(load_frame(experiment(), store)["method"]) == ["SDR", "DistR", "a new one"]
 
 
-def test_failed_cells_are_apart(store):
+def test_failed_cells_are_apart(store, make_result):
     first, second, *_ = experiment().cells()
-    store.add(record(first))
-    store.add(record(second, error={"type": "E", "message": "", "traceback": ""}))
+    store.add(make_result(first))
+    store.add(make_result(second, error={"type": "E", "message": "", "traceback": ""}))
     assert (len(load_frame(experiment(), store)), len(load_failures(experiment(), store))) == (1, 1)
 
 
-def test_quick_cells_are_shown_as_long_as_there_are_no_others(store):
+def test_quick_cells_are_shown_as_long_as_there_are_no_others(store, make_result):
     for cell in experiment().cells(Selection(quick=True)):
-        store.add(record(cell))
+        store.add(make_result(cell))
     assert load_frame(experiment(), store)["quick"].all()
 
 
-def test_full_cells_are_not_mixed_with_quick_ones(store):
+def test_full_cells_are_not_mixed_with_quick_ones(store, make_result):
     for cell in (*experiment().cells(Selection(quick=True)), experiment().cells()[0]):
-        store.add(record(cell))
+        store.add(make_result(cell))
     assert list(load_frame(experiment(), store)["quick"]) == [False]
 
 
-def test_an_experiment_shows_the_cells_of_its_sources(store):
-    store.add(record(experiment().cells()[0]))
+def test_an_experiment_shows_the_cells_of_its_sources(store, make_result):
+    store.add(make_result(experiment().cells()[0]))
     assert len(load_results(experiment(name="two", run=None, sources=("one",)), store)) == 1
 
 

@@ -19,61 +19,27 @@ class Text:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One of our numbers next to the paper's.
+    """One of our numbers next to the paper's."""
 
-    Attributes
-    ----------
-    table : str
-        Name of the paper's table in published.json.
-    method : str
-        Our row.
-    counterpart : str
-        The row of the paper that it is compared with.
-    data : str
-        Label of the data set.
-    metric : str
-        Label of the metric.
-    ours : str
-        Our mean and standard deviation, formatted.
-    paper : str
-        The paper's mean and standard deviation, formatted.
-    verdict : {"better", "equal", "worse"}
-        Ours compared with the paper's.
-    reason : str, optional
-        A sentence that says why ours is worse.
-    """
-
-    table: str
-    method: str
-    counterpart: str
-    data: str
-    metric: str
-    ours: str
-    paper: str
+    table: str  # name of the paper's table in published.json
+    method: str  # our row
+    counterpart: str  # the row of the paper that it is compared with
+    data: str  # label of the data set
+    metric: str  # label of the metric
+    ours: str  # mean and standard deviation, formatted
+    paper: str  # mean and standard deviation, formatted
     verdict: Verdict
-    reason: str | None = None
+    reason: str | None = None  # a sentence that says why ours is worse
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of formatted strings.
-
-    Attributes
-    ----------
-    caption : str
-        Shown above the table.
-    frame : DataFrame
-        Strings; the index is not shown.
-    verdicts : dict
-        From (row number, column name) to the verdict on that cell, which the report marks.
-    comparisons : tuple of Comparison
-        What the table says about the paper, for the summary of the report.
-    """
+    """A table of formatted strings; the index of the frame is not shown."""
 
     caption: str
     frame: pd.DataFrame
-    verdicts: dict[tuple[int, str], Verdict] = field(default_factory=dict)
-    comparisons: tuple[Comparison, ...] = ()
+    verdicts: dict[tuple[int, str], Verdict] = field(default_factory=dict)  # by row number and column; marked
+    comparisons: tuple[Comparison, ...] = ()  # what the table says about the paper, for the summary
 
 
 @dataclass(frozen=True)

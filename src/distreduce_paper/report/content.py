@@ -27,45 +27,19 @@ class Failure:
 
 @dataclass(frozen=True)
 class Section:
-    """The section of an experiment.
-
-    Attributes
-    ----------
-    name : str
-        Name of the experiment.
-    title : str
-        Heading.
-    paper : str
-        What it rebuilds of the paper.
-    blocks : tuple of Block
-        What it shows; empty if there is nothing to show yet.
-    command : str
-        The command that computes the cells it shows.
-    finished : int
-        Number of its own cells with a result.
-    missing : int
-        Number of cells of its grid that have not been computed.
-    seconds : float
-        Total of all its own cells.
-    quick : bool
-        Whether it shows a quick run.
-    borrowed : tuple of str
-        Names of other experiments whose cells it shows.
-    failures : tuple of Failure
-        Errors of its own cells.
-    """
+    """The section of an experiment."""
 
     name: str
     title: str
-    paper: str
-    blocks: tuple[Block, ...]
-    command: str
-    finished: int
-    missing: int
-    seconds: float
-    quick: bool
-    borrowed: tuple[str, ...]
-    failures: tuple[Failure, ...]
+    paper: str  # what it rebuilds of the paper
+    blocks: tuple[Block, ...]  # empty if there is nothing to show yet
+    command: str  # computes the cells that it shows
+    finished: int  # own cells with a result
+    missing: int  # cells of its grid that have not been computed
+    seconds: float  # of all its own cells together
+    quick: bool  # whether it shows a quick run
+    borrowed: tuple[str, ...]  # other experiments whose cells it shows
+    failures: tuple[Failure, ...]  # errors of its own cells
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
+from functools import partial
 
 import pytest
 
-from distreduce.cli.main import main
 from distreduce.exceptions import NumericalError
 from distreduce_paper import bench
 from distreduce_paper.bench import Case
@@ -19,20 +18,12 @@ FAKES = {
 
 
 @pytest.fixture
-def call(monkeypatch, capsys, tmp_path):
-    """``call("--quick")`` returns exit code, standard output and standard error; the fits are made up."""
-    monkeypatch.chdir(tmp_path)
+def call(monkeypatch, distreduce):
+    """``call("--quick")`` with fits that are made up."""
     monkeypatch.setattr(bench, "make_cases", lambda *, quick: FAKES[quick])
     monkeypatch.setattr(bench, "compile_loops", lambda: 1.5)
     monkeypatch.setattr(bench, "load_average", lambda: 0.0)
-
-    def run(*arguments: str):
-        monkeypatch.setattr(sys, "argv", ["distreduce", "bench", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        return stopped.value.code or 0, *capsys.readouterr()
-
-    return run
+    return partial(distreduce, "bench")
 
 
 def test_the_table_shows_both_sides(call):
@@ -98,9 +89,6 @@ def test_a_fit_that_fails_is_one_sentence_and_exit_code_1(call, monkeypatch):
 
 
 @pytest.mark.slow
-def test_quick_for_real(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["distreduce", "bench", "--quick", "--json"])
-    with pytest.raises(SystemExit):
-        main()
-    results = json.loads(capsys.readouterr().out)["results"]
-    assert len(results) == 3 and all(run["seconds"] > 0 for result in results for run in result["timings"])
+def test_quick_for_real(distreduce):
+    results = json.loads(distreduce("bench", "--quick", "--json")[1])["results"]
+    assert len(results) == 3 and all(one["seconds"] > 0 for result in results for one in result["timings"])

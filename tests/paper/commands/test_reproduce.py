@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import sys
 import types
+from functools import partial
 
 import pytest
 
 import distreduce_paper as room
 import distreduce_paper.report.write  # noqa: F401 - its defaults are the names before they are replaced
-from distreduce.cli.main import main
 from distreduce_paper import Experiment, runner
 from distreduce_paper.report.blocks import Text
 from distreduce_paper.store import Store
@@ -44,17 +44,9 @@ def _fakes(monkeypatch):
 
 
 @pytest.fixture
-def call(monkeypatch, capsys, tmp_path):
-    """``call("list")`` in an empty folder returns exit code, standard output and standard error."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str):
-        monkeypatch.setattr(sys, "argv", ["distreduce", "reproduce", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        return stopped.value.code or 0, *capsys.readouterr()
-
-    return run
+def call(distreduce):
+    """``call("list")`` is ``distreduce reproduce list``."""
+    return partial(distreduce, "reproduce")
 
 
 def rows(folder: str, experiment: str = "first") -> set:

@@ -3,24 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import make_blobs
 from sklearn.metrics.pairwise import euclidean_distances
 
 from distreduce import SDR
 from distreduce.metrics import reduction_scores
-from distreduce_paper import Cell, problems
+from distreduce_paper import Cell
 from distreduce_paper.experiments.bottleneck import EXPERIMENT, original_cka, report, run
-from distreduce_paper.problems import Problem
 from distreduce_paper.report.blocks import Figure, Table, Text
-
-
-@pytest.fixture
-def blobs() -> tuple[np.ndarray, np.ndarray]:
-    """60 samples of three overlapping classes, registered as the data set "blobs"."""
-    X, y = make_blobs(60, 4, centers=3, cluster_std=6.0, random_state=0)
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    problems.add_problem("blobs", Problem(lambda seed: (X, y), "classification", perplexity=10.0))
-    return X, y
 
 
 def row(method: str, data: str = "coil20", seed: int = 1, **more: object) -> dict[str, object]:

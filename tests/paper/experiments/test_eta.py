@@ -2,13 +2,11 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from sklearn.datasets import make_blobs
 
 from distreduce import SDR
 from distreduce.metrics import reduction_scores
-from distreduce_paper import Cell, Selection, problems
+from distreduce_paper import Cell, Selection
 from distreduce_paper.experiments.eta import EXPERIMENT, report, run
-from distreduce_paper.problems import Problem
 from distreduce_paper.report.blocks import Figure
 
 
@@ -26,10 +24,8 @@ def test_methods_without_an_eta_have_no_cells():
     assert EXPERIMENT.cells(Selection(methods=("DistR", "FGW-only"))) == []
 
 
-def test_a_cell_is_fitted_with_its_eta():
-    X, y = make_blobs(60, 4, centers=3, cluster_std=6.0, random_state=0)
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    problems.add_problem("blobs", Problem(lambda seed: (X, y), "classification", perplexity=10.0))
+def test_a_cell_is_fitted_with_its_eta(blobs):
+    X, y = blobs
 
     results = run(Cell("eta", "blobs", "SDR", 0, {"n_prototypes": 12, "eta": 1}))
 

@@ -5,14 +5,12 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import make_blobs
 from sklearn.metrics import homogeneity_score
 
 from distreduce import DistR
-from distreduce_paper import Cell, Selection, problems
+from distreduce_paper import Cell, Selection
 from distreduce_paper.experiments import prototypes
 from distreduce_paper.experiments.prototypes import EXPERIMENT, report, run
-from distreduce_paper.problems import Problem
 from distreduce_paper.report.blocks import Figure, Table, Text
 
 
@@ -46,10 +44,8 @@ def test_what_is_left_out(data):
     assert EXPERIMENT.cells(Selection(datasets=(data,), methods=("SDR, eta=auto",))) == []
 
 
-def test_a_cell_scores_the_reduction_that_its_names_say():
-    X, y = make_blobs(60, 4, centers=3, cluster_std=6.0, random_state=0)
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    problems.add_problem("blobs", Problem(lambda seed: (X, y), "classification", perplexity=10.0))
+def test_a_cell_scores_the_reduction_that_its_names_say(blobs):
+    X, y = blobs
 
     results = run(Cell("prototypes", "blobs", "DistR", 1, {"n_prototypes": 6}))
 
