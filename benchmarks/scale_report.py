@@ -97,7 +97,7 @@ def fashion_rows(fashion: pd.DataFrame) -> pd.DataFrame:
 
 def mixture_rows(mixtures: pd.DataFrame) -> pd.DataFrame:
     """One row per size and method."""
-    return pd.DataFrame(_mixture_row(row) for row in mixtures.to_dict("results"))
+    return pd.DataFrame(_mixture_row(row) for row in mixtures.to_dict("records"))
 
 
 def _mixture_row(row: dict[Any, Any]) -> dict[str, str]:

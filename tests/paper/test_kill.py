@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -57,10 +58,12 @@ def _kill(process: subprocess.Popen) -> None:
 
 def _is_alive(process: subprocess.Popen) -> bool:
     """Whether any process of the group still runs; zombies do not count, and other systems have no /proc."""
-    fields = [
-        path.read_text().rpartition(")")[2].split() for path in Path("/proc").glob("[0-9]*/stat") if path.exists()
-    ]
-    return any(int(group) == process.pid and state != "Z" for state, _, group, *_ in fields)
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has just ended
+            state, _, group = path.read_text().rpartition(")")[2].split()[:3]
+            if int(group) == process.pid and state != "Z":
+                return True
+    return False
 
 
 def _wait_for(condition) -> None:
