@@ -1,4 +1,4 @@
-"""The embedding Z: Gromov-Wasserstein and dependence on the prototypes, and the minimisers."""
+"""The prototypes Z: Gromov-Wasserstein and dependence terms of the Z-step, and its optimizers."""
 
 from distreduce.embedding import plain
 from distreduce.embedding.backend import make_objective

@@ -13,7 +13,7 @@ from distreduce.exceptions import InvalidInputError
 
 
 def make_objective(problem: EmbeddingProblem, backend: str = "auto", workers: Workers = SERIAL) -> Objective:
-    """``objective(Z) -> (Terms, gradient)``; "auto" is the fused loops where they know the kernel, else plain NumPy."""
+    """Return ``objective(Z) -> (Terms, gradient)``; "auto": fused loops if they support the kernel, else NumPy."""
     name, _, device = backend.partition(":")
     if name == "torch":
         from distreduce.embedding.torch import TorchObjective
@@ -22,5 +22,5 @@ def make_objective(problem: EmbeddingProblem, backend: str = "auto", workers: Wo
     if backend == "numpy" or (backend == "auto" and not supports(problem)):
         return partial(plain.value_and_gradient, problem)
     if not supports(problem):
-        raise InvalidInputError(f"backend='numba' has no loop for embedding_kernel={problem.kernel!r}; use 'auto'.")
+        raise InvalidInputError(f"backend='numba' does not support embedding_kernel={problem.kernel!r}; use 'auto'.")
     return FusedObjective(problem, workers)

@@ -1,4 +1,4 @@
-"""The targets as the dependence term sees them on the prototypes: the matrix B and the weights ω of the CKA."""
+"""Targets of the prototypes in the dependence term: the matrix B and the weights ω of the CKA."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ BLOCK_ROWS = 1024
 def dependence_target(
     plan: sparse.csr_array, targets: Array, kernel: Kernel, form: TargetForm, dependence: Dependence
 ) -> tuple[Array, Array]:
-    r"""B (m, m) and ω (m,) such that the dependence is :math:`\langle K_Z, B\rangle / \|HK_ZH\|_\omega`.
+    r"""Return B (m, m) and ω (m,) such that the dependence is :math:`\langle K_Z, B\rangle / \|HK_ZH\|_\omega`.
 
     ``"barycentric"``
-        :math:`K(\bar y_k, \bar y_l)` of the prototypes' mean targets, every prototype with a target alike.
+        :math:`K(\bar y_k, \bar y_l)` of the prototypes' mean targets; all prototypes with a target count alike.
     ``"mass"``
-        The same, prototypes weighted by what they carry: the CKA of two weighted measures.
+        The same, with prototypes weighted by their mass: the CKA of two weighted measures.
     ``"transport"``
         The paper's :math:`T^\top K_Y T`, unweighted, in which heavy prototypes dominate.
 
-    Samples without a target take no part. For as many prototypes as samples the weights are the samples' in all forms.
+    Samples without a target are ignored. With one prototype per sample the weights are the samples' in all forms.
     """
     known = supervised_rows(targets)
     T, Y = plan[known], targets[known]
@@ -46,7 +46,7 @@ def dependence_target(
 def dependence_target_of_sums(
     sums: Array, carried: Array, kernel: Kernel | None, form: TargetForm, dependence: Dependence
 ) -> tuple[Array, Array]:
-    """The same for fewer prototypes than samples, from sums Tᵀφ(Y) and the supervised mass (m,) of each prototype.
+    """Return the same for fewer prototypes than samples, from sums Tᵀφ(Y) and the supervised mass (m,).
 
     φ(y) is y itself, or, with ``kernel=None`` for the form ``"transport"``, features with K_Y = ΦΦᵀ.
     """
@@ -56,12 +56,12 @@ def dependence_target_of_sums(
 
 
 def _means(sums: Array, carried: Array) -> Array:
-    """Mean target of every prototype; where there is none any finite number does, its weight being zero."""
+    """Return the mean target of every prototype; any finite number where it has none, since its weight is zero."""
     return sums / np.where(carried > 0, carried, 1.0)[:, None]
 
 
 def _transported_kernel(T: sparse.csr_array, Y: Array, kernel: Kernel) -> Array:
-    """Tᵀ K_Y T, through class sums where the kernel is an inner product, else a block of rows at a time."""
+    """Tᵀ K_Y T, through class sums where the kernel is an inner product, else in blocks of rows."""
     if isinstance(kernel, Delta | Linear):
         sums = np.asarray(T.T @ Y)
         return sums @ sums.T

@@ -1,4 +1,4 @@
-"""Where the embedding starts: principal coordinates of the prototypes."""
+"""Initial prototypes: principal coordinates of their mean samples."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from scipy.linalg import eigh
 
 from distreduce._utils.typing import Array
 
-# Student-t affinities are flat near the origin: from a small start classes part without crossing one another
-# (silhouette on SNARE-seq, m = 100: 80 from 0.1, 72 from 1).
+# Student-t affinities are flat near the origin: from a small start classes separate without crossing one another
+# (silhouette on SNARE-seq, m = 100: 80 with 0.1, 72 with 1).
 START_SCALE = 0.1
 
 
 def initial_prototypes(
     inputs: Any, plan: sparse.csr_array, n_components: int, random_state: np.random.RandomState, *, precomputed: bool
 ) -> Array:
-    """Principal coordinates (m, p) of the prototypes' barycentres, weighted by mass, with a spread of `START_SCALE`.
+    """Return the principal coordinates (m, p) of the prototypes' means, weighted by mass, with spread `START_SCALE`.
 
     `inputs` are features (n, d), or distances (n, n) if `precomputed`. Directions in which the prototypes do not differ
-    start from noise: an embedding that is flat in a direction has no gradient there.
+    start from noise: prototypes that are flat in a direction have no gradient there.
     """
     mass = np.asarray(plan.sum(axis=0)).ravel()
     shares = sparse.csr_array(sparse.diags_array(1.0 / np.where(mass > 0, mass, 1.0)) @ plan.T)
@@ -31,13 +31,13 @@ def initial_prototypes(
 
 
 def prototypes_from_means(means: Any, mass: Array, n_components: int, random_state: np.random.RandomState) -> Array:
-    """The same from the prototypes' mean features (m, d), dense or sparse, and their masses (m,)."""
+    """Return the same from the prototypes' mean features (m, d), dense or sparse, and their masses (m,)."""
     means = np.asarray(means.toarray() if sparse.issparse(means) else means, dtype=np.float64)
     return _placed(_feature_gram(means, mass), mass, n_components, random_state)
 
 
 def _placed(gram: Array, mass: Array, n_components: int, random_state: np.random.RandomState) -> Array:
-    """Leading principal coordinates on the scale of a start, with noise where the prototypes do not differ."""
+    """Return the leading principal coordinates, scaled, with noise where the prototypes do not differ."""
     scores = _leading_scores(gram, mass, n_components)
     spread = float(np.sqrt((mass @ scores**2).max() / mass.sum()))
     noise = random_state.standard_normal(scores.shape)

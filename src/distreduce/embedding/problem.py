@@ -1,4 +1,4 @@
-"""What the embedding step (Z-step) has to know: everything is of the prototypes' size m, nothing of the samples' n."""
+"""The Z-step: minimize over the prototypes for a fixed coupling. Nothing in it has the size of the samples."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class EmbeddingProblem:
     Attributes
     ----------
     mass : (m,) array
-        :math:`q = T^\top 1`, what every prototype carries.
+        :math:`q = T^\top 1`, the mass of each prototype.
     transported : (m, m) array
-        :math:`A = T^\top C T`, the input affinity carried to the prototypes; symmetric.
+        :math:`A = T^\top C T`, the transported affinity; symmetric.
     reference : (m,) array
         Weights :math:`r` in the normaliser :math:`S = \sum_{kl} r_k r_l w_{kl}` of the Student-t affinity: for m < n
         all equal (ones, or more where n > m²), for m = n the sample weights (so that a sample of weight two is that
@@ -37,7 +37,7 @@ class EmbeddingProblem:
     target_weights : (m,) array
         Weights :math:`\omega` of the prototypes in the dependence.
     quadratic : (m, m) array or None
-        :math:`R`, what is left of the out-of-sample map after it was eliminated.
+        :math:`R`, which the elimination of the out-of-sample map leaves; None without a map.
     """
 
     mass: NDArray[np.float64]
@@ -59,7 +59,7 @@ class EmbeddingProblem:
 
 @dataclass(frozen=True)
 class Terms:
-    """The three terms of the Z-step's objective, not yet multiplied by their constants."""
+    """The three terms of F, not yet multiplied by α and η."""
 
     gromov_wasserstein: float
     dependence: float

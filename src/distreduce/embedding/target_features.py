@@ -1,4 +1,4 @@
-"""The target kernel as an inner product of few features, K_Y ≈ Φ Φᵀ: what large samples transport through a plan."""
+"""The target kernel as an inner product of few features, K_Y ≈ Φ Φᵀ: for large samples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from distreduce._utils.typing import Array
 from distreduce.kernels import Delta, Kernel, Linear, diagonal
 from distreduce.losses import supervised_rows
 
-RESIDUAL = 1e-6  # no landmark is added once the kernel is known to this everywhere in the sample
+RESIDUAL = 1e-6  # no landmark is added once the error of the kernel is below this in the whole sample
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,10 @@ class TargetFeatures:
     ----------
     kernel : Kernel
         k, positive semi-definite.
-    landmarks, factor : (D, c) and (D, D) arrays or None
-        Y_r and the lower triangular F; None where k is an inner product and y is its own feature.
+    landmarks : (D, c) array or None
+        Y_r; None where k is an inner product and y is its own feature.
+    factor : (D, D) array or None
+        Lower triangular F; None likewise.
     error : float
         The largest k(y, y) − |φ(y)|² in the sample. K − Φ Φᵀ is positive semi-definite, so by Cauchy-Schwarz no entry
         between two targets of the sample is larger.
@@ -42,10 +44,10 @@ class TargetFeatures:
 
 
 def nystrom_features(sample_targets: Array, kernel: Kernel, n_features: int = 256) -> TargetFeatures:
-    """Features from a sample of the targets; exact for class weights and for the linear kernel.
+    """Compute features from a sample of the targets; exact for class shares and for the linear kernel.
 
-    A landmark is always the target that those before it explain worst (the pivots of an incomplete Cholesky
-    factorisation): the farthest point, with distances as the kernel has them.
+    Each landmark is the target that the earlier ones explain worst (the pivots of an incomplete Cholesky
+    factorization): the farthest point in the kernel's distance.
     """
     if isinstance(kernel, Delta | Linear):
         return TargetFeatures(kernel, None, None, 0.0)

@@ -13,21 +13,21 @@ class SavingMixin:
     """For estimators whose class is in :data:`distreduce.persistence.REGISTRY`."""
 
     def save(self, path: str | PathLike[str], *, dtype: str = "float64") -> None:
-        """Save the fitted model to one file (safetensors and JSON, no pickle), written whole or not at all.
+        """Save the fitted model to one file (safetensors and JSON, no pickle), written atomically.
 
         Parameters
         ----------
         path : str or path-like
-            The file; an existing one is replaced once the new one is complete.
+            File to write; an existing one is replaced once the new one is complete.
         dtype : {"float64", "float32"}, default="float64"
             Precision of training inputs and targets in the file; parameters, hyperparameters and sparse GPs stay exact.
 
         Raises
         ------
         UnsavableModelError
-            A parameter is a RandomState or labels are of an odd type; the message says what to do.
+            A parameter is a RandomState, or labels have a type that cannot be stored.
         ModelSaveError
-            The file could not be written; one that was there before is untouched.
+            The file could not be written; an existing one is unchanged.
         """
         from distreduce.persistence import save
 
@@ -35,20 +35,20 @@ class SavingMixin:
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, max_bytes: int | None = None) -> Self:
-        """Load a model of this class from a file that :meth:`save` wrote; no code is taken from the file.
+        """Load a model of this class from a file written by :meth:`save`. No code in the file is executed.
 
         Parameters
         ----------
         path : str or path-like
-            The file.
+            File to read.
         max_bytes : int, optional
-            Refuse files that are larger (8 GiB by default).
+            Reject larger files (8 GiB by default).
 
         Returns
         -------
         estimator
-            The fitted model; of a float64 file, predictions are the same to the last bit. Exact GPs are factorised
-            again, which takes n³ operations.
+            The fitted model. From a float64 file, predictions are equal to the last bit. Exact GPs are factorized
+            again, which takes O(n³) operations.
 
         Raises
         ------

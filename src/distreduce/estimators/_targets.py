@@ -1,4 +1,4 @@
-"""y as the solver wants it: class weights or numbers in an (n, c) array, NaN where it is unknown."""
+"""The one reader of y: class shares or numbers in an (n, c) array, NaN where the target is unknown."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Targets:
     names: tuple[str, ...]
 
     def column_names(self) -> list[str]:
-        """What the columns of the prototypes' targets are: shares of classes, or means of targets."""
+        """Return names for the columns of the prototypes' targets: shares of classes, or means of targets."""
         if self.classes is not None:
             return [f"share of {label}" for label in self.classes]
         names = self.names or tuple(f"y{column}" for column in range(self.values.shape[1]))
@@ -48,9 +48,9 @@ class Targets:
 
 
 def read_targets(y: Any, n_samples: int, task: str, weights: Array, *, to_learn: bool = True) -> Targets:
-    """Check y and turn it into :class:`Targets`.
+    """Check y and convert it to :class:`Targets`.
 
-    Unless y is `to_learn` from (a plot only shows it), a single class and constant numbers are accepted as well.
+    With ``to_learn=False`` (a plot only shows y), a single class and constant numbers are accepted as well.
     """
     names = _column_names(y)
     labels = _as_table(y, n_samples)
@@ -114,9 +114,9 @@ def _find_task(y: Any, known: NDArray[Any]) -> Task:
 
 
 def guess_task(known: NDArray[Any]) -> Task:
-    """Numbers with a fraction, or with fewer than three samples a value, are regression; all else is classification.
+    """Guess the task: fractions, or fewer than three samples per value, are regression; all else is classification.
 
-    Text is never a number, also where it looks like one: codes such as "01234" are names.
+    Text is never a number, even if it looks like one: codes such as "01234" are names.
     """
     if known.shape[1] > 1:
         return "regression"
@@ -142,13 +142,13 @@ def _column_names(y: Any) -> tuple[str, ...]:
 
 
 def _is_categorical(y: Any) -> bool:
-    """Whether it is a column of pandas' categories, whatever these are."""
+    """Return whether y is a categorical column of pandas."""
     column = y.iloc[:, 0] if isinstance(y, pd.DataFrame) and y.shape[1] == 1 else y
     return isinstance(getattr(column, "dtype", None), pd.CategoricalDtype)
 
 
 def as_array(y: Any) -> NDArray[Any]:
-    """y as it is, but for unknown labels: masked ones are None, and NaN in a list of text stays what it is."""
+    """Return y as an array; masked labels become None, and NaN in a list of text stays NaN."""
     if isinstance(y, pd.Series | pd.DataFrame):
         return np.asarray(y.to_numpy())
     if isinstance(y, np.ma.MaskedArray):
@@ -186,7 +186,7 @@ def _read_classes(
     if labels.shape[1] != 1:
         raise InvalidInputError(f"task='classification' takes one column of labels; y has {labels.shape[1]}.")
     column = labels[known, 0]
-    if column.dtype.kind == "O":  # None among numbers or strings left an object array; give the labels their type back
+    if column.dtype.kind == "O":  # None among the labels left an object array: restore their type
         column = np.array(column.tolist()) if _one_type(column) else column.astype(str)
     if column.dtype.kind == "f" and not np.isfinite(column).all():
         raise InvalidInputError("y contains infinity; a label must be finite, or NaN for an unknown one.")
@@ -229,7 +229,7 @@ def _as_numbers(table: NDArray[Any], advice: str) -> Array:
 
 
 def standardize(values: Array, weights: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """`values` with weighted mean 0 and standard deviation 1 a column, and which columns are constant (left at 0)."""
+    """Scale columns to weighted mean 0 and standard deviation 1; return them and which are constant (left at 0)."""
     used = ~np.isnan(values).any(axis=1) & (weights > 0)
     largest = np.abs(values[used]).max(axis=0)
     largest[largest == 0] = 1.0  # the squares of very large or very small targets would leave the range

@@ -1,4 +1,4 @@
-"""Fits that set all of their attributes or none, and no attribute that is not finite."""
+"""Transactional fits: they set all of their attributes or none, and only finite ones."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ UNUSED = ("history_.cka",)  # NaN where the dependence is another one
 
 @dataclass
 class Fitting:
-    """A fit that is going on. `best`: what a NumericalError should carry if the fit fails from here on."""
+    """A fit in progress. `best` is what a NumericalError carries if the fit fails from here on."""
 
     best: Any = None
 
 
 @contextmanager
 def whole_fit(estimator: Any) -> Iterator[Fitting]:
-    """Around a fit: whatever fails, the estimator is what it was before, an earlier fit included.
+    """Make `fit` transactional: on any exception, restore the previous state, including an earlier fit.
 
-    LAPACK's failures become a :class:`NumericalError`, and so does a fitted attribute that holds a number that is none.
+    Failures of LAPACK become a :class:`NumericalError`. Fitted attributes with NaN or infinite values raise one.
     """
     before, fitting = dict(vars(estimator)), Fitting()
     try:
@@ -47,19 +47,19 @@ def whole_fit(estimator: Any) -> Iterator[Fitting]:
 
 
 def check_fitted(estimator: Any) -> None:
-    """Refuse fitted attributes with NaN or infinity in them."""
+    """Raise NumericalError if a fitted attribute holds NaN or infinite values."""
     fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
     for name, value in fitted.items():
         found = _not_finite(name, value)
         if found is not None:
             raise NumericalError(
-                f"{type(estimator).__name__} found numbers in {found} that are not finite; look for enormous values in "
-                "X and y, and scale them."
+                f"{type(estimator).__name__} found numbers in {found} that are not finite; look for very large values "
+                "in X and y, and scale them."
             )
 
 
 def _not_finite(name: str, value: Any) -> str | None:
-    """The name of the first part of a value that is not finite; estimators have checked themselves."""
+    """Return the name of the first part that is not finite, or None; nested estimators have checked themselves."""
     if isinstance(value, BaseEstimator) or name in UNUSED:
         return None
     if isinstance(value, float | np.floating):
@@ -71,7 +71,7 @@ def _not_finite(name: str, value: Any) -> str | None:
 
 
 def _parts(value: Any) -> Mapping[Any, Any]:
-    """What a value is made of: our own objects, tables and sequences; nothing of all else."""
+    """Return the parts of tables, sequences and objects of this package; nothing for other objects."""
     if sparse.issparse(value):
         return {"data": value.data}
     if isinstance(value, pd.DataFrame):

@@ -1,4 +1,4 @@
-"""Checks of X, weights and distances: what is wrong, with its value, and what to do."""
+"""Checks of X, weights and distances."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Backends(StrOptions):
 
 
 def read_weights(sample_weight: Any, X: Any) -> Array:
-    """Weights as counts (n,), ones by default; negative and all-zero weights are refused."""
+    """Return weights as counts (n,), ones by default; raise InvalidInputError for negative or all-zero ones."""
     if sample_weight is not None and not np.asarray(sample_weight).any():
         raise InvalidInputError("sample_weight is zero everywhere; at least two samples must count.")
     weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
@@ -49,10 +49,10 @@ def read_weights(sample_weight: Any, X: Any) -> Array:
 
 
 def effective_perplexity(perplexity: float, weights: Array) -> float:
-    """The perplexity to use: the default is lowered on small data, any other value must fit the data.
+    """Return the perplexity to use: the default is lowered on small data, any other value must fit the data.
 
-    A perplexity of n or more neighbours does not exist among n samples. The default of 30 is nobody's choice, so it
-    becomes a third of the samples where there are fewer than 90.
+    Among n samples no perplexity is n or more. The default of 30 was not chosen by the user, so with fewer than 90
+    samples it becomes a third of their number.
     """
     total = float(weights.sum())
     if total <= 1.5:
@@ -71,7 +71,7 @@ def effective_perplexity(perplexity: float, weights: Array) -> float:
 
 
 def check_memory(n: int) -> None:
-    """n×n arrays must fit into the machine: the affinity in single precision and the map's kernel in double."""
+    """Raise InvalidInputError if the n×n arrays of affinity (single precision) and map (double) exceed the memory."""
     needed, there = 12 * n * n, physical_memory()
     if needed > there:
         raise InvalidInputError(
@@ -81,7 +81,7 @@ def check_memory(n: int) -> None:
 
 
 def physical_memory() -> float:
-    """Bytes of memory of this machine; infinite where the system does not say."""
+    """Return the memory of this machine in bytes; infinity where the system does not say."""
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
@@ -89,7 +89,7 @@ def physical_memory() -> float:
 
 
 def check_distances(D: Array) -> Array:
-    """A precomputed matrix of distances: square, symmetric, non-negative, zero on the diagonal."""
+    """Check that distances are square, symmetric, non-negative and zero on the diagonal; return them symmetrized."""
     if D.shape[0] != D.shape[1]:
         raise InvalidInputError(
             f"X must be a square matrix of distances for metric='precomputed'; got shape {D.shape}."
@@ -110,7 +110,7 @@ def check_distances(D: Array) -> Array:
 
 
 def check_spread(X: Any, n_distinct: int, *, precomputed: bool) -> None:
-    """There must be two samples that differ in X."""
+    """Raise InvalidInputError if all samples are equal."""
     if precomputed:
         spread = bool(np.asarray(X).max() > 0)
     elif sparse.issparse(X):
@@ -126,13 +126,13 @@ def check_spread(X: Any, n_distinct: int, *, precomputed: bool) -> None:
 
 
 def power_of_two_unit(X: Any) -> float:
-    """A power of two near the largest entry of X: dividing by it is exact and keeps squares in range."""
+    """Return a power of two near the largest entry of X: dividing by it is exact and keeps squares in range."""
     largest = float(max(X.max(), -X.min()))
     return float(2.0 ** np.clip(np.round(np.log2(largest)), -1000, 1000)) if largest > 0 else 1.0
 
 
 def own_generator(random_state: Any) -> np.random.RandomState:
-    """The generator of one fit; without a seed a new one, so that NumPy's global generator stays as it is."""
+    """Return the generator of one fit; without a seed a new one, so that NumPy's global generator is not used."""
     return np.random.RandomState() if random_state is None else check_random_state(random_state)
 
 
