@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from distreduce._utils.versions import __version__
-from distreduce.estimators import SDR, DistR
-from distreduce.gp import SDRGPClassifier, SDRGPRegressor
 
-# Imported on first use, so that `import distreduce` needs neither matplotlib nor torch nor pooch.
-_LAZY = ("baselines", "datasets", "interop", "metrics", "plotting", "report", "tables")
+if TYPE_CHECKING:
+    from distreduce.estimators import SDR, DistR
+    from distreduce.gp import SDRGPClassifier, SDRGPRegressor
 
-__all__ = ["SDR", "DistR", "SDRGPClassifier", "SDRGPRegressor", "__version__", *_LAZY]
+# Everything is imported on first use: `distreduce --help` must not wait for scikit-learn and Numba.
+_CLASSES = {
+    "SDR": "distreduce.estimators",
+    "DistR": "distreduce.estimators",
+    "SDRGPClassifier": "distreduce.gp",
+    "SDRGPRegressor": "distreduce.gp",
+}
+_ROOMS = ("baselines", "datasets", "gp", "interop", "metrics", "plotting", "report", "tables")
+
+__all__ = ["SDR", "DistR", "SDRGPClassifier", "SDRGPRegressor", "__version__", *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module(f"distreduce.{name}")
+    if name in _CLASSES:
+        return getattr(import_module(_CLASSES[name]), name)
+    if name in _ROOMS:
+        return import_module(f"distreduce.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
