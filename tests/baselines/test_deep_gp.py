@@ -16,7 +16,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import data_sets
-from distreduce.baselines import _dkl_base
+from distreduce.baselines import _torch_training
 from distreduce.baselines.deep_gp import DeepGPRegressor
 from distreduce.exceptions import NumericalError
 
@@ -80,7 +80,7 @@ def test_chunks_do_not_change_predictions(
     fitted: DeepGPRegressor, regression: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = fitted.predict(regression[0], return_std=True)
-    monkeypatch.setattr(_dkl_base, "_CHUNK", 7)
+    monkeypatch.setattr(_torch_training, "CHUNK", 7)
     np.testing.assert_allclose(fitted.predict(regression[0], return_std=True), whole, rtol=1e-9)
 
 

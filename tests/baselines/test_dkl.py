@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import data_sets
 from distreduce import baselines
-from distreduce.baselines import _dkl_base
+from distreduce.baselines import _torch_training
 from distreduce.baselines.dkl import DKLClassifier, DKLRegressor
 from distreduce.exceptions import InvalidInputError, MissingDependencyError, NumericalError
 
@@ -107,7 +107,7 @@ def test_chunks_do_not_change_predictions(regression: Any, monkeypatch: pytest.M
     X, y = regression
     model = DKLRegressor(**SMALL).fit(X, y)
     whole = model.predict(X, return_std=True)
-    monkeypatch.setattr(_dkl_base, "_CHUNK", 7)
+    monkeypatch.setattr(_torch_training, "CHUNK", 7)
     np.testing.assert_allclose(model.predict(X, return_std=True), whole, rtol=1e-10)
 
 
@@ -115,7 +115,7 @@ def test_chunks_do_not_change_probabilities(classification: Any, monkeypatch: py
     X, y = classification
     model = DKLClassifier(**SMALL).fit(X, y)
     whole = model.predict_proba(X)
-    monkeypatch.setattr(_dkl_base, "_CHUNK", 7)
+    monkeypatch.setattr(_torch_training, "CHUNK", 7)
     np.testing.assert_allclose(model.predict_proba(X), whole, rtol=1e-10)
 
 

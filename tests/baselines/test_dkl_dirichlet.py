@@ -12,8 +12,7 @@ from gpytorch.likelihoods import DirichletClassificationLikelihood
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distreduce.baselines._dirichlet import log_marginal_likelihood
-from distreduce.baselines._gp_heads import ClassificationHead
+from distreduce.baselines._gp_heads import ClassificationHead, log_marginal_likelihood
 from distreduce.gp._dirichlet import DirichletTargets
 
 N_CLASSES = 3

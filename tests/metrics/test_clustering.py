@@ -125,7 +125,7 @@ def test_numbering_of_the_prototypes_does_not_matter(order: list[int]) -> None:
         ((np.eye(3), np.eye(3), ["u", "v", "u"], [1.0, 1.0]), "weights must be 3"),
         ((np.eye(3), np.eye(3), ["u", "v", "u"], [1.0, 1.0, -1.0]), "weights must be 3"),
         ((np.ones(3), np.eye(3), ["u", "v", "u"]), "prototypes must have shape"),
-        ((np.eye(3), np.eye(3), [["u"], ["v"], ["u"]]), "labels must be one a sample"),
+        ((np.eye(3), np.eye(3), [["u"], ["v"], ["u"]]), "labels must be one per sample"),
     ],
 )
 @pytest.mark.parametrize("score", [kmeans_nmi, weighted_silhouette])

@@ -1,4 +1,4 @@
-"""The methods that SDR is compared with, each a scikit-learn estimator. Loaded when first asked for."""
+"""The methods that SDR is compared with, as scikit-learn estimators, imported on first use."""
 
 from __future__ import annotations
 

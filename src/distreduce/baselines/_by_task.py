@@ -1,4 +1,4 @@
-"""What the predictors that serve both tasks share: one class, a regressor or a classifier by its `task`."""
+"""Bases of the baselines that read y for a `task`: transformers, and predictors of numbers or of classes."""
 
 from __future__ import annotations
 
@@ -6,25 +6,27 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import validate_data
 
 from distreduce._utils.typing import Array
-from distreduce.estimators._targets import guess_task
+from distreduce.estimators._targets import (
+    Targets,
+    read_known_labels,
+    read_known_numbers,
+    read_known_task,
+    read_targets,
+    require_targets,
+)
 from distreduce.exceptions import InvalidInputError
+from distreduce.losses import supervised_rows
 
 
-def classifies(model: PredictorByTask) -> bool:
-    """Whether the model is, or by its parameter will be, a classifier (for ``available_if``)."""
-    return model._known_task() == "classification"
-
-
-class PredictorByTask(BaseEstimator):
-    """A predictor of numbers (one or several targets) or of classes."""
+class ByTask(BaseEstimator):
+    """An estimator that needs y and reads it by its parameter `task`."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "task": [StrOptions({"auto", "regression", "classification"})],
@@ -33,6 +35,58 @@ class PredictorByTask(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        return tags
+
+    def _read_inputs(self, X: Any, y: Any) -> Array:
+        self._validate_params()
+        require_targets(self, y)
+        return np.asarray(validate_data(self, X, dtype=np.float64, ensure_min_samples=2))
+
+
+class SupervisedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ByTask):
+    """A transformer that reads y as :class:`distreduce.SDR` does; samples without a target are left out."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components)
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Fit, and embed every sample: equal to ``fit(X, y).transform(X)``."""
+        return self.fit(X, y).transform(X)
+
+    def _read(self, X: Any, y: Any) -> tuple[Array, Targets, Array]:
+        """Samples with a target, all targets, and the targets of these samples: one-hot, or standardised numbers."""
+        X = self._read_inputs(X, y)
+        targets = read_targets(y, len(X), self.task, np.ones(len(X)))
+        known = supervised_rows(targets.values)
+        if known.sum() < 2:
+            name = type(self).__name__
+            raise InvalidInputError(f"y has a single known target; {name} needs two samples or more with one.")
+        self.task_ = targets.task
+        return X[known], targets, targets.scaled[known]
+
+    def _check_components(self, largest: int, of_what: str) -> None:
+        if self.n_components > largest:
+            raise InvalidInputError(
+                f"n_components={self.n_components} is more than the number of {of_what}, {largest}; give at most that."
+            )
+
+
+def classifies(model: PredictorByTask) -> bool:
+    """Whether the model is, or by its parameter will be, a classifier (for ``available_if``)."""
+    return model._known_task() == "classification"
+
+
+class PredictorByTask(ByTask):
+    """A predictor of numbers (one or several targets) or of classes."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
         if self._known_task() == "classification":
             tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
         elif self._known_task() == "regression":
@@ -41,7 +95,7 @@ class PredictorByTask(BaseEstimator):
         return tags
 
     def score(self, X: Any, y: Any) -> float:
-        """Accuracy of the classes, or R² of the numbers."""
+        """Accuracy for classes, R² for numbers."""
         predicted = self.predict(X)
         return float(accuracy_score(y, predicted) if self.task_ == "classification" else r2_score(y, predicted))
 
@@ -50,26 +104,14 @@ class PredictorByTask(BaseEstimator):
 
     def _read(self, X: Any, y: Any) -> tuple[Array, NDArray[Any]]:
         """X, and y as numbers (n,) or (n, c) or as labels (n,); sets ``task_`` and ``classes_``."""
-        self._validate_params()
-        if y is None:
-            raise InvalidInputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        task = self.task
-        if task == "auto":
-            labels = check_array(y, ensure_2d=False, dtype=None, input_name="y")
-            task = guess_task(labels.reshape(len(labels), -1))
-        if task == "classification":
-            X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
-            check_classification_targets(y)
-            self.classes_ = np.unique(y)
-            if len(self.classes_) < 2:
-                raise InvalidInputError(f"y has a single class ({self.classes_[0]!r}); give samples of two or more.")
-        else:
-            X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
-            y = y.astype(np.float64)
-            self.__dict__.pop("classes_", None)  # of an earlier fit to labels
-        self.task_ = task
-        return X, y
+        X = self._read_inputs(X, y)
+        self.task_ = read_known_task(y, len(X), self.task)
+        if self.task_ == "classification":
+            self.classes_, codes = read_known_labels(y, len(X))
+            return X, self.classes_[codes]
+        self.__dict__.pop("classes_", None)  # of an earlier fit to labels
+        return X, read_known_numbers(y, len(X))
 
-    def _refuse_std(self, return_std: bool) -> None:
+    def _check_std(self, return_std: bool) -> None:
         if return_std and self.task_ == "classification":
-            raise InvalidInputError("return_std=True is for numbers; of classes, predict_proba says how sure they are.")
+            raise InvalidInputError("return_std=True is for numbers; for classes, use predict_proba.")

@@ -1,6 +1,9 @@
-"""The exact Gaussian processes that stand on the features of a network."""
+"""Exact Gaussian processes on the features of a network."""
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 import gpytorch
 import torch
@@ -11,29 +14,32 @@ from gpytorch.means import ConstantMean, MultitaskMean
 from torch import Tensor
 
 from distreduce._utils.typing import Array
-from distreduce.baselines._dirichlet import log_marginal_likelihood
 from distreduce.baselines._torch_training import exact_algebra
-from distreduce.gp._dirichlet import DirichletTargets, condition, expected_probabilities
+from distreduce.gp._dirichlet import DirichletTargets, condition, covariance_gradient, expected_probabilities
 
 
 def gaussian_likelihood(n_targets: int | None) -> gpytorch.likelihoods.Likelihood:
-    """Gaussian noise, one variance a target; GPyTorch's noise common to all targets would only add to each."""
+    """Gaussian noise with one variance per target, without GPyTorch's additional noise common to all targets."""
     if n_targets is None:
         return GaussianLikelihood()
     return MultitaskGaussianLikelihood(num_tasks=n_targets, has_global_noise=False)
 
 
 class RegressionHead(gpytorch.models.ExactGP):
-    """GP with an RBF-ARD kernel and Gaussian noise; several targets make it a multi-task GP (Bonilla et al., 2007).
+    """GP with an RBF-ARD kernel and Gaussian noise; with several targets, a multi-task GP [1]_.
 
         y = f(z) + ε,   cov(f_s(z), f_t(z')) = B_st k(z, z'),   B = b bᵀ + diag(v)
 
     Parameters
     ----------
     features : (n, p) tensor
-        z of the training inputs; :meth:`condition_on` replaces them when the network has been trained.
+        z of the training inputs; :meth:`condition_on` replaces them once the network is trained.
     targets : (n,) or (n, t) tensor
         Standardised targets.
+
+    References
+    ----------
+    .. [1] Bonilla, Chai, Williams (2007). Multi-task Gaussian process prediction. NIPS.
     """
 
     def __init__(self, features: Tensor, targets: Tensor) -> None:
@@ -53,14 +59,14 @@ class RegressionHead(gpytorch.models.ExactGP):
         return family(self.mean_module(features), self.covar_module(features))
 
     def loss(self, features: Tensor) -> Tensor:
-        """Minus the log marginal likelihood a sample, of the training targets at the present features."""
+        """Negative log marginal likelihood per sample of the training targets at the current features."""
         evidence = gpytorch.mlls.ExactMarginalLogLikelihood(self.likelihood, self)
         with exact_algebra():
             value: Tensor = -evidence(self.forward(features), self.train_targets)
         return value
 
     def condition_on(self, features: Tensor) -> None:
-        """Take the features of the trained network as training inputs, for good."""
+        """Use the features of the trained network as training inputs."""
         self.set_train_data(features, strict=False)
         self.eval().requires_grad_(False)
 
@@ -72,9 +78,9 @@ class RegressionHead(gpytorch.models.ExactGP):
 
 
 class ClassificationHead(gpytorch.Module):
-    """Dirichlet-likelihood GP (Milios et al., 2018): a latent function a class, all with one RBF-ARD kernel.
+    """Dirichlet-likelihood GP [1]_ with one latent function per class and one RBF-ARD kernel for all of them.
 
-    Constant means a class and a noise beyond the likelihood's own are learned, as in GPyTorch's example.
+    A constant mean per class and a noise in addition to the likelihood's are learned, as in GPyTorch's example.
 
     Parameters
     ----------
@@ -82,6 +88,10 @@ class ClassificationHead(gpytorch.Module):
         Number of features.
     targets : DirichletTargets
         Labels as regression targets.
+
+    References
+    ----------
+    .. [1] Milios et al. (2018). Dirichlet-based Gaussian processes for large-scale calibrated classification. NeurIPS.
     """
 
     def __init__(self, n_components: int, targets: DirichletTargets) -> None:
@@ -93,12 +103,12 @@ class ClassificationHead(gpytorch.Module):
         self.double()
 
     def loss(self, features: Tensor) -> Tensor:
-        """Minus the log marginal likelihood a sample, summed over classes."""
+        """Negative log marginal likelihood per sample, summed over classes."""
         evidence = log_marginal_likelihood(self._covariance(features), self._residuals(), self.targets)
         return -evidence / len(features)
 
     def condition_on(self, features: Tensor) -> None:
-        """Take the features of the trained network as training inputs, for good."""
+        """Use the features of the trained network as training inputs."""
         self.eval().requires_grad_(False)
         self.train_features = features
         self.posterior = condition(self._covariance(features).numpy(), self._residuals().numpy(), self.targets)
@@ -117,3 +127,42 @@ class ClassificationHead(gpytorch.Module):
         covariance: Tensor = self.covar_module(features).to_dense()
         noise = self.extra_noise.noise * torch.ones(len(features), dtype=torch.float64)
         return covariance + torch.diag(noise)
+
+
+def log_marginal_likelihood(covariance: Tensor, residuals: Tensor, targets: DirichletTargets) -> Tensor:
+    """Log marginal likelihood of all classes, r_c = ỹ_c − m_c; differentiable in both tensors.
+
+        Σ_c log N(r_c; 0, Σ_c) = −½ Σ_c [ r_cᵀ Σ_c⁻¹ r_c + log|Σ_c| + n log 2π ],    Σ_c = K + diag(s_c)
+
+    Parameters
+    ----------
+    covariance : (n, n) tensor
+        K, with any noise in addition to the Dirichlet likelihood's on its diagonal.
+    residuals : (n, C) tensor
+        Targets minus the prior means.
+    targets : DirichletTargets
+        Classes and their noise s_c.
+    """
+    value: Tensor = _LogMarginalLikelihood.apply(covariance, residuals, targets)  # type: ignore[no-untyped-call]
+    return value
+
+
+class _LogMarginalLikelihood(torch.autograd.Function):
+    """The value with its gradient in closed form, several times cheaper than through the factorisation.
+
+    ∂/∂K is that of :func:`distreduce.gp._dirichlet.covariance_gradient`, ∂/∂r_c = −Σ_c⁻¹ r_c.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, covariance: Tensor, residuals: Tensor, targets: DirichletTargets) -> Tensor:
+        r = residuals.detach().numpy()
+        ctx.posterior = condition(covariance.detach().numpy(), r, targets)
+        quadratic = float((r * ctx.posterior.weights).sum())
+        value = -0.5 * (quadratic + ctx.posterior.log_determinant + r.size * math.log(2 * math.pi))
+        return covariance.new_tensor(value)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        (outer,) = gradients
+        by_covariance = -torch.from_numpy(covariance_gradient(ctx.posterior))
+        return outer * by_covariance, -outer * torch.from_numpy(ctx.posterior.weights), None

@@ -1,4 +1,4 @@
-"""The feature networks of deep kernel learning (Wilson et al., 2016): a perceptron for tables, a LeNet for images."""
+"""The feature networks of deep kernel learning: a perceptron for tables, a LeNet for images."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from torch.utils.checkpoint import checkpoint
 from distreduce.baselines._torch_training import row_blocks
 from distreduce.exceptions import InvalidInputError
 
-# Two 5 × 5 convolutions, each followed by a pooling that halves the side, leave nothing of a smaller image.
+# Two 5 × 5 convolutions, each followed by a pooling that halves the side, leave no pixel of a smaller image.
 _SMALLEST_SIDE = 16
-# Rows of a block have this many numbers together, counting a table's row as a thousand (its first hidden layer):
-# bounds the memory of a pass, in which the convolutions of an image take some twenty times its size.
+# Numbers in a block of rows, where a row counts as at least a thousand (the width of the first hidden layer). This
+# bounds the memory of a pass, in which the convolutions of an image take about twenty times its size.
 _BLOCK_NUMBERS = 2**20
 
 
@@ -26,13 +26,13 @@ class FeatureNetwork(nn.Module):
 
         z(x) = 2 (h(x) − min h) / (max h − min h) − 1
 
-    with one minimum and one maximum over all training inputs and all outputs of the network h. While training they
-    follow the network; :meth:`freeze` keeps the last ones for new inputs.
+    with one minimum and one maximum over all training inputs and all outputs of the network h. During training they
+    follow the network; :meth:`freeze` fixes them for new inputs.
 
     Parameters
     ----------
     network : nn.Module
-        h, from rows of features to `n_components` numbers.
+        The network h, from rows of features to `n_components` numbers.
     """
 
     lowest: Tensor
@@ -50,7 +50,7 @@ class FeatureNetwork(nn.Module):
         return self._scale(raw, raw.min(), raw.max())
 
     def raw(self, X: Tensor) -> Tensor:
-        """h(X) in float64, block by block; of several, each is computed again for its gradient, to save memory."""
+        """h(X) in float64, in blocks; several blocks are recomputed for the gradient, to save memory."""
         dtype = next(self.network.parameters()).dtype
         blocks = row_blocks(X.to(dtype), max(1, _BLOCK_NUMBERS // max(1000, X.shape[1])))
         if len(blocks) == 1 or not torch.is_grad_enabled():
@@ -58,9 +58,9 @@ class FeatureNetwork(nn.Module):
         return torch.cat([checkpoint(self.network, block, use_reentrant=False) for block in blocks]).double()
 
     def freeze(self, X: Tensor) -> Tensor:
-        """Keep the bounds of the training inputs X and return their features.
+        """Fix the bounds to those of the training inputs X and return their features.
 
-        From here on the network computes in float64, so that features do not depend on which rows come together.
+        From now on the network computes in float64, so that the features of a row do not depend on its batch.
         """
         self.double().requires_grad_(False)
         raw = self.raw(X)
@@ -68,18 +68,18 @@ class FeatureNetwork(nn.Module):
         return self._scale(raw, self.lowest, self.highest)
 
     def features(self, X: Tensor) -> Tensor:
-        """Features of new inputs, scaled by the bounds kept by :meth:`freeze`."""
+        """Features of new inputs, scaled by the bounds of :meth:`freeze`."""
         return self._scale(self.raw(X), self.lowest, self.highest)
 
     @staticmethod
     def _scale(raw: Tensor, lowest: Tensor, highest: Tensor) -> Tensor:
-        # A network that has died gives one number for every input: its features are then all −1, not NaN.
+        # A dead network returns the same number for every input: its features are then all −1, not NaN.
         span = (highest - lowest).clamp_min(torch.finfo(raw.dtype).tiny)
         return 2.0 * (raw - lowest) / span - 1.0
 
 
 def multilayer_perceptron(n_features: int, hidden: Sequence[int], n_components: int) -> nn.Module:
-    """Fully connected network d – hidden … – p with ReLU between the layers (Wilson et al.: 1000, 500, 50)."""
+    """Fully connected network d – hidden … – p with ReLU between the layers."""
     layers: list[nn.Module] = []
     for n_in, n_out in pairwise([n_features, *hidden]):
         layers += [nn.Linear(n_in, n_out, dtype=torch.float64), nn.ReLU()]
@@ -103,9 +103,9 @@ def convolutional_network(image_shape: tuple[int, int], hidden: Sequence[int], n
 
 
 def read_image_shape(image_shape: Any, n_features: int) -> tuple[int, int] | None:
-    """Height and width of the images that the rows are, or None if the rows are no images.
+    """Height and width of the images in the rows, or None if the rows are not images.
 
-    "auto" takes rows as square images if their number of features is the square of 16 or more.
+    "auto" treats rows as square images if their number of features is the square of a number of at least 16.
     """
     if image_shape is None:
         return None

@@ -1,4 +1,4 @@
-"""What Cluster-then-DR and DR-then-Cluster share: parameters, and the fitted names of :class:`distreduce.DistR`."""
+"""Base of Cluster-then-DR and DR-then-Cluster: parameters, and the fitted attributes of :class:`distreduce.DistR`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from distreduce.solver.medoids import distances_to_means, nearest_members
 
 
 class TwoStepReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Clusters and an embedding found one after the other."""
+    """Clusters and an embedding, computed one after the other."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -62,7 +62,7 @@ class TwoStepReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return int(self.prototypes_.shape[1])
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Fit, and return the place of every sample: equal to ``fit(X).transform(X)``; y is ignored."""
+        """Fit, and embed every sample: equal to ``fit(X).transform(X)``; y is ignored."""
         return self.fit(X).embedding_
 
     def transform(self, X: Any) -> Array:
@@ -81,7 +81,7 @@ class TwoStepReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return X
 
     def _clusters(self, points: Array, affinity: Array, random_state: np.random.RandomState) -> sparse.csr_array:
-        """The hard assignment T (n, m) from which DistR would start; every cluster has a sample."""
+        """The hard assignment T (n, m) from which DistR would start; no cluster is empty."""
         with single_threaded_blas():
             return initial_plan(
                 self.clustering,
@@ -93,15 +93,9 @@ class TwoStepReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             )
 
     def _embedding(self, X: Array, perplexity: float, random_state: Any, **steps: Any) -> DistR:
-        """The Gromov-Wasserstein embedding with one prototype a row in so many steps, and its out-of-sample map."""
-        model = DistR(
-            self.n_components,
-            perplexity=perplexity,
-            n_jobs=self.n_jobs,
-            random_state=random_state,
-            **steps,
-        )
-        return model.fit(X)
+        """The Gromov-Wasserstein embedding with one prototype per row, and its out-of-sample map."""
+        options = {"perplexity": perplexity, "n_jobs": self.n_jobs, "random_state": random_state}
+        return DistR(self.n_components, **options, **steps).fit(X)
 
     def _set_attributes(self, X: Array, T: sparse.csr_array, prototypes: Array, model: DistR) -> None:
         self.map_ = model.map_

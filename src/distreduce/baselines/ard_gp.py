@@ -1,4 +1,4 @@
-"""The plain ARD Gaussian process on X, the row that the paper lacks: our GPs without any reduction before them."""
+"""The ARD Gaussian processes on X, without a reduction: a baseline that the paper does not have."""
 
 from distreduce.gp import GPClassifier as ARDGPClassifier
 from distreduce.gp import GPRegressor as ARDGPRegressor

@@ -1,4 +1,4 @@
-"""Cluster-then-DR: cluster the samples, then embed the clusters' means."""
+"""Cluster-then-DR: cluster the samples, then embed the means of the clusters."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from distreduce.estimators._validate import effective_perplexity, own_generator,
 
 
 class ClusterThenReduce(TwoStepReduction):
-    """Cluster-then-DR, as DistR's paper (Van Assel et al., 2025) compares with: targets are ignored.
+    """Cluster-then-DR, a baseline of the DistR paper [1]_; targets are ignored.
 
-    The samples are clustered (by the spectrum of their symmetric entropic affinity, or by k-means), and the clusters'
-    means, each counting alike, are embedded as :class:`distreduce.DistR` embeds samples: by their own symmetric
-    entropic affinity, one prototype each.
+    The samples are clustered, by spectral clustering of their symmetric entropic affinity or by k-means. The means of
+    the clusters, all with the same weight, are embedded by :class:`distreduce.DistR` with one prototype each.
 
     Parameters
     ----------
@@ -26,21 +25,39 @@ class ClusterThenReduce(TwoStepReduction):
     n_prototypes : int, default=10
         Number m of clusters.
     clustering : {"spectral", "kmeans"}, default="spectral"
-        The clustering of the samples.
+        Clustering method.
     perplexity : float, default=30.0
-        Of both affinities; for the means at most a third of their number.
+        Perplexity of both affinities; for the means at most a third of their number.
     max_iter : int, default=50
         Largest number of outer iterations of the embedding.
     n_jobs : int or None, default=None
-        Threads; None uses every core.
-    random_state : int, RandomState or None
-        Seed of the clustering and of the embedding's start.
+        Number of threads; None uses every core.
+    random_state : int, RandomState or None, default=None
+        Seed of the clustering and of the start of the embedding.
 
     Attributes
     ----------
-    prototypes_, prototype_weights_, prototype_medoids_, coupling_, labels_, embedding_, map_, n_iter_
-        As of :class:`distreduce.DistR`. Prototypes are the embedded means, their weights the clusters' shares of the
-        samples; samples are placed by the means' out-of-sample map.
+    prototypes_ : (m, p) array
+        Embedded means of the clusters.
+    prototype_weights_ : (m,) array
+        Fraction of the samples in each cluster.
+    prototype_medoids_ : (m,) array
+        Row of the sample nearest to the mean of each cluster.
+    coupling_ : (n, m) scipy sparse array
+        Assignment of the samples to the clusters; rows sum to one.
+    labels_ : (n,) array
+        Cluster of each sample.
+    embedding_ : (n, p) array
+        Place of each sample, equal to ``transform(X)``.
+    map_ : KernelMap
+        Out-of-sample map fitted to the means.
+    n_iter_ : int
+        Number of iterations of the embedding.
+
+    References
+    ----------
+    .. [1] Van Assel et al. (2025). Distributional Reduction: Unifying Dimensionality Reduction and Clustering with
+       Gromov-Wasserstein. Transactions on Machine Learning Research. arXiv:2402.02239.
 
     Examples
     --------
@@ -51,7 +68,7 @@ class ClusterThenReduce(TwoStepReduction):
     """
 
     def fit(self, X: Any, y: Any = None) -> ClusterThenReduce:
-        """Cluster the samples and embed the means; y is ignored and there for scikit-learn's pipelines."""
+        """Cluster the samples and embed the means; y is ignored and present for API consistency."""
         X = self._read(X)
         random_state = own_generator(self.random_state)
         T = self._clusters(X, self._affinity(X), random_state)
@@ -62,7 +79,7 @@ class ClusterThenReduce(TwoStepReduction):
         return self
 
     def _affinity(self, X: Array) -> Array:
-        """C of the samples, which only the spectral clustering looks at."""
+        """C of the samples, which only spectral clustering uses."""
         if self.clustering == "kmeans":
             return np.empty((0, 0))
         distances = squared_distances(X / power_of_two_unit(X))

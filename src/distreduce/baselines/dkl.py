@@ -1,22 +1,21 @@
-"""Deep kernel learning (Wilson et al., 2016): a network and the Gaussian process on its outputs, trained together."""
+"""Deep kernel learning: a network and the Gaussian process on its outputs, trained together."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.preprocessing import LabelEncoder
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 
 from distreduce._utils.typing import Array
-from distreduce.baselines._dkl_base import BaseDKL, in_chunks
 from distreduce.baselines._gp_heads import ClassificationHead, RegressionHead
 from distreduce.baselines._networks import (
     FeatureNetwork,
@@ -24,67 +23,25 @@ from distreduce.baselines._networks import (
     multilayer_perceptron,
     read_image_shape,
 )
-from distreduce.baselines._torch_training import as_tensor, own_random_numbers
+from distreduce.baselines._torch_training import TorchRegressor, adam, as_tensor, own_random_numbers, predict_in_chunks
+from distreduce.estimators._targets import read_known_labels, require_targets
 from distreduce.gp._dirichlet import DirichletTargets
-from distreduce.gp._target_scale import TargetScale
 
 
-class DKLRegressor(RegressorMixin, BaseDKL):
-    """Exact GP on the outputs of a network, both trained on the marginal likelihood by Adam.
+class BaseDKL(BaseEstimator):
+    """Parameters and training of deep kernel learning."""
 
-    Network d–1000–500–50–p with ReLU, its outputs scaled to [−1, 1], then an RBF-ARD kernel and Gaussian noise; several
-    targets make a multi-task GP. Features are used on the scale they have: standardise them.
-
-    Parameters
-    ----------
-    n_components : int, default=2
-        Number p of outputs of the network.
-    hidden_layer_sizes : sequence of int, default=(1000, 500, 50)
-        Widths of the hidden layers.
-    n_epochs : int, default=20
-        Steps of Adam; each takes all samples.
-    learning_rate : float or "auto", default="auto"
-        Adam's step for the GP; "auto" is 0.1, or 0.01 on a pretrained network.
-    network_learning_rate : float, default=0.01
-        Adam's step for the network.
-    pretrained : bool, default=False
-        Train the network first, alone, under a linear output layer and the squared loss ("DKL-pretrained").
-    pretraining_epochs, pretraining_learning_rate : int and float, default=75 and 1e-3
-        The pretraining; an epoch is one step of Adam over all samples here too.
-    random_state : int, RandomState or None
-        Seed of the initial weights.
-
-    Attributes
-    ----------
-    network_ : FeatureNetwork
-        The trained network.
-    gp_ : RegressionHead
-        The trained GP (GPyTorch).
-    loss_curve_ : list of float
-        Minus the log marginal likelihood a sample, at each epoch of the joint training.
-    n_features_in_ : int
-        Number of features.
-
-    Notes
-    -----
-    The paper says 20 epochs at learning rate 0.1 "for all the models" and, after pretraining, at 0.01. Twenty steps
-    at 0.1 take the noise from 0.69 to about 0.13 and explain its log likelihoods, so the GP keeps that rate and an
-    epoch is one step over all samples. For the network 0.1, 0.01 and 1e-3 all come within one standard deviation of
-    the paper's rows or are better; 0.01 is GPyTorch's choice and also holds for the image sets, where 0.1 fell just
-    short on COIL-20 (one seed). Outputs are scaled to [−1, 1] as in GPyTorch's example. Several targets have a noise
-    each and none in common: with both, the pretrained row of the Energy set is out of reach. MLL / MSE over five
-    seeds, paper → here: Boston −0.42 / 0.13 → −0.36 / 0.12, Energy −0.45 / 0.09 → −0.18 / 0.06, Concrete −0.65 / 0.21
-    → −0.46 / 0.14; pretrained −0.76 / 0.11 → −0.76 / 0.11, −0.71 / 0.08 → −0.72 / 0.06, −0.82 / 0.17 → −0.78 / 0.14.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_friedman1
-    >>> from distreduce.baselines.dkl import DKLRegressor
-    >>> X, y = make_friedman1(100, random_state=0)
-    >>> mean, std = DKLRegressor(random_state=0).fit(X, y).predict(X[:3], return_std=True)
-    >>> mean.shape, std.shape
-    ((3,), (3,))
-    """
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "hidden_layer_sizes": ["array-like"],
+        "n_epochs": [Interval(Integral, 1, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "network_learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "pretrained": ["boolean"],
+        "pretraining_epochs": [Interval(Integral, 1, None, closed="left")],
+        "pretraining_learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "random_state": ["random_state"],
+    }
 
     def __init__(
         self,
@@ -109,69 +66,106 @@ class DKLRegressor(RegressorMixin, BaseDKL):
         self.pretraining_learning_rate = pretraining_learning_rate
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
-
-    def fit(self, X: Any, y: Any) -> DKLRegressor:
-        """Train network and GP.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets, in any units.
-
-        Returns
-        -------
-        DKLRegressor
-            The fitted estimator.
-        """
-        self._validate_params()
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
-        self._target_scale = TargetScale.of(y)
-        inputs = as_tensor(X)
-        targets = as_tensor(self._target_scale.standardise(y))
-        with own_random_numbers(self.random_state):
-            features = FeatureNetwork(multilayer_perceptron(X.shape[1], self.hidden_layer_sizes, self.n_components))
-            if self.pretrained:
-                table = targets.reshape(len(targets), -1)
-                self._pretrain(inputs, table, features, table.shape[1], mse_loss)
-            head = RegressionHead(torch.zeros(len(X), self.n_components, dtype=torch.float64), targets)
-            self._train(inputs, features, head)
+    def _train(self, X: Tensor, features: FeatureNetwork, head: RegressionHead | ClassificationHead) -> None:
+        """Train network and GP together on the marginal likelihood, and set the fitted attributes."""
+        rate = (0.01 if self.pretrained else 0.1) if self.learning_rate == "auto" else float(self.learning_rate)
+        rates: dict[nn.Module, float] = {features: self.network_learning_rate, head: rate}
+        self.loss_curve_ = adam(lambda: head.loss(features(X)), rates, self.n_epochs)
+        with torch.no_grad():
+            head.condition_on(features.freeze(X))
         self.network_, self.gp_ = features, head
-        return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predict the targets.
+    def _pretrain(
+        self, X: Tensor, y: Tensor, features: FeatureNetwork, n_outputs: int, loss: Callable[[Tensor, Tensor], Tensor]
+    ) -> None:
+        """Train the network alone under a linear output layer, which is then discarded."""
+        output = nn.Linear(self.n_components, n_outputs, dtype=torch.float64)
+        rates = dict.fromkeys((features, output), self.pretraining_learning_rate)
+        adam(lambda: loss(output(features.raw(X)), y), rates, self.pretraining_epochs)
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples.
-        return_std : bool, default=False
-            Also return standard deviations, noise included.
 
-        Returns
-        -------
-        array of the shape of y, or a pair of them
-            Mean, and standard deviation if asked for, in the units of y.
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
-        standard = in_chunks(lambda rows: self.gp_.mean_and_std(self.network_.features(rows)), X)
-        mean, std = self._target_scale.in_units(*standard)
-        return (mean, std) if return_std else mean
+class DKLRegressor(BaseDKL, TorchRegressor):
+    """Deep kernel learning [1]_: an exact GP on the outputs of a network, both trained on the marginal likelihood.
+
+    The network d–1000–500–50–p has ReLU activations, and its outputs are scaled to [−1, 1]. The GP has an RBF-ARD
+    kernel and Gaussian noise; with several targets it is a multi-task GP. Features are used on the scale they have:
+    standardise them.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number p of outputs of the network.
+    hidden_layer_sizes : sequence of int, default=(1000, 500, 50)
+        Widths of the hidden layers.
+    n_epochs : int, default=20
+        Number of steps of Adam; each uses all samples.
+    learning_rate : float or "auto", default="auto"
+        Learning rate of the GP; "auto" is 0.1, or 0.01 on a pretrained network.
+    network_learning_rate : float, default=0.01
+        Learning rate of the network.
+    pretrained : bool, default=False
+        Train the network first, alone, under a linear output layer and the squared loss ("DKL-pretrained").
+    pretraining_epochs : int, default=75
+        Number of steps of Adam in the pretraining; each uses all samples.
+    pretraining_learning_rate : float, default=1e-3
+        Learning rate of the pretraining.
+    random_state : int, RandomState or None, default=None
+        Seed of the initial weights.
+
+    Attributes
+    ----------
+    network_ : FeatureNetwork
+        The trained network.
+    gp_ : RegressionHead
+        The trained GP (GPyTorch).
+    loss_curve_ : list of float
+        Negative log marginal likelihood per sample at each epoch of the joint training.
+    n_features_in_ : int
+        Number of features.
+
+    Notes
+    -----
+    The paper gives 20 epochs at learning rate 0.1 "for all the models" and, after pretraining, 0.01. Twenty steps at
+    0.1 lower the noise from 0.69 to about 0.13, which explains its log likelihoods; hence the GP uses that rate and an
+    epoch is one step over all samples. For the network, 0.1, 0.01 and 1e-3 are all within one standard deviation of the
+    paper's results or better; 0.01 is GPyTorch's choice and also works for images, where 0.1 is slightly worse on
+    COIL-20 (one seed). Outputs are scaled to [−1, 1] as in GPyTorch's example. Each target has its own noise and there
+    is no common one: with both, the pretrained result on Energy cannot be reached. MLL / MSE over five seeds, paper →
+    here: Boston −0.42 / 0.13 → −0.36 / 0.12, Energy −0.45 / 0.09 → −0.18 / 0.06, Concrete −0.65 / 0.21 → −0.46 / 0.14;
+    pretrained −0.76 / 0.11 → −0.76 / 0.11, −0.71 / 0.08 → −0.72 / 0.06, −0.82 / 0.17 → −0.78 / 0.14.
+
+    References
+    ----------
+    .. [1] Wilson, Hu, Salakhutdinov, Xing (2016). Deep kernel learning. AISTATS.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> from distreduce.baselines.dkl import DKLRegressor
+    >>> X, y = make_friedman1(100, random_state=0)
+    >>> mean, std = DKLRegressor(random_state=0).fit(X, y).predict(X[:3], return_std=True)
+    >>> mean.shape, std.shape
+    ((3,), (3,))
+    """
+
+    def _train_model(self, X: Tensor, targets: Tensor) -> None:
+        features = FeatureNetwork(multilayer_perceptron(X.shape[1], self.hidden_layer_sizes, self.n_components))
+        if self.pretrained:
+            table = targets.reshape(len(targets), -1)
+            self._pretrain(X, table, features, table.shape[1], mse_loss)
+        head = RegressionHead(torch.zeros(len(X), self.n_components, dtype=torch.float64), targets)
+        self._train(X, features, head)
+
+    def _mean_and_std(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        return self.gp_.mean_and_std(self.network_.features(X))
 
 
 class DKLClassifier(ClassifierMixin, BaseDKL):
-    """Dirichlet-likelihood GP on the outputs of a network, both trained on the marginal likelihood by Adam.
+    """Deep kernel learning [1]_ with a Dirichlet-likelihood GP [2]_, both trained on the marginal likelihood by Adam.
 
-    Images pass Wilson's convolutions (20 and 50 channels of 5 × 5, each with 2 × 2 max pooling) before the fully
-    connected layers, other rows the fully connected layers alone. The latent functions of the classes share one RBF-ARD
-    kernel, so a step costs one factorisation however many classes there are. Features are used on the scale they have.
+    Images pass through convolutions (20 and 50 channels of 5 × 5, each with 2 × 2 max pooling) before the fully
+    connected layers. The latent functions of the classes share one RBF-ARD kernel, so that a step costs one
+    factorisation for any number of classes. Features are used on the scale they have.
 
     Parameters
     ----------
@@ -180,23 +174,25 @@ class DKLClassifier(ClassifierMixin, BaseDKL):
     hidden_layer_sizes : sequence of int, default=(1000, 500, 50)
         Widths of the fully connected hidden layers.
     image_shape : "auto", (height, width) or None, default="auto"
-        Shape of the image that a row of X is, None for a row that is none. "auto": rows are square images if their
-        number of features is the square of 16 or more.
+        Shape of the image in a row of X; None if rows are not images. "auto": rows are square images if their number of
+        features is the square of a number of at least 16.
     n_epochs : int, default=50
-        Steps of Adam; each takes all samples.
+        Number of steps of Adam; each uses all samples.
     learning_rate : float or "auto", default="auto"
-        Adam's step for the GP; "auto" is 0.1, or 0.01 on a pretrained network.
+        Learning rate of the GP; "auto" is 0.1, or 0.01 on a pretrained network.
     network_learning_rate : float, default=0.01
-        Adam's step for the network.
+        Learning rate of the network.
     pretrained : bool, default=False
         Train the network first, alone, under a linear output layer and the cross-entropy ("DKL-pretrained").
-    pretraining_epochs, pretraining_learning_rate : int and float, default=75 and 1e-3
-        The pretraining; an epoch is one step of Adam over all samples here too.
+    pretraining_epochs : int, default=75
+        Number of steps of Adam in the pretraining; each uses all samples.
+    pretraining_learning_rate : float, default=1e-3
+        Learning rate of the pretraining.
     alpha_epsilon : float, default=0.01
-        Concentration of the Dirichlet likelihood for the classes a sample is not of.
+        Concentration of the Dirichlet likelihood for the other classes of a sample.
     n_draws : int, default=256
-        Draws from the posterior that class probabilities average over.
-    random_state : int, RandomState or None
+        Number of posterior draws that class probabilities average over.
+    random_state : int, RandomState or None, default=None
         Seed of the initial weights and of the draws.
 
     Attributes
@@ -210,7 +206,7 @@ class DKLClassifier(ClassifierMixin, BaseDKL):
     draws_ : (n_draws, n_classes) array
         Standard normal draws that class probabilities average over.
     loss_curve_ : list of float
-        Minus the log marginal likelihood a sample, summed over classes, at each epoch of the joint training.
+        Negative log marginal likelihood per sample, summed over classes, at each epoch of the joint training.
     n_features_in_ : int
         Number of features.
 
@@ -219,6 +215,11 @@ class DKLClassifier(ClassifierMixin, BaseDKL):
     The rates are those of :class:`DKLRegressor`, over the paper's 50 epochs. Mean log probability / accuracy, paper →
     here: MNIST-2k −0.30 / 0.90 → −0.14 / 0.96 (two seeds), pretrained −0.25 / 0.94 → −0.12 / 0.97 (one seed); COIL-20
     averaged down to 32 × 32 pixels −0.09 / 0.99 → −0.04 / 1.00, pretrained −0.13 / 0.97 → −0.07 / 1.00 (two seeds).
+
+    References
+    ----------
+    .. [1] Wilson, Hu, Salakhutdinov, Xing (2016). Deep kernel learning. AISTATS.
+    .. [2] Milios et al. (2018). Dirichlet-based Gaussian processes for large-scale calibrated classification. NeurIPS.
 
     Examples
     --------
@@ -252,18 +253,20 @@ class DKLClassifier(ClassifierMixin, BaseDKL):
         n_draws: int = 256,
         random_state: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.hidden_layer_sizes = hidden_layer_sizes
+        super().__init__(
+            n_components,
+            hidden_layer_sizes=hidden_layer_sizes,
+            n_epochs=n_epochs,
+            learning_rate=learning_rate,
+            network_learning_rate=network_learning_rate,
+            pretrained=pretrained,
+            pretraining_epochs=pretraining_epochs,
+            pretraining_learning_rate=pretraining_learning_rate,
+            random_state=random_state,
+        )
         self.image_shape = image_shape
-        self.n_epochs = n_epochs
-        self.learning_rate = learning_rate
-        self.network_learning_rate = network_learning_rate
-        self.pretrained = pretrained
-        self.pretraining_epochs = pretraining_epochs
-        self.pretraining_learning_rate = pretraining_learning_rate
         self.alpha_epsilon = alpha_epsilon
         self.n_draws = n_draws
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> DKLClassifier:
         """Train network and GP.
@@ -281,12 +284,10 @@ class DKLClassifier(ClassifierMixin, BaseDKL):
             The fitted estimator.
         """
         self._validate_params()
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
-        check_classification_targets(y)
-        encoder = LabelEncoder().fit(y)
-        self.classes_ = encoder.classes_
-        inputs, labels = as_tensor(X), encoder.transform(y)
-        n_classes = len(self.classes_)
+        require_targets(self, y)
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        self.classes_, labels = read_known_labels(y, len(X))
+        inputs, n_classes = as_tensor(X), len(self.classes_)
         with own_random_numbers(self.random_state):
             features = FeatureNetwork(self._network(X.shape[1]))
             if self.pretrained:
@@ -294,7 +295,6 @@ class DKLClassifier(ClassifierMixin, BaseDKL):
             head = ClassificationHead(self.n_components, DirichletTargets.of(labels, n_classes, self.alpha_epsilon))
             self._train(inputs, features, head)
             self.draws_ = torch.randn(self.n_draws, n_classes, dtype=torch.float64).numpy()
-        self.network_, self.gp_ = features, head
         return self
 
     def _network(self, n_features: int) -> torch.nn.Module:
@@ -314,25 +314,15 @@ class DKLClassifier(ClassifierMixin, BaseDKL):
         Returns
         -------
         array of shape (n_samples, n_classes)
-            Rows sum to one. Those of a sample do not depend on the samples it is given with.
+            Rows sum to one. The row of a sample does not depend on the rest of its batch.
         """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        (result,) = in_chunks(lambda rows: (self.gp_.probabilities(self.network_.features(rows), self.draws_),), X)
-        return result
+        (found,) = predict_in_chunks(
+            lambda rows: (self.gp_.probabilities(self.network_.features(rows), self.draws_),), X
+        )
+        return found
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Most probable class of each sample.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        array of shape (n_samples,)
-            Labels.
-        """
-        best = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[best]
+        """Most probable class of each sample: (n_samples,)."""
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])

@@ -17,16 +17,16 @@ from distreduce.baselines._by_task import PredictorByTask, classifies
 
 
 class EmbeddingGP(PredictorByTask):
-    """An embedding learned from (X, y), and a Gaussian process from its output to y.
+    """An embedding learned from (X, y), and a Gaussian process that predicts y from it.
 
-    The embedding is standardised before the GP sees it. A GP trained to convergence does not care; one that takes the
-    paper's 20 steps from a length scale near one does (NCA-GP on Boston: MSE 0.31 as it comes, 0.21 standardised), and
-    a method should not win by the scale its output happens to have.
+    The embedding is standardised before the GP sees it, so that no method wins by the scale of its output. This makes
+    no difference to a GP trained to convergence, but it does for the paper's 20 steps from a length scale near one
+    (NCA-GP on Boston: MSE 0.31 without and 0.21 with it).
 
     Parameters
     ----------
     embedding : transformer
-        Fitted to (X, y); if its ``task`` is "auto" it gets the task of this model.
+        Fitted to (X, y); if its ``task`` is "auto", it is set to the task of this model.
     gp : estimator or None, default=None
         The GP; None is :class:`distreduce.gp.GPRegressor` or :class:`distreduce.gp.GPClassifier`.
     task : {"auto", "regression", "classification"}, default="auto"
@@ -34,10 +34,16 @@ class EmbeddingGP(PredictorByTask):
 
     Attributes
     ----------
-    embedding_model_, scaler_, gp_ : estimators
-        The fitted steps.
-    task_, classes_ : str, array (classification only)
-        What y was read as.
+    embedding_model_ : transformer
+        The fitted embedding.
+    scaler_ : StandardScaler
+        The fitted scaler of its output.
+    gp_ : estimator
+        The fitted GP.
+    task_ : str
+        The task that y was read for.
+    classes_ : array
+        Labels; only for classification.
 
     Examples
     --------
@@ -74,9 +80,9 @@ class EmbeddingGP(PredictorByTask):
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Classes, or means and on request the predictive standard deviations, in the shape that y had."""
+        """Predict classes, or means and optionally standard deviations, in the shape that y had."""
         check_is_fitted(self)
-        self._refuse_std(return_std)
+        self._check_std(return_std)
         Z = self._embed(X)
         return self.gp_.predict(Z, return_std=True) if return_std else self.gp_.predict(Z)
 

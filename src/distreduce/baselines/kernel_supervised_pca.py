@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array
-from distreduce.baselines._supervised import SupervisedTransformer
+from distreduce.baselines._by_task import SupervisedTransformer
 from distreduce.dependence import center
 from distreduce.estimators._validate import check_spread, power_of_two_unit
 from distreduce.kernels import Delta, Kernel, Linear, get_kernel
@@ -20,20 +20,20 @@ from distreduce.mapping import KernelMap
 from distreduce.sharding.sample import Sample
 from distreduce.solver.input_kernel import input_kernel
 
-# Eigenvalues below this part of the largest are rounding: their directions say nothing.
+# Eigenvalues below this fraction of the trace are rounding errors, and their directions meaningless.
 RANK_TOLERANCE = 1e-10
 
 
 class KernelSupervisedPCA(SupervisedTransformer):
-    r"""Kernel supervised PCA (Barshan et al., 2011).
+    r"""Kernel supervised PCA [1]_.
 
     The embedding z(x) = K(x, X) V maximises the HSIC with the targets, tr(VᵀKHLHKV) subject to VᵀKV = I, where K is
     the kernel of the inputs, L that of the targets and H = I − 11ᵀ/n: V holds the leading solutions of
 
     .. math:: K H L H K v = \lambda K v .
 
-    L has a limited rank (that of c classes is c − 1 once centred). Further components are the leading principal
-    components of K orthogonal to the first ones: the limit of L + γI for γ → 0.
+    L has limited rank (for c classes, c − 1 after centring). Further components are the leading principal components of
+    K orthogonal to the first ones, the limit of L + γI for γ → 0.
 
     Parameters
     ----------
@@ -42,22 +42,27 @@ class KernelSupervisedPCA(SupervisedTransformer):
     task : {"auto", "regression", "classification"}, default="auto"
         How to read y, as in :class:`distreduce.SDR`.
     input_kernel : {"rbf", "rq", "linear"} or callable, default="rbf"
-        K.
+        Kernel K of the inputs.
     target_kernel : {"auto", "rbf", "rq", "delta", "linear"} or callable, default="auto"
-        L, of one-hot rows or of standardised numbers; "auto" is rbf for numbers, delta for classes.
+        Kernel L of one-hot rows or standardised numbers; "auto" is rbf for numbers, delta for classes.
     length_scale : "median" or float, default="median"
-        Of `input_kernel`; "median" sets ``exp(−|x − x'|²/median squared distance)``. That is too wide where the
-        data curl up (the standardised Swiss roll, 100 points: R² of 10 nearest neighbours 0.24, and 0.83 with 0.5) and
-        right where features are many (Friedman #1: 0.71, against −0.18).
+        Length scale of `input_kernel`; "median" is the median heuristic, ``exp(−|x − x'|²/median squared distance)``.
+        It is too wide for curved data (standardised Swiss roll, 100 points: R² of 10 nearest neighbours 0.24, but 0.83
+        with 0.5) and good for many features (Friedman #1: 0.71, against −0.18).
 
     Attributes
     ----------
     map_ : KernelMap
-        V with what it needs to map new samples.
+        The out-of-sample map with coefficients V.
     eigenvalues_ : (p,) array
         λ; zero for components beyond the rank of L.
     task_ : str
-        What y was read as.
+        The task that y was read for.
+
+    References
+    ----------
+    .. [1] Barshan, Ghodsi, Azimifar, Jahromi (2011). Supervised principal component analysis: visualization,
+       classification and regression on subspaces and submanifolds. Pattern Recognition 44(7).
 
     Examples
     --------
@@ -125,7 +130,7 @@ class KernelSupervisedPCA(SupervisedTransformer):
 
 
 def _root(Y: Array, kernel: Kernel) -> Array:
-    """Δ (n, r) with ΔΔᵀ = HLH, of as few columns as L has rank."""
+    """Δ (n, r) with ΔΔᵀ = HLH, where r is the rank of L."""
     if isinstance(kernel, Delta | Linear):
         return Y - Y.mean(axis=0)
     L = center(kernel(Y))
@@ -148,12 +153,12 @@ def _directions(K: Array, root: Array, p: int) -> tuple[Array, Array]:
     rest, w = _leading(center(K - (K @ V) @ (V.T @ K)), missing, float(np.trace(K)))
     w = w - w.mean(axis=0)
     W = (w - V @ (V.T @ (K @ w))) / np.sqrt(rest)
-    empty = np.zeros((len(K), missing - len(rest)))  # the data have no further direction
+    empty = np.zeros((len(K), missing - len(rest)))  # the data have no further directions
     return np.hstack([V, W, empty]), np.concatenate([values, np.zeros(missing)])
 
 
 def _leading(M: Array, p: int, scale: float) -> tuple[Array, Array]:
-    """At most p leading eigenvalues, largest first, that are more than rounding, and their eigenvectors."""
+    """At most p leading eigenvalues above rounding error, in decreasing order, and their eigenvectors."""
     n = len(M)
     values, vectors = eigh(M, subset_by_index=(max(0, n - p), n - 1))
     kept = values > RANK_TOLERANCE * scale

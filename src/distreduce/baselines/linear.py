@@ -18,11 +18,10 @@ from distreduce.baselines._by_task import PredictorByTask, classifies
 
 
 class LinearBaseline(PredictorByTask):
-    """The least that a reduction has to beat: a linear model on standardised features, with its uncertainty.
+    """A linear model on standardised features, with its uncertainty: the least that a reduction has to beat.
 
-    Numbers: scikit-learn's :class:`~sklearn.linear_model.BayesianRidge`, one for each target, whose predictive
-    distribution is normal with the standard deviation of weights and noise together. Classes: scikit-learn's
-    :class:`~sklearn.linear_model.LogisticRegression`.
+    For numbers, one :class:`~sklearn.linear_model.BayesianRidge` [1]_ per target; its predictive standard deviation
+    includes weights and noise. For classes, :class:`~sklearn.linear_model.LogisticRegression`.
 
     Parameters
     ----------
@@ -32,9 +31,15 @@ class LinearBaseline(PredictorByTask):
     Attributes
     ----------
     models_ : list
-        One fitted model a target; of classes a single one.
-    task_, classes_ : str, array (classification only)
-        What y was read as.
+        One fitted model per target; a single one for classes.
+    task_ : str
+        The task that y was read for.
+    classes_ : array
+        Labels; only for classification.
+
+    References
+    ----------
+    .. [1] MacKay (1992). Bayesian interpolation. Neural Computation 4(3).
 
     Examples
     --------
@@ -62,9 +67,9 @@ class LinearBaseline(PredictorByTask):
         return make_pipeline(StandardScaler(), kind)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Classes, or means and on request the predictive standard deviations, in the shape that y had."""
+        """Predict classes, or means and optionally standard deviations, in the shape that y had."""
         check_is_fitted(self)
-        self._refuse_std(return_std)
+        self._check_std(return_std)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         if not return_std:
             return self._together([model.predict(X) for model in self.models_])

@@ -17,21 +17,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from distreduce._utils.distances import sq_distances
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array
-from distreduce.baselines._supervised import SupervisedTransformer
+from distreduce.baselines._by_task import SupervisedTransformer
 
 
 class NCA(SupervisedTransformer):
-    r"""Neighbourhood components analysis (Goldberger et al., 2004): a linear map z = A x.
+    r"""Neighbourhood components analysis [1]_: a linear map z = A x.
 
-    With :math:`p_{ij} \propto \exp(-|Ax_i - Ax_j|^2)`, :math:`p_{ii} = 0`, the chance that i picks j as its neighbour,
-    NCA maximises the expected number of samples that a random neighbour classifies rightly,
+    Let :math:`p_{ij} \propto \exp(-|Ax_i - Ax_j|^2)`, :math:`p_{ii} = 0`, be the probability that i picks j as its
+    neighbour. For classes, NCA maximises the expected number of samples that a random neighbour classifies correctly,
     :math:`\sum_{ij} p_{ij} [y_i = y_j]`, by scikit-learn's :class:`~sklearn.neighbors.NeighborhoodComponentsAnalysis`.
 
-    For numbers the same neighbour predicts by its mean instead of by vote (metric learning for kernel regression,
-    Weinberger and Tesauro, 2007): minimise :math:`\sum_i |y_i - \sum_j p_{ij} y_j|^2`. The SDR paper reports NCA-GP on
-    regression without saying how. This form takes several targets, has no number of bins to choose, and came out
-    ahead: test MLL / MSE of a GP on the scaled embedding (20 Adam steps, p = 2, three 80/20 splits). The choice was
-    made on these test scores, which flatters the last row; Energy has two targets, binned by k-means.
+    For numbers, the neighbours predict by their mean (metric learning for kernel regression [2]_), and the squared
+    error :math:`\sum_i |y_i - \sum_j p_{ij} y_j|^2` is minimised. The SDR paper reports NCA-GP on regression without
+    saying how. This form accepts several targets, needs no bins, and gave the best results: test MLL / MSE of a GP on
+    the scaled embedding (20 Adam steps, p = 2, three 80/20 splits). The choice was made on these test scores, which
+    favours the last row. Energy has two targets, binned by k-means.
 
     ============================  ============  ============  ============
     numeric targets               Boston        Energy        Concrete
@@ -51,19 +51,26 @@ class NCA(SupervisedTransformer):
         Dimension p of the embedding, at most the number of features.
     task : {"auto", "regression", "classification"}, default="auto"
         How to read y, as in :class:`distreduce.SDR`.
-    max_iter, tol : int and float, default=50 and 1e-5
-        Limit and tolerance of L-BFGS.
-    random_state : int, RandomState or None
-        Of scikit-learn's NCA.
+    max_iter : int, default=50
+        Largest number of iterations of L-BFGS.
+    tol : float, default=1e-5
+        Tolerance of L-BFGS.
+    random_state : int, RandomState or None, default=None
+        Seed of scikit-learn's NCA.
 
     Attributes
     ----------
     components_ : (p, n_features) array
-        A.
+        The map A.
     n_iter_ : int
-        Iterations of L-BFGS.
+        Number of iterations of L-BFGS.
     task_ : str
-        What y was read as.
+        The task that y was read for.
+
+    References
+    ----------
+    .. [1] Goldberger, Roweis, Hinton, Salakhutdinov (2004). Neighbourhood components analysis. NIPS.
+    .. [2] Weinberger, Tesauro (2007). Metric learning for kernel regression. AISTATS.
 
     Examples
     --------
@@ -102,7 +109,7 @@ class NCA(SupervisedTransformer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples. The neighbours' reach is one unit: standardise features first.
+            Samples. The neighbourhood has unit width: standardise features first.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Labels or numbers; None or NaN where unknown.
 
@@ -129,12 +136,12 @@ class NCA(SupervisedTransformer):
         """z(x) = A x for the rows of X, seen or unseen: (n_samples, n_components)."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        return np.einsum("ij,kj->ik", X, self.components_)  # unlike a matrix product's, its rounding knows no batch
+        return np.einsum("ij,kj->ik", X, self.components_)  # unlike a matrix product, rounds alike in every batch
 
 
 def _regression_components(X: Array, Y: Array, p: int, max_iter: int, tol: float) -> tuple[Array, int]:
     """A (p, d) of the kernel-regression form, by L-BFGS, and the iterations it took."""
-    centred = X - X.mean(axis=0)  # only differences count; smaller numbers lose fewer digits
+    centred = X - X.mean(axis=0)  # only differences matter, and smaller numbers lose fewer digits
     found = minimize(
         lambda a: leave_one_out_error(a.reshape(p, -1), centred, Y),
         _start(centred, Y, p).ravel(),
@@ -165,9 +172,9 @@ def leave_one_out_error(A: Array, X: Array, Y: Array) -> tuple[float, Array]:
 
 
 def _start(X: Array, Y: Array, p: int) -> Array:
-    """Partial least squares directions, to regression what LDA, scikit-learn's start, is to classes; unit spread.
+    """Partial least squares directions with unit spread, the analogue for numbers of scikit-learn's LDA start.
 
-    Where PLS has explained y with fewer directions, principal axes fill up.
+    If PLS explains y with fewer directions, principal axes are added.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*residual is constant", category=UserWarning)

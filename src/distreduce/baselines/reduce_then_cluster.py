@@ -12,12 +12,12 @@ STEPS_OF_A_ROUND = 100
 
 
 class ReduceThenCluster(TwoStepReduction):
-    """DR-then-Cluster, as DistR's paper (Van Assel et al., 2025) compares with: targets are ignored.
+    """DR-then-Cluster, a baseline of the DistR paper [1]_; targets are ignored.
 
     All samples are embedded by :class:`distreduce.DistR` with one prototype each, and the embedding is clustered, by
-    the spectrum of its Student-t affinity or by k-means. As usual in dimensionality reduction a sample stays with its
-    own place (T = I): that is where DistR's coupling starts, and a search for a better one costs n³ a round and moved
-    none of the 1047 samples of SNARE-seq and two of the 1440 of COIL-20.
+    spectral clustering of its Student-t affinity or by k-means. The coupling stays the identity, where DistR starts: a
+    search for a better one costs n³ per iteration and moved none of the 1047 samples of SNARE-seq and two of the 1440
+    of COIL-20.
 
     Parameters
     ----------
@@ -26,22 +26,40 @@ class ReduceThenCluster(TwoStepReduction):
     n_prototypes : int, default=10
         Number m of clusters.
     clustering : {"spectral", "kmeans"}, default="spectral"
-        The clustering of the embedding.
+        Clustering method.
     perplexity : float, default=30.0
-        Of the samples' affinity.
+        Perplexity of the affinity of the samples.
     max_iter : int, default=50
-        Largest number of steps of the embedding, in hundreds: as many as DistR takes in an outer iteration.
+        Largest number of steps of the embedding, in hundreds, as DistR takes in each outer iteration.
     n_jobs : int or None, default=None
-        Threads; None uses every core.
-    random_state : int, RandomState or None
-        Seed of the embedding's start and, anew, of the clustering. The embedding depends on it only if the samples
-        differ in fewer than p directions.
+        Number of threads; None uses every core.
+    random_state : int, RandomState or None, default=None
+        Seed of the start of the embedding and of the clustering. The embedding depends on it only if the samples differ
+        in fewer than p directions.
 
     Attributes
     ----------
-    prototypes_, prototype_weights_, prototype_medoids_, coupling_, labels_, embedding_, map_, n_iter_
-        As of :class:`distreduce.DistR`. Prototypes are the clusters' means in the embedding, their weights the
-        clusters' shares of the samples.
+    prototypes_ : (m, p) array
+        Means of the clusters in the embedding.
+    prototype_weights_ : (m,) array
+        Fraction of the samples in each cluster.
+    prototype_medoids_ : (m,) array
+        Row of the sample nearest to the mean of each cluster.
+    coupling_ : (n, m) scipy sparse array
+        Assignment of the samples to the clusters; rows sum to one.
+    labels_ : (n,) array
+        Cluster of each sample.
+    embedding_ : (n, p) array
+        Place of each sample, equal to ``transform(X)``.
+    map_ : KernelMap
+        Out-of-sample map fitted to the samples.
+    n_iter_ : int
+        Number of iterations of the embedding.
+
+    References
+    ----------
+    .. [1] Van Assel et al. (2025). Distributional Reduction: Unifying Dimensionality Reduction and Clustering with
+       Gromov-Wasserstein. Transactions on Machine Learning Research. arXiv:2402.02239.
 
     Examples
     --------
@@ -52,7 +70,7 @@ class ReduceThenCluster(TwoStepReduction):
     """
 
     def fit(self, X: Any, y: Any = None) -> ReduceThenCluster:
-        """Embed the samples and cluster the embedding; y is ignored and there for scikit-learn's pipelines."""
+        """Embed the samples and cluster the embedding; y is ignored and present for API consistency."""
         X = self._read(X)
         steps = STEPS_OF_A_ROUND * self.max_iter
         model = self._embedding(X, self.perplexity, self.random_state, max_iter=0, max_inner_iter=steps)

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.typing import Array
-from distreduce.baselines._supervised import SupervisedTransformer
+from distreduce.baselines._by_task import SupervisedTransformer
 from distreduce.estimators._validate import own_generator
 from distreduce.exceptions import InvalidInputError, MissingDependencyError
 
@@ -22,14 +22,14 @@ KNOWN_WARNINGS = ("Graph is not fully connected", "Spectral initialisation faile
 
 
 class SupervisedUMAP(SupervisedTransformer):
-    """UMAP with targets (McInnes et al., 2018), by umap-learn: the graph of X intersected with that of y.
+    """UMAP with targets [1]_, by umap-learn: the graph of X intersected with that of y.
 
-    umap-learn places new samples by a stochastic descent in which the samples of one call share their random numbers,
-    so that a sample's place depends on its company, and returns the fitted places, which have seen y, if it is handed
-    exactly the data of the fit. Here every row is placed by itself, of the fit or not: the same algorithm, and a map,
-    at some 5 to 20 ms a row (n = 400 to 1600). What is trained on it then sees samples as it will see new ones: a GP on
-    Concrete (20 Adam steps, five splits) has a test MLL / MSE of -1.47 / 0.49, against -1.72 / 0.69 on the fitted
-    places (the paper's UMAP-GP: -1.38 / 0.67). The fitted places are ``umap_.embedding_``.
+    In umap-learn the place of a new sample depends on the rest of its batch, because the samples of a call share random
+    numbers; and for the training data it returns the fitted places, which have seen y. Here every row is placed by
+    itself, whether or not it is a training sample, at about 5 to 20 ms per row (n = 400 to 1600). A model trained on
+    these places therefore sees training samples as it will see new ones: a GP on Concrete (20 Adam steps, five splits)
+    has a test MLL / MSE of -1.47 / 0.49, against -1.72 / 0.69 on the fitted places (the paper's UMAP-GP: -1.38 / 0.67).
+    The fitted places are ``umap_.embedding_``.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class SupervisedUMAP(SupervisedTransformer):
     task : {"auto", "regression", "classification"}, default="auto"
         How to read y, as in :class:`distreduce.SDR`; numbers are compared by the Euclidean distance ("l2").
     n_neighbors : int, default=50
-        Neighbours in the graph; lowered to n − 1 on fewer samples.
+        Number of neighbours in the graph, at most n − 1.
     min_dist : float, default=0.1
         Smallest distance between embedded samples.
     random_state : int, RandomState or None
@@ -49,7 +49,12 @@ class SupervisedUMAP(SupervisedTransformer):
     umap_ : umap.UMAP
         The fitted model of umap-learn.
     task_ : str
-        What y was read as.
+        The task that y was read for.
+
+    References
+    ----------
+    .. [1] McInnes, Healy, Melville (2018). UMAP: Uniform Manifold Approximation and Projection for Dimension Reduction.
+       arXiv:1802.03426.
 
     Examples
     --------
@@ -106,18 +111,18 @@ class SupervisedUMAP(SupervisedTransformer):
             n_components=self.n_components,
             n_neighbors=min(self.n_neighbors, len(X) - 1),
             min_dist=self.min_dist,
-            # The spectral start needs more samples than eigenvectors, and has nothing to say on so few.
+            # The spectral start needs more samples than eigenvectors.
             init="spectral" if len(X) > 2 * self.n_components + 10 else "random",
             target_metric="categorical" if classes else "l2",
             random_state=generator.randint(2**31 - 1),
-            n_jobs=1,  # what umap-learn falls back to, with a warning, as soon as it is given a seed
+            n_jobs=1,  # with a seed, umap-learn uses one thread anyway, and warns
         )
         with _quiet():
             self.umap_ = model.fit(X, Y.argmax(axis=1) if classes else Y)
         return self
 
     def transform(self, X: Any) -> Array:
-        """Place samples, seen or unseen: (n_samples, n_components). A row's place does not depend on the others."""
+        """Embed samples, seen or unseen, each independently of the others: (n_samples, n_components)."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         with _quiet():
@@ -139,7 +144,7 @@ def _umap() -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """One Numba thread, since several wait for one another longer than a row takes; and no remarks of umap-learn's."""
+    """Use one Numba thread, because a row takes less time than the threads' synchronisation; silence known warnings."""
     threads = numba.get_num_threads()
     numba.set_num_threads(1)
     try:

@@ -1,4 +1,4 @@
-"""How good a reduction is, as DistR scores prototypes, and how good predictions are: accuracy, density, calibration."""
+"""Scores of reductions, as in the DistR paper, and of predictions: accuracy, density, calibration."""
 
 from distreduce.dependence import cka, hsic
 from distreduce.metrics.calibration import (

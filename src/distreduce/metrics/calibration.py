@@ -1,8 +1,8 @@
-"""Do predictions mean what they say: coverage of intervals and its error (regression), confidence (classification).
+"""Calibration of predictions: coverage of intervals (regression) and confidence (classification).
 
-Every score checks its predictions here. Gaussian ones are y, mean and std of one shape, (n,) or (n, c) for several
-targets, and all numbers count alike; std is that of an observation, noise included, and above zero: a prediction
-without spread has no density, so that a zero is refused. Class probabilities are (n, C), with one column a class.
+The functions that check predictions are here too. Gaussian predictions are y, mean and std of one shape, (n,) or (n, c)
+for several targets, and all numbers have the same weight. std is that of an observation, noise included, and positive:
+a prediction without spread has no density. Class probabilities are (n, C), with one column per class.
 """
 
 from __future__ import annotations
@@ -17,24 +17,28 @@ from scipy.special import ndtri
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
 
-# The mean of float32 posterior samples still sums to one this well.
+# Means of float32 posterior samples sum to one within this tolerance.
 SUM_TOLERANCE = 1e-4
 
 
 def interval_coverage(y: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = 0.9) -> float:
-    """Share of the observations inside their central interval mean ± Φ⁻¹((1 + level) / 2) · std.
+    """Fraction of the observations inside their central interval mean ± Φ⁻¹((1 + level) / 2) · std.
 
     Parameters
     ----------
-    y, mean, std : array-like of shape (n,) or (n, c)
-        Observations, predictive means and predictive standard deviations.
+    y : array-like of shape (n,) or (n, c)
+        Observations.
+    mean : array-like of the shape of y
+        Predictive means.
+    std : array-like of the shape of y
+        Predictive standard deviations, noise included.
     level : float, default=0.9
         Probability of the intervals, between 0 and 1.
 
     Returns
     -------
     float
-        Near ``level`` if the predictions are calibrated, below it if they are over-confident.
+        About ``level`` if the predictions are calibrated, less if they are over-confident.
 
     Examples
     --------
@@ -54,27 +58,37 @@ def calibration_curve(
     n_levels: int = 99,
     kind: Literal["interval", "quantile"] = "interval",
 ) -> tuple[Array, Array]:
-    """Expected and observed shares of observations in central intervals, or below quantiles, of the predictions.
+    """Expected and observed fractions of observations in central intervals, or below quantiles, of the predictions.
 
-    The levels are a_k = k / (n_levels − 1), k = 0 … n_levels − 1, both ends included. This is what uncertainty-toolbox
-    does with ``num_bins=n_levels``; the paper's n_bins = 99 thus means steps of 1/98, not of 1/100. The
-    toolbox's own default is 100.
+    The levels are a_k = k / (n_levels − 1), k = 0 … n_levels − 1, both ends included, as in uncertainty-toolbox [1]_
+    with ``num_bins=n_levels``. The paper's n_bins = 99 thus means steps of 1/98. The default of the toolbox is 100.
 
     Parameters
     ----------
-    y, mean, std : array-like of shape (n,) or (n, c)
-        Observations, predictive means and predictive standard deviations.
+    y : array-like of shape (n,) or (n, c)
+        Observations.
+    mean : array-like of the shape of y
+        Predictive means.
+    std : array-like of the shape of y
+        Predictive standard deviations, noise included.
     n_levels : int, default=99
         Number of levels, at least 2.
     kind : {"interval", "quantile"}, default="interval"
-        "interval" counts mean − z_k std ≤ y ≤ mean + z_k std, z_k = Φ⁻¹((1 + a_k) / 2), the paper's mode;
-        "quantile" counts y ≤ mean + Φ⁻¹(a_k) std, which sees a bias of the mean as well. (The toolbox counts y ≥ mean −
-        Φ⁻¹(a_k) std there: the same curve turned by 180° about its middle, with the same calibration error.)
+        "interval" counts mean − z_k std ≤ y ≤ mean + z_k std, z_k = Φ⁻¹((1 + a_k) / 2), as in the paper; "quantile"
+        counts y ≤ mean + Φ⁻¹(a_k) std, which also detects a bias of the mean. (The toolbox counts y ≥ mean − Φ⁻¹(a_k)
+        std: the same curve rotated by 180° about its centre, with the same calibration error.)
 
     Returns
     -------
-    expected, observed : arrays of shape (n_levels,)
-        The levels and the shares. In interval mode, observed above expected is under-confident, below over-confident.
+    expected : array of shape (n_levels,)
+        The levels.
+    observed : array of shape (n_levels,)
+        The observed fractions. In interval mode, values above `expected` mean under-confidence, below over-confidence.
+
+    References
+    ----------
+    .. [1] Chung, Char, Guo, Schneider, Neiswanger (2021). Uncertainty Toolbox: an open-source library for assessing,
+       visualizing, and improving uncertainty quantification. arXiv:2109.10254.
 
     Examples
     --------
@@ -100,20 +114,32 @@ def mean_absolute_calibration_error(
     n_levels: int = 99,
     kind: Literal["interval", "quantile"] = "interval",
 ) -> float:
-    """``MACE = (1/K) Σ_k |a_k − observed_k|`` over the K = ``n_levels`` levels of :func:`calibration_curve`.
+    """``MACE = (1/K) Σ_k |a_k − observed_k|`` over the K = ``n_levels`` levels of :func:`calibration_curve` [1]_.
 
     Equal to ``uncertainty_toolbox.mean_absolute_calibration_error(mean, std, y, num_bins=n_levels)``. The ends a = 0
     and a = 1 count in the mean, though their own error is zero (at 0 unless a mean is hit exactly).
 
     Parameters
     ----------
-    y, mean, std, n_levels, kind
-        As for :func:`calibration_curve`.
+    y : array-like of shape (n,) or (n, c)
+        Observations.
+    mean : array-like of the shape of y
+        Predictive means.
+    std : array-like of the shape of y
+        Predictive standard deviations, noise included.
+    n_levels : int, default=99
+        Number of levels, at least 2.
+    kind : {"interval", "quantile"}, default="interval"
+        As in :func:`calibration_curve`.
 
     Returns
     -------
     float
         Between 0 (calibrated) and about 0.5.
+
+    References
+    ----------
+    .. [1] Kuleshov, Fenner, Ermon (2018). Accurate uncertainties for deep learning using calibrated regression. ICML.
 
     Examples
     --------
@@ -127,10 +153,10 @@ def mean_absolute_calibration_error(
 def expected_calibration_error(
     y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike, *, n_bins: int = 15
 ) -> float:
-    """``ECE = Σ_b |B_b|/n · |accuracy(B_b) − confidence(B_b)|`` of the most probable class.
+    """``ECE = Σ_b |B_b|/n · |accuracy(B_b) − confidence(B_b)|`` of the most probable class [1]_.
 
-    B_b holds the samples with a confidence, the largest probability of their row, in (b/n_bins, (b + 1)/n_bins]. Among
-    equal probabilities the first class counts as the predicted one.
+    B_b contains the samples whose confidence, the largest probability of their row, is in (b/n_bins, (b + 1)/n_bins].
+    Among equal probabilities the first class is the predicted one.
 
     Parameters
     ----------
@@ -141,12 +167,16 @@ def expected_calibration_error(
     classes : array-like of shape (C,)
         The class of each column, such as ``classes_`` of a classifier.
     n_bins : int, default=15
-        Number of bins, of equal width.
+        Number of bins of equal width.
 
     Returns
     -------
     float
         Between 0 (calibrated) and 1.
+
+    References
+    ----------
+    .. [1] Guo, Pleiss, Sun, Weinberger (2017). On calibration of modern neural networks. ICML.
 
     Examples
     --------
@@ -158,23 +188,23 @@ def expected_calibration_error(
     codes, rows = read_probabilities(y, probabilities, classes)
     confidence, correct = rows.max(axis=1), rows.argmax(axis=1) == codes
     bins = np.searchsorted(np.linspace(0, 1, n_bins + 1)[1:-1], confidence, side="left")
-    # |B_b|/n · |mean(correct) − mean(confidence)| needs only the sum of the differences; empty bins count zero.
+    # |B_b|/n · |mean(correct) − mean(confidence)| needs only the sum of the differences; empty bins add zero.
     return float(np.abs(np.bincount(bins, weights=correct - confidence)).sum() / len(codes))
 
 
 def read_residuals(y: ArrayLike, mean: ArrayLike) -> Array:
-    """Residuals y − mean, flat; InvalidInputError if the two cannot be compared."""
+    """Flat residuals y − mean; raise InvalidInputError if the shapes differ."""
     observed, predicted = read_numbers("y", y), read_numbers("mean", mean)
     if observed.shape != predicted.shape or observed.ndim not in (1, 2) or observed.size == 0:
         raise InvalidInputError(
             f"y and mean must have one shape, (n,) or (n, c) with n ≥ 1; got {observed.shape} and {predicted.shape}."
         )
-    with np.errstate(over="ignore"):  # an infinite score says as much as an error would
+    with np.errstate(over="ignore"):  # an infinite score is as informative as an error
         return (observed - predicted).ravel()
 
 
 def read_gaussian(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Array, Array]:
-    """Residuals y − mean and standard deviations, both flat; InvalidInputError if they are of no use."""
+    """Flat residuals y − mean and standard deviations; raise InvalidInputError if they are not valid."""
     residuals, spread = read_residuals(y, mean), read_numbers("std", std)
     if spread.shape != np.shape(mean):
         raise InvalidInputError(
@@ -189,7 +219,7 @@ def read_gaussian(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Array,
 
 
 def read_probabilities(y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike) -> tuple[Index, Array]:
-    """Column (n,) of every true class and the probabilities (n, C); InvalidInputError if they are of no use."""
+    """Column (n,) of each true class, and the probabilities (n, C); raise InvalidInputError if they are not valid."""
     rows, labels, names = read_numbers("probabilities", probabilities), np.asarray(y), np.asarray(classes)
     if labels.ndim != 1 or names.ndim != 1 or rows.shape != (len(labels), len(names)) or rows.size == 0:
         raise InvalidInputError(
@@ -209,7 +239,7 @@ def _columns(labels: NDArray[Any], names: NDArray[Any]) -> Index:
     index = pd.Index(names)
     if not index.is_unique:
         raise InvalidInputError(
-            f"classes holds {names[index.duplicated()].tolist()[0]!r} twice; give each column a class."
+            f"classes holds {names[index.duplicated()].tolist()[0]!r} twice; give each column its own class."
         )
     columns = index.get_indexer(pd.Index(labels))
     if (columns < 0).any():
@@ -219,24 +249,24 @@ def _columns(labels: NDArray[Any], names: NDArray[Any]) -> Index:
 
 
 def read_numbers(name: str, given: ArrayLike) -> Array:
-    """Finite numbers of any shape; InvalidInputError, which calls them `name`, if they are none."""
+    """Finite numbers of any shape; raise InvalidInputError, with their `name`, for anything else."""
     try:
         values = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"{name} must be an array of numbers ({error}).") from error
     if not np.isfinite(values).all():
-        raise InvalidInputError(f"{name} holds NaN or infinity; leave these predictions out or mend them.")
+        raise InvalidInputError(f"{name} holds NaN or infinity; leave these predictions out or correct them.")
     return values
 
 
 def _observed(gaussian: tuple[Array, Array], levels: Array, kind: str) -> Array:
-    """Share of observations in the interval, or below the quantile, of every level, by bisection of sorted residuals.
+    """Fraction of observations in the interval, or below the quantile, of each level, by bisection of sorted residuals.
 
-    Sorting takes O(n) memory where a comparison of all with all levels takes O(n · levels).
+    Sorting needs O(n) memory; comparing all observations with all levels would need O(n · levels).
     """
     residuals, std = gaussian
     with np.errstate(over="ignore"):
-        # mean − y, and both bounds from their own tail: on a boundary the same rounding as uncertainty-toolbox.
+        # mean − y, and each bound from its own tail, which rounds at a boundary as uncertainty-toolbox does.
         ordered = np.sort(-residuals / std)
     if kind == "interval":
         upto = np.searchsorted(ordered, ndtri(0.5 + levels / 2), side="right")

@@ -1,8 +1,13 @@
-"""Scores of weighted prototypes against the labels of the samples they stand for, as DistR defines them.
+"""Scores of weighted prototypes against the labels of their samples, as defined in the DistR paper [1]_.
 
-Every score takes the assignment of samples to prototypes as a coupling T (n, m), dense or sparse, of which the row
-maximum counts, or as prototype numbers (n,). Prototypes of weight zero take no part. Scores lie in 0..1 (silhouette
-−1..1); the paper prints them times 100.
+The assignment of samples to prototypes is a coupling T (n, m), dense or sparse, whose row maxima are used, or an array
+of prototype numbers (n,). Prototypes of weight zero are ignored. Scores are between 0 and 1 (silhouette: −1 and 1); the
+paper multiplies them by 100.
+
+References
+----------
+.. [1] Van Assel et al. (2025). Distributional Reduction: Unifying Dimensionality Reduction and Clustering with
+   Gromov-Wasserstein. Transactions on Machine Learning Research. arXiv:2402.02239.
 """
 
 from __future__ import annotations
@@ -21,7 +26,7 @@ from distreduce.exceptions import InvalidInputError
 
 
 def homogeneity(labels: ArrayLike, assignment: Any) -> float:
-    """Homogeneity of the prototypes: 1 if each stands for samples of one class only.
+    """Homogeneity [1]_ of the prototypes: 1 if each represents samples of one class only.
 
     Parameters
     ----------
@@ -33,6 +38,12 @@ def homogeneity(labels: ArrayLike, assignment: Any) -> float:
     Returns
     -------
     float
+        Between 0 and 1.
+
+    References
+    ----------
+    .. [1] Rosenberg, Hirschberg (2007). V-measure: a conditional entropy-based external cluster evaluation measure.
+       EMNLP-CoNLL.
 
     Examples
     --------
@@ -51,26 +62,34 @@ def kmeans_nmi(
     n_init: int = 10,
     random_state: Any = 0,
 ) -> float:
-    """Normalised mutual information of y and a k-means clustering of the prototypes, k the number of classes.
+    """Normalised mutual information [1]_ of y and a k-means clustering of the prototypes, k the number of classes.
 
-    The clustering is weighted by the prototypes' mass and carried back to the samples through the assignment.
+    The clustering is weighted by the mass of the prototypes and transferred to the samples by the assignment.
 
     Parameters
     ----------
     prototypes : array of shape (m, p)
-        Z.
+        Prototypes Z.
     assignment : array or sparse matrix of shape (n, m) or (n,)
         Coupling T, or the prototype number of every sample.
     y : array-like of shape (n,)
         Class of every sample.
     weights : array-like of shape (m,), optional
-        Mass of the prototypes; by default what the assignment puts on them.
-    n_init, random_state : int
-        Of scikit-learn's ``KMeans``.
+        Mass of the prototypes; by default the mass that the assignment gives them.
+    n_init : int, default=10
+        Number of starts of scikit-learn's ``KMeans``.
+    random_state : int or RandomState, default=0
+        Seed of ``KMeans``.
 
     Returns
     -------
     float
+        Between 0 and 1.
+
+    References
+    ----------
+    .. [1] Strehl, Ghosh (2002). Cluster ensembles: a knowledge reuse framework for combining multiple partitions.
+       Journal of Machine Learning Research 3.
 
     Examples
     --------
@@ -82,7 +101,7 @@ def kmeans_nmi(
     prototypes, mass = _prototypes(prototypes, assignment, weights)
     classes, codes = _classes(y)
     hard = hard_assignment(assignment, len(codes), len(prototypes))
-    # A sample can sit on a prototype without mass when its own weight is zero: that prototype is placed, not fitted.
+    # A sample of weight zero can have a prototype without mass, which is assigned to a cluster but not fitted.
     used = mass > 0
     k = min(len(classes), len(np.unique(prototypes[used], axis=0)))
     with single_threaded_blas():
@@ -99,20 +118,31 @@ def weighted_silhouette(
     *,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Silhouette of the prototypes, each coloured by the class it carries most of, averaged by mass.
+    """Silhouette [1]_ of the prototypes, each labelled by its majority class, averaged by mass.
 
     Parameters
     ----------
-    prototypes, assignment, y, weights
-        As for :func:`kmeans_nmi`; here a soft coupling counts with all its entries. Prototypes to which no sample is
-        assigned have no class and take no part.
+    prototypes : array of shape (m, p)
+        Prototypes Z.
+    assignment : array or sparse matrix of shape (n, m) or (n,)
+        Coupling T, of which all entries are used, or the prototype number of every sample. Prototypes without samples
+        have no class and are ignored.
+    y : array-like of shape (n,)
+        Class of every sample.
+    weights : array-like of shape (m,), optional
+        Mass of the prototypes; by default the mass that the assignment gives them.
     sample_weight : array-like of shape (n,), optional
-        Weights of the samples in the prototypes' classes.
+        Weights of the samples when the majority class is determined.
 
     Returns
     -------
     float
-        NaN if all prototypes have one class: a silhouette compares two. A prototype alone in its class counts zero.
+        Between −1 and 1; NaN if all prototypes have the same class. A prototype alone in its class counts as zero.
+
+    References
+    ----------
+    .. [1] Rousseeuw (1987). Silhouettes: a graphical aid to the interpretation and validation of cluster analysis.
+       Journal of Computational and Applied Mathematics 20.
 
     Examples
     --------
@@ -131,13 +161,13 @@ def weighted_silhouette(
     n_colours = len(np.unique(colours))
     if n_colours < 2:
         return float("nan")
-    if n_colours == len(colours):  # every prototype alone in its class, which scikit-learn refuses as a whole
+    if n_colours == len(colours):  # every prototype is alone in its class, which scikit-learn rejects
         return 0.0
     return float(np.average(silhouette_samples(prototypes[used], colours), weights=mass[used]))
 
 
 def hard_assignment(assignment: Any, n: int, m: int | None = None) -> Index:
-    """Prototype number (n,) of every sample: the row maximum of a coupling, or the numbers as given."""
+    """Prototype number (n,) of every sample: the row maxima of a coupling, or the given numbers."""
     if sparse.issparse(assignment) or np.ndim(assignment) == 2:
         if assignment.shape[0] != n or (m is not None and assignment.shape[1] != m):
             raise InvalidInputError(
@@ -175,6 +205,6 @@ def _prototypes(prototypes: Any, assignment: Any, weights: ArrayLike | None) -> 
 def _classes(y: ArrayLike) -> tuple[NDArray[Any], Index]:
     labels = np.asarray(y)
     if labels.ndim != 1:
-        raise InvalidInputError(f"labels must be one a sample, (n,); got shape {labels.shape}.")
+        raise InvalidInputError(f"labels must be one per sample, (n,); got shape {labels.shape}.")
     classes, codes = np.unique(labels, return_inverse=True)
     return classes, codes

@@ -1,4 +1,4 @@
-"""The scores of held-out numbers that a fit states: on the screen, in its file and on its page they are these."""
+"""The scores of held-out numbers that a fit reports on the screen, in its file and on its page."""
 
 from __future__ import annotations
 
@@ -21,20 +21,30 @@ def held_out_scores(
     scale: ArrayLike | None = None,
     levels: ArrayLike | None = None,
 ) -> dict[str, float]:
-    """``r2`` (mean over targets), ``rmse`` (of a single target, in its units) and, with `std`, all of Gaussian ones.
+    """Scores of held-out numbers.
 
     Parameters
     ----------
-    y, mean, std : array-like of shape (n,) or (n, c)
-        As in :func:`distreduce.metrics.regression_scores`.
+    y : array-like of shape (n,) or (n, c)
+        Observations.
+    mean : array-like of the shape of y
+        Predictive means.
+    std : array-like of the shape of y, optional
+        Predictive standard deviations, noise included.
     scale : float or array-like of shape (c,), optional
-        The unit of each target in all scores but ``rmse``, such as its standard deviation in the training rows.
+        Unit of each target in all scores except ``rmse``, such as its standard deviation in the training rows.
     levels : array-like of the shape of y, optional
-        What :func:`distreduce.metrics.intervals.interval_levels` says: ``mace`` and ``coverage_90`` are then those of
-        the model's own intervals, not of Gaussian ones.
+        Result of :func:`distreduce.metrics.intervals.interval_levels`: ``mace`` and ``coverage_90`` are then those of
+        the model's own intervals instead of Gaussian ones.
+
+    Returns
+    -------
+    dict
+        ``r2`` (mean over targets), ``rmse`` (for a single target, in its units) and, with `std`, the scores of
+        :func:`distreduce.metrics.regression_scores`.
     """
     truth, said = read_numbers("y", y), read_numbers("mean", mean)
-    error = mean_squared_error(truth, said)  # refuses what cannot be compared
+    error = mean_squared_error(truth, said)  # raises if the two cannot be compared
     scores = {} if std is None else _gaussian(truth, said, std, scale)
     if levels is not None:
         scores |= level_scores(_levels(levels, truth))

@@ -1,4 +1,4 @@
-"""Calibration of a model's own quantiles, which need not be those of a Gaussian."""
+"""Calibration of the quantiles that a model predicts, which need not be Gaussian."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class QuantilePredictor(Protocol):
 
 
 def observed_shares(model: QuantilePredictor, X: Any, y: Array, levels: Array) -> Array:
-    """Share of the observations y in the model's central interval of each level, a number from 0 to 1.
+    """Fraction of the observations y in the model's central interval of each level between 0 and 1.
 
     For Gaussian quantiles this is the interval mode of :func:`distreduce.metrics.calibration_curve`.
     """
-    shares = np.array(levels, dtype=np.float64)  # at the ends, where an interval is a point or everything, exact
+    shares = np.array(levels, dtype=np.float64)  # exact at 0 and 1, where the interval is a point or everything
     inner = (shares > 0) & (shares < 1)
     bounds = model.predict_quantiles(X, np.r_[(1 - shares[inner]) / 2, (1 + shares[inner]) / 2])
     low, high = np.split(bounds, 2, axis=-1)
@@ -34,10 +34,10 @@ def observed_shares(model: QuantilePredictor, X: Any, y: Array, levels: Array) -
 
 
 def interval_levels(model: QuantilePredictor, X: Any, y: Array, n_levels: int = 99) -> Array:
-    """Probability of the smallest central interval of the model that holds each y; 1 where none does.
+    """Probability of the smallest central interval of the model that contains each y; 1 if none does.
 
-    Only the levels that scores ask for are tried, `n_levels` steps and 0.9: in between, a level is rounded up, which
-    changes no score. With the distribution function F of the model it is |2 F(y) − 1|.
+    With the distribution function F of the model this is |2 F(y) − 1|, rounded up to the next level that a score uses:
+    `n_levels` steps and 0.9.
     """
     inner = np.unique(np.r_[np.linspace(0, 1, n_levels), NINE_IN_TEN])[1:-1]
     low, high = np.split(model.predict_quantiles(X, np.r_[(1 - inner) / 2, (1 + inner) / 2]), 2, axis=-1)
@@ -46,19 +46,19 @@ def interval_levels(model: QuantilePredictor, X: Any, y: Array, n_levels: int = 
 
 
 def level_curve(levels: Array, n_levels: int = 99) -> tuple[Array, Array]:
-    """:func:`distreduce.metrics.calibration_curve` in interval mode, from what :func:`interval_levels` says."""
+    """:func:`distreduce.metrics.calibration_curve` in interval mode, from the result of :func:`interval_levels`."""
     expected = np.linspace(0, 1, n_levels)
     return expected, _shares(levels, expected)
 
 
 def level_scores(levels: Array, n_levels: int = 99) -> dict[str, float]:
-    """``mace`` and ``coverage_90`` as in :func:`distreduce.metrics.regression_scores`, of what the levels say."""
+    """``mace`` and ``coverage_90`` of :func:`distreduce.metrics.regression_scores`, from the levels."""
     expected, observed = level_curve(levels, n_levels)
     return {"mace": float(np.abs(observed - expected).mean()), "coverage_90": float(_shares(levels, NINE_IN_TEN))}
 
 
 def interval_scores(model: QuantilePredictor, X: Any, y: Array, n_levels: int = 99) -> dict[str, float]:
-    """:func:`level_scores` of the model's own intervals."""
+    """The :func:`level_scores` of the model's own intervals."""
     return level_scores(interval_levels(model, X, y, n_levels), n_levels)
 
 

@@ -1,7 +1,7 @@
-"""Scores of predictions: Gaussian ones of numbers, and probabilities of classes.
+"""Scores of Gaussian predictions of numbers, and of class probabilities.
 
-What the arrays must be, and what is refused, stands in :mod:`distreduce.metrics.calibration`. A score too large for a
-float is infinite (a residual of 1e200 standard deviations has a log density of −inf), never NaN.
+:mod:`distreduce.metrics.calibration` describes and checks the arrays. A score too large for a float is infinite (a
+residual of 1e200 standard deviations has a log density of −inf), never NaN.
 """
 
 from __future__ import annotations
@@ -28,14 +28,18 @@ def regression_scores(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> dict[str
 
     Parameters
     ----------
-    y, mean, std : array-like of shape (n,) or (n, c)
-        Observations, predictive means and predictive standard deviations with the noise included.
+    y : array-like of shape (n,) or (n, c)
+        Observations.
+    mean : array-like of the shape of y
+        Predictive means.
+    std : array-like of the shape of y
+        Predictive standard deviations, noise included.
 
     Returns
     -------
     dict
-        ``mll``, ``nll``, ``mse``, ``crps``, ``mace`` (interval mode, 99 levels) and ``coverage_90``, the share of
-        observations in their central 90 % interval.
+        ``mll``, ``nll``, ``mse``, ``crps``, ``mace`` (interval mode, 99 levels) and ``coverage_90``, the
+        fraction of observations in their central 90 % interval.
 
     Examples
     --------
@@ -85,7 +89,7 @@ def classification_scores(y: ArrayLike, probabilities: ArrayLike, classes: Array
 
 
 def mean_log_likelihood(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
-    """MLL = (1/N) Σ_i log N(y_i | mean_i, std_i²) over all N numbers: the higher the better.
+    """MLL = (1/N) Σ_i log N(y_i | mean_i, std_i²) over all N numbers; higher is better.
 
     Parameters are those of :func:`regression_scores`; std is that of an observation, not of the latent function.
 
@@ -100,7 +104,7 @@ def mean_log_likelihood(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
 
 
 def negative_log_likelihood(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
-    """NLL = −MLL of :func:`mean_log_likelihood`: the lower the better."""
+    """NLL = −MLL of :func:`mean_log_likelihood`; lower is better."""
     return -mean_log_likelihood(y, mean, std)
 
 
@@ -111,10 +115,15 @@ def mean_squared_error(y: ArrayLike, mean: ArrayLike) -> float:
 
 
 def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
-    """Continuous ranked probability score, ∫ (F(t) − 1[t ≥ y])² dt, mean over all numbers: the lower the better.
+    """Continuous ranked probability score [1]_, ∫ (F(t) − 1[t ≥ y])² dt, averaged over all numbers; lower is better.
 
     For a Gaussian with u = (y − mean)/std: (y − mean)(2Φ(u) − 1) + std (2φ(u) − 1/√π), in the units of y. Parameters
     are those of :func:`regression_scores`.
+
+    References
+    ----------
+    .. [1] Gneiting, Raftery (2007). Strictly proper scoring rules, prediction, and estimation. Journal of the American
+       Statistical Association 102.
 
     Examples
     --------
@@ -129,9 +138,9 @@ def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
 
 
 def mean_log_probability(y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike) -> float:
-    """MLP = (1/n) Σ_i log max(p_i(y_i), ε), the paper's score of the true class: the higher the better.
+    """MLP = (1/n) Σ_i log max(p_i(y_i), ε), the paper's score of the true class; higher is better.
 
-    The floor ε = 2.2e-16, the precision of a float, keeps the mean finite: no sample counts less than −36.04.
+    The floor ε = 2.2e-16, the precision of a float, keeps the mean finite: no sample contributes less than −36.04.
     Parameters are those of :func:`classification_scores`.
 
     Examples
@@ -144,16 +153,20 @@ def mean_log_probability(y: ArrayLike, probabilities: ArrayLike, classes: ArrayL
 
 
 def accuracy(y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike) -> float:
-    """Share of samples whose most probable class, the first among equals, is the true one."""
+    """Fraction of samples whose most probable class, the first among equals, is the true one."""
     codes, rows = read_probabilities(y, probabilities, classes)
     return float(np.mean(rows.argmax(axis=1) == codes))
 
 
 def brier_score(y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike) -> float:
-    """Brier's score (1/n) Σ_i Σ_k (p_ik − 1[y_i = k])², between 0 and 2: the lower the better.
+    """Brier score [1]_ (1/n) Σ_i Σ_k (p_ik − 1[y_i = k])², between 0 and 2; lower is better.
 
-    The sum runs over both classes of two as well: twice what scikit-learn's ``brier_score_loss`` returns there by
-    default. Parameters are those of :func:`classification_scores`.
+    For two classes this is twice the default result of scikit-learn's ``brier_score_loss``, because the sum includes
+    both. Parameters are those of :func:`classification_scores`.
+
+    References
+    ----------
+    .. [1] Brier (1950). Verification of forecasts expressed in terms of probability. Monthly Weather Review 78.
     """
     codes, rows = read_probabilities(y, probabilities, classes)
     true = np.zeros_like(rows)

@@ -19,25 +19,30 @@ from distreduce.metrics.clustering import homogeneity, kmeans_nmi, weighted_silh
 def reduction_scores(
     model: Any, y: Any, *, sample_weight: ArrayLike | None = None, random_state: Any = 0
 ) -> dict[str, float]:
-    """Scores of a fitted :class:`SDR` or :class:`DistR` against the targets of its samples, on the paper's scale.
+    """Score a fitted :class:`SDR` or :class:`DistR` against the targets of its samples, on the paper's scale.
 
     Parameters
     ----------
     model : SDR or DistR
-        Fitted.
+        The fitted reduction.
     y : array-like of shape (n,) or (n, c)
-        Targets of the samples of the fit, which DistR has not seen; samples without one (None, NaN) take no part.
+        Targets of the samples of the fit; samples without one (None, NaN) are ignored.
     sample_weight : array-like of shape (n,), optional
-        The weights given to the fit.
-    random_state : int or RandomState
-        Of the k-means clustering behind ``nmi``.
+        Sample weights of the fit.
+    random_state : int or RandomState, default=0
+        Seed of the k-means clustering for ``nmi``.
 
     Returns
     -------
     dict
-        ``homogeneity``, ``nmi`` and ``silhouette`` times 100 (NaN for regression targets), and ``cka`` in 0..1 between
-        the prototypes (rational quadratic kernel) and their mean targets (delta kernel of classes, RBF of standardised
-        numbers), every used prototype counting alike: the same measure whatever the model was fitted with.
+        ``homogeneity``, ``nmi`` and ``silhouette`` times 100 (NaN for regression targets), and ``cka`` [1]_ between 0
+        and 1 of the prototypes (rational quadratic kernel) and their mean targets (delta kernel for classes, RBF for
+        standardised numbers). All used prototypes have the same weight. The kernels do not depend on the model.
+
+    References
+    ----------
+    .. [1] Cortes, Mohri, Rostamizadeh (2012). Algorithms for learning kernels based on centered alignment. Journal of
+       Machine Learning Research 13.
 
     Examples
     --------
