@@ -13,6 +13,7 @@ from sklearn.datasets import make_friedman1
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_info
 
 from distreduce.exceptions import InvalidInputError, MissingDependencyError
@@ -23,6 +24,11 @@ Y2 = np.c_[Y, np.cos(3 * X[:, 0])]
 QUICK = SDRGPRegressor(gp_steps=10, random_state=0)
 PROTOTYPES = SDRGPRegressor(n_prototypes=10, gp_steps=10, random_state=0)
 MODELS = {"plain": GPRegressor(gp_steps=10), "default": QUICK, "prototypes": PROTOTYPES}
+
+
+@parametrize_with_checks([GPRegressor(), SDRGPRegressor()])
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
 
 
 @pytest.fixture(scope="module")
