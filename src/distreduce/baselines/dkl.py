@@ -325,4 +325,5 @@ class DKLClassifier(ClassifierMixin, BaseDKL):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Most probable class of each sample: (n_samples,)."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        best = self.predict_proba(X).argmax(axis=1)  # first, because it checks that the model is fitted
+        return np.asarray(self.classes_[best])
