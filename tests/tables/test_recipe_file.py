@@ -72,7 +72,7 @@ def test_a_missing_file_says_what_to_name(tmp_path):
         (["image_shape"], [2.5, 3], "image shape"),
         (["columns"], {}, "no columns"),
         (["columns"], [], "uses no column"),
-        (["columns", 0, "kind"], "rocket", "no known kind"),
+        (["columns", 0, "kind"], "rocket", "unknown kind"),
         (["columns", 0, "scale"], 0, "'scale' of column 'n' is 0"),
         (["columns", 0, "center"], "x", "'center'"),
         (["columns", 0, "center"], True, "'center'"),

@@ -32,6 +32,7 @@ class GeneratedSet:
 
     def load(self, n_samples: int | None, random_state: int | None) -> Dataset:
         """Draw the set; without a seed every draw differs, and NumPy's global generator is not used."""
+        # scikit-learn would take None as NumPy's global generator; a new RandomState leaves that alone.
         seed: Any = np.random.RandomState() if random_state is None else random_state
         X, y = _function(self.function)(self.size if n_samples is None else n_samples, random_state=seed)
         return Dataset(

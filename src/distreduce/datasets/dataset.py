@@ -68,6 +68,7 @@ class Dataset:
             parts.append(f"{len(np.unique(self.y[~np.isnan(self.y)]))} classes")
         else:
             parts.append("target " + ", ".join(self.target_names))
+        # Own files may have gaps, which the estimators reject: say so at first sight.
         missing = int(np.isnan(self.X).sum())
         if missing:
             parts.append(f"{missing} missing in X")
@@ -106,7 +107,8 @@ class Dataset:
             raise InvalidInputError(
                 f"{self.name!r} has no target {', '.join(unknown) or names}; it has {', '.join(self.target_names)}."
             )
-        if len(self.target_names) == 1:
+        if len(self.target_names) == 1:  # y is one-dimensional already
             return self
         columns = [self.target_names.index(name) for name in names]
+        # An integer index drops the axis of the targets, a list keeps it.
         return replace(self, y=self.y[:, columns[0] if len(columns) == 1 else columns], target_names=tuple(names))

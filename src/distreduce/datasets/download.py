@@ -61,12 +61,12 @@ def download_set(spec: FileSet, *, progress: bool = True) -> Arrays:
         busy = DownloadError(
             f"another process has been fetching it for {MAX_WAIT:g} s (lock {lock}); end it and try again"
         )
-        with exclusive(lock, busy, wait=MAX_WAIT):
+        with exclusive(lock, busy, wait=MAX_WAIT):  # otherwise two processes would download the same set
             copy = Copy("cache", cache / spec.file)
-            if copy.path.is_file():
+            if copy.path.is_file():  # the process that held the lock has fetched it
                 return copy.read(spec)
             arrays = _download(spec, cache / f".{spec.name}", progress)
-            write_file(copy.path, arrays, spec.arrays)
+            write_file(copy.path, arrays, spec.arrays)  # in our own format, not the origin's: reading needs no parser
             return arrays
     except DownloadError as error:
         raise DownloadError(
@@ -85,9 +85,9 @@ def _download(spec: FileSet, folder: Path, progress: bool) -> Arrays:
         with _progress_bar(spec, progress) as advance, _silence_pooch():
             files = {remote.name: _fetch_file(remote, folder, advance) for remote in spec.remote}
         arrays = spec.parse(files)
-        fault = spec.find_fault(arrays)
+        fault = spec.find_fault(arrays)  # the file's sha256 does not vouch for our parser
     except DatasetFileError as error:
-        fault = str(error)
+        fault = str(error)  # the parser could not read it
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if fault:
@@ -99,17 +99,19 @@ def _download(spec: FileSet, folder: Path, progress: bool) -> Arrays:
 def _fetch_file(remote: RemoteFile, folder: Path, advance: Callable[[int], None]) -> bytes:
     """The bytes of one file, from the first URL that has them."""
     failures = []
-    for url in remote.urls:
+    for url in remote.urls:  # mirrors of the same bytes, tried in this order
         for attempt in range(PATIENCE.attempts):
             if attempt:
-                time.sleep(PATIENCE.pause * 2 ** (attempt - 1))
+                time.sleep(PATIENCE.pause * 2 ** (attempt - 1))  # 0.5, 1, 2 s
+            # Generous: a changed file should fail by its sha256; only an endless one is cut off.
             meter = _Meter(2 * remote.size + 2**16, advance)
             try:
                 return _retrieve(url, remote, folder, meter)
             except _InterruptedError as error:
-                meter.reset()
+                meter.reset()  # pooch starts again at the first byte
                 reason = f"{error} (tried {attempt + 1} times)"
             except DownloadError as error:
+                # Another attempt at this URL would end the same way.
                 reason = str(error)
                 break
         failures.append(f"{url}: {reason}")
@@ -121,6 +123,7 @@ def _retrieve(url: str, remote: RemoteFile, folder: Path, meter: _Meter) -> byte
     import pooch
     from requests import exceptions
 
+    # "identity": the bytes must arrive as published, and requests would unpack what a server compresses on the way.
     headers = {"User-Agent": "distreduce", "Accept-Encoding": "identity"}
     download = pooch.HTTPDownloader(meter, CHUNK, timeout=PATIENCE.silence, headers=headers)
     try:
@@ -139,7 +142,7 @@ def _retrieve(url: str, remote: RemoteFile, folder: Path, meter: _Meter) -> byte
             raise _InterruptedError(f"the server was silent for {PATIENCE.silence:g} s") from error
         cause = str(getattr(error.args[0], "reason", error) if error.args else error)
         raise _InterruptedError(f"no connection ({cause.split(': ', 1)[-1]})") from error
-    except ValueError as error:
+    except ValueError as error:  # pooch's error for a wrong sha256
         raise DownloadError("the file there is not the one published (its sha256 differs)") from error
 
 

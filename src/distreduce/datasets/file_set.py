@@ -78,17 +78,19 @@ class FileSet:
     def find_fault(self, arrays: Arrays) -> str:
         """What is wrong with the values; an empty string if they are those of this set."""
         found = hash_values(arrays)
-        if found == self.sha256:
+        if found == self.sha256:  # of the values, not of the file: a repacked copy is accepted (decision 14)
             return ""
         return f"its values are not those of {self.name!r} (sha256 {found[:12]}… instead of {self.sha256[:12]}…)"
 
     def dataset(self, arrays: Arrays) -> Dataset:
         """The data set of these arrays."""
         if "table" in arrays:
+            # A CSV file: one table, targets last. Copies are contiguous and share no memory.
             d, names = self.shape[1], self.arrays[: self.shape[1]]
             X, y = arrays["table"][:, :d].copy(), arrays["table"][:, d:].copy()
             y = y[:, 0] if y.shape[1] == 1 else y
         else:
+            # An NPZ file: features of any shape and type, and integer labels.
             X = arrays[self.arrays[0]].reshape(self.shape).astype(np.float64, order="C")
             y = arrays["labels"].astype(np.int64)
             stem = "pixel" if self.image_shape else self.arrays[0]
@@ -102,7 +104,7 @@ class FileSet:
 def hash_values(arrays: Arrays) -> str:
     """sha256 over names, shapes, dtypes and little-endian bytes: container and compression do not matter."""
     digest = hashlib.sha256()
-    for name in sorted(arrays):
+    for name in sorted(arrays):  # the order in the file does not matter
         plain = np.ascontiguousarray(arrays[name], dtype=arrays[name].dtype.newbyteorder("<"))
         digest.update(f"{name} {plain.dtype.str} {plain.shape}\n".encode())
         digest.update(plain.tobytes())
@@ -112,8 +114,9 @@ def hash_values(arrays: Arrays) -> str:
 def read_file(path: Path, names: Sequence[str]) -> Arrays:
     """The arrays of these names (NPZ), or one array ``table`` with these columns (CSV)."""
     try:
-        if path.suffix != ".csv":
+        if path.suffix != ".csv":  # NPZ
             return read_arrays(path, names, MAX_UNPACKED)
+        # Our own format needs no guessing, unlike people's files.
         header, *lines = path.read_text(encoding="utf-8").splitlines()
         if header.split(",") != list(names):
             raise ValueError(f"its columns are not {', '.join(names)}")

@@ -70,11 +70,12 @@ def load(
     n_samples = _count("n_samples", n_samples, least=1)
     random_state = _count("random_state", random_state, least=0)
     name = str(name_or_path)
-    if name in GENERATED_SETS:
+    if name in GENERATED_SETS:  # n_samples is drawn by the generator, not from a finished set
         dataset = GENERATED_SETS[name].load(n_samples, random_state)
     else:
         dataset = _whole(name_or_path, target, download)
         dataset = dataset if n_samples is None else dataset.draw(n_samples, random_state)
+    # load_own_file has chosen the targets of a user's file already.
     if target is None or name not in names():
         return dataset
     return dataset.with_targets([target] if isinstance(target, str) else list(target))
@@ -87,6 +88,7 @@ def _whole(name_or_path: str | os.PathLike[str], target: str | list[str] | None,
     if name in BUNDLED_SETS:
         return BUNDLED_SETS[name].load()
     path = Path(name_or_path)
+    # A bare word without a suffix is a misspelt name rather than a path.
     if isinstance(name_or_path, str) and not path.suffix and path.name == name and not path.exists():
         raise unknown_name(name)
     return load_own_file(path, target)
@@ -111,7 +113,7 @@ def fetch(name: str, *, progress: bool = True) -> Path:
     spec = FILE_SETS[name]
     here = copies(spec)
     if here:
-        here[0].read(spec)
+        here[0].read(spec)  # verifies the values
         return here[0].path
     download_set(spec, progress=progress)
     return cache_folder() / spec.file
@@ -129,7 +131,7 @@ def unknown_name(name: str, known: list[str] | None = None) -> InvalidInputError
 def _count(name: str, value: int | None, *, least: int) -> int | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):  # True is an int in Python, but not a count
         raise InvalidTypeError(f"{name}={value!r} is not an integer; give an int or None.")
     if value < least:
         raise InvalidInputError(f"{name}={value} must be at least {least}.")

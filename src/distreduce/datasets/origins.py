@@ -49,10 +49,11 @@ def images_and_labels(files: Files) -> Arrays:
 
 def _idx(name: str, content: bytes) -> NDArray[np.uint8]:
     """Bytes after a big-endian header: a magic number that ends in the number of axes, then their lengths."""
-    unpacker = zlib.decompressobj(wbits=31)
+    unpacker = zlib.decompressobj(wbits=31)  # 31: gzip
     try:
-        plain = unpacker.decompress(content, MAX_UNPACKED)
+        plain = unpacker.decompress(content, MAX_UNPACKED)  # a small file can unpack to gigabytes
         kind, axes = struct.unpack_from(">HxB", plain)
+        # `axes` and `shape` come from the file: the length of the content must agree with them.
         shape = struct.unpack_from(f">{axes}I", plain, 4)
         # Byte 2 is the type, 8 for unsigned bytes; the two bytes before it are zero.
         sound = kind == 0 and plain[2] == 8 and unpacker.eof and len(plain) == 4 + 4 * axes + math.prod(shape)
@@ -71,8 +72,9 @@ def coil20_pictures(files: Files) -> Arrays:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             for member in archive.infolist():
                 found = MEMBER.fullmatch(member.filename)
-                if found and member.file_size <= 4 * SIDE * SIDE:
+                if found and member.file_size <= 4 * SIDE * SIDE:  # a 128 × 128 picture never needs more
                     pictures[int(found[1]) - 1, int(found[2])] = _picture(archive.read(member))
+        # By object, then by pose, whatever the order in the archive.
         wanted = [(thing, pose) for thing in range(20) for pose in range(POSES)]
         images = np.stack([pictures[key] for key in wanted])
     except (*DAMAGE, SyntaxError) as error:  # Pillow raises SyntaxError for a broken PNG
@@ -85,7 +87,7 @@ def _picture(content: bytes) -> NDArray[np.uint8]:
     from PIL import Image  # comes with matplotlib
 
     with Image.open(io.BytesIO(content), formats=["PNG"]) as picture:
-        if picture.size != (SIDE, SIDE) or picture.mode != "L":
+        if picture.size != (SIDE, SIDE) or picture.mode != "L":  # "L" is greyscale
             raise ValueError(f"a picture is {picture.size}, {picture.mode}")
         return np.array(picture)
 
@@ -94,7 +96,7 @@ def scot_arrays(files: Files) -> Arrays:
     """SCOT's ``.npy`` files of chromatin and expression, and cell types 1 … 4 as text."""
     chromatin, expression, types = files.values()
     try:
-        labels = np.array(types.split(), dtype=np.float64) - 1
+        labels = np.array(types.split(), dtype=np.float64) - 1  # our classes start at 0
         return {
             "chromatin": np.load(io.BytesIO(chromatin), allow_pickle=False),
             "expression": np.load(io.BytesIO(expression), allow_pickle=False),

@@ -21,11 +21,13 @@ def load_own_file(path: Path, target: str | list[str] | None) -> Dataset:
     """Read a file as a data set; see :func:`distreduce.datasets.load`."""
     targets = [target] if isinstance(target, str) else list(target or ())
     table = read_table(path, targets, default_to_last=target is None)
+    # Often the index that pandas wrote: as a feature it would be the row number, which can leak the target.
     if table.unnamed:
         raise InvalidInputError(
             f"{path.name} has a column without a name ({table.unnamed[0]!r} here). If it counts rows, save without it "
             "(DataFrame.to_csv(index=False)); otherwise give it a name."
         )
+    # Identifiers that float64 merges would look like repeated values.
     for name, column in table.frame.items():
         if pd.api.types.is_integer_dtype(column) and ((column > LARGEST_EXACT) | (column < -LARGEST_EXACT)).any():
             raise InvalidInputError(
@@ -59,12 +61,12 @@ def _features(table: pd.DataFrame, where: str) -> Array:
 def _encode_labels(labels: pd.Series) -> tuple[NDArray[Any], tuple[str, ...] | None]:
     """Labels as numbers, NaN where unknown, and the names of those that are text."""
     known = labels.notna().to_numpy()
-    values, names = np.array(labels[known].tolist()), None
-    if values.dtype.kind == "U":
+    values, names = np.array(labels[known].tolist()), None  # tolist: integers or texts, not objects
+    if values.dtype.kind == "U":  # text; whole numbers are kept as they are
         classes, values = np.unique(values, return_inverse=True)
         names = tuple(str(label) for label in classes)
     if known.all():
         return values.astype(np.int64), names
-    y = np.full(len(labels), np.nan)
+    y = np.full(len(labels), np.nan)  # int64 has no NaN
     y[known] = values
     return y, names

@@ -44,6 +44,7 @@ def data_folder() -> Path | None:
     if not value:
         return None
     folder = Path(value).expanduser()
+    # An error, not the cache: a mistyped variable would otherwise start a download.
     if not folder.is_dir():
         raise DatasetFileError(f"{FOLDER_VARIABLE}={value} is not a folder; correct it or unset it.")
     return folder
@@ -53,7 +54,7 @@ def cache_folder() -> Path:
     """The folder DISTREDUCE_CACHE, or the user's cache; it need not exist."""
     value = os.environ.get(CACHE_VARIABLE)
     if value:
-        return Path(value).expanduser().absolute()
+        return Path(value).expanduser().absolute()  # a later chdir must not move the cache
     import pooch
 
     return Path(pooch.os_cache("distreduce"))

@@ -28,6 +28,7 @@ def read_parquet(path: Path) -> pd.DataFrame:
         raise MissingDependencyError(f"pyarrow {pyarrow.__version__} is not safe: pip install -U pyarrow.")
     allowed, batches, size = allowed_bytes(path), [], 0
     with pyarrow.parquet.ParquetFile(path) as file:
+        # Stop as soon as the limit is passed: what the rest unpacks to is known only once it is read.
         for batch in file.iter_batches(BATCH):
             size += batch.nbytes
             if size > allowed:
@@ -36,7 +37,7 @@ def read_parquet(path: Path) -> pd.DataFrame:
         table = pyarrow.Table.from_batches(batches, file.schema_arrow).to_pandas().rename(columns=str)
     _reject_duplicates(list(table.columns), path.name, "rename one of them")
     for name in table.columns:
-        if any(isinstance(cell, bytes) for cell in table[name]):
+        if any(isinstance(cell, bytes) for cell in table[name]):  # str() would turn them into "b'…'"
             raise InvalidInputError(
                 f"Column {name!r:.100} of {path.name} holds bytes, which are not text; convert or drop it."
             )
@@ -47,7 +48,7 @@ def npz_features(arrays: Arrays, where: str) -> tuple[pd.DataFrame, tuple[int, i
     """Columns x0, x1, … of the array X, and the shape of its images if it has three dimensions."""
     X = _array(arrays, "X", where)
     image_shape = (int(X.shape[1]), int(X.shape[2])) if X.ndim == 3 else None
-    X = X.reshape(len(X), -1) if image_shape else X
+    X = X.reshape(len(X), -1) if image_shape else X  # one column per pixel
     if X.ndim != 2 or not X.size:
         raise InvalidInputError(
             f"{where}: X has shape {arrays['X'].shape}; give (n, d), or (n, rows, columns) for images."
@@ -66,7 +67,7 @@ def npz_targets(arrays: Arrays, targets: Sequence[str], where: str) -> pd.DataFr
             f"{where}: X has shape {X.shape} and {wanted} {y.shape}; both need the same number of rows, and {wanted} "
             "the shape (n,) or (n, targets)."
         )
-    several = y.ndim == 2 and y.shape[1] > 1
+    several = y.ndim == 2 and y.shape[1] > 1  # (n, 1) is one target under its own name
     names = [f"{wanted}{column}" for column in range(y.shape[1])] if several else [wanted]
     return pd.DataFrame(y.reshape(len(y), -1), columns=names)
 
@@ -92,6 +93,7 @@ def h5ad_features(cells: Any, where: str) -> pd.DataFrame:
         raise InvalidInputError(f"{where} has no matrix X.")
     genes = [str(gene) for gene in cells.var_names]
     _reject_duplicates(genes, where, "call var_names_make_unique() and write it again")
+    # The guesses about columns need dense cells, although count matrices are mostly zeros.
     X: Any = cells.X.toarray() if hasattr(cells.X, "toarray") else cells.X
     return pd.DataFrame(np.asarray(X), columns=genes)
 

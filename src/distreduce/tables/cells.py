@@ -44,6 +44,7 @@ def to_text(column: pd.Series) -> pd.Series:
     if is_number(column):  # a column of codes with a gap comes as 7.0
         written = [str(int(cell) if float(cell).is_integer() else cell) for cell in cells.to_numpy()]
         cells = pd.Series(written, index=cells.index, dtype=object)
+    # Strip, and count blank cells as missing: spreadsheets leave both behind.
     cells = cells.astype(str).str.strip().astype(object)
     out[known] = cells.where(cells != "", None)
     return out
@@ -56,6 +57,7 @@ def to_numbers(column: pd.Series) -> Array:
         cells = to_text(column)
         values = pd.to_numeric(cells, errors="coerce").astype(np.float64)
         _reject_cells(cells, cells.notna() & values.isna(), "should hold numbers")
+    # A copy, because the next line writes and `values` may be the user's own column.
     out = values.to_numpy(dtype=np.float64, na_value=np.nan).copy()
     out[np.isinf(out)] = np.nan
     return out
@@ -97,6 +99,7 @@ def _reject_cells(column: pd.Series, wrong: pd.Series, expected: str) -> None:
 
 def find_date_format(cells: pd.Series) -> str | None:
     """The first of `DATE_FORMATS` that reads every text, or None."""
+    # Try the first cells before all: most columns of text fail there, and parsing is slow.
     few = cells.iloc[:50]
     for layout in DATE_FORMATS:
         if not np.isnan(parse_days(few, layout)).any() and not np.isnan(parse_days(cells, layout)).any():
@@ -106,6 +109,7 @@ def find_date_format(cells: pd.Series) -> str | None:
 
 def are_mostly_numbers(cells: pd.Series) -> bool:
     """Whether a share of `NEARLY_ALL` of the texts are numbers, and none is a code such as 01."""
+    # 01 is a postcode or an identifier: as a number it would lose its zero.
     return bool(is_plain_number(cells).mean() >= NEARLY_ALL and not cells.str.fullmatch(r"0\d+").any())
 
 
@@ -115,8 +119,9 @@ def reject_malformed_numbers(cells: pd.Series, instead: str = "") -> None:
     `instead` says what else can be done with the column.
     """
     plain = is_plain_number(cells)
+    # Digits with signs of other notations around them: 1,250 or 12 % or € 5 or 1'000.
     almost = cells.map(lambda cell: bool(re.fullmatch(r"[^\w.,+-]*[+-]?[\d.,' ]*\d[\d.,' ]*\s*[^\w\s]?", cell)))
-    if plain.all() or (plain | almost).mean() < NEARLY_ALL:
+    if plain.all() or (plain | almost).mean() < NEARLY_ALL:  # proper numbers, or proper text
         return
     strange = cells[~plain]
     raise InvalidInputError(

@@ -64,6 +64,7 @@ class Boolean:
     def encode(self, codes: Array) -> Array:
         """Codes as columns of X: (n, 1), or (n, 2) with the flag."""
         missing = np.isnan(codes)
+        # The flag keeps a filled cell apart from one that truly has this value.
         scaled = self._scaled(np.where(missing, self.fill, codes))
         return np.column_stack([scaled, missing] if self.flag else [scaled])
 
@@ -113,6 +114,7 @@ class Date(Number):
 
     def encode(self, codes: Array) -> Array:
         """(n, 1 + 2·cycles), and the flag."""
+        # Sine and cosine make the last day of a cycle a neighbour of the first.
         filled = np.where(np.isnan(codes), self.fill, codes)
         turns = [2 * np.pi * filled / cycle for cycle in self.cycles]
         waves = [wave(turn) for turn in turns for wave in (np.sin, np.cos)]
@@ -144,12 +146,14 @@ class Category:
         cells, levels = to_text(column), pd.Series(self.levels, dtype=object)
         exact = {level: float(code) for code, level in enumerate(self.levels)}
         whole = {level: float(code) for code, level in enumerate(_drop_zero_fraction(levels))}
+        # As written first: "7" and "7.0" may both be levels of the fit.
         codes = cells.map(exact).astype(np.float64)
         codes = codes.fillna(_drop_zero_fraction(cells).map(whole).astype(np.float64))
         return np.asarray(codes.mask(cells.notna() & codes.isna(), float(len(self.levels))))
 
     def encode(self, codes: Array) -> Array:
         """(n, levels + other + missing); an unknown level is all zeros if there is no column for others."""
+        # The index of an unknown level, len(levels), falls into the column for others if there is one.
         parts = [codes[:, None] == np.arange(len(self.levels) + self.other)]
         if self.flag:
             parts.append(np.isnan(codes)[:, None])
@@ -181,6 +185,7 @@ def guess_column(column: pd.Series, *, as_category: bool = False) -> Column:
     (or more than half of them, if there are more than `MAX_LEVELS` levels) is different.
     """
     name = str(column.name)
+    # Columns that have a dtype already are not guessed from their text.
     if not as_category and is_number(column):
         return _guess_number(column)
     if not as_category and pd.api.types.is_datetime64_any_dtype(column):
@@ -190,28 +195,31 @@ def guess_column(column: pd.Series, *, as_category: bool = False) -> Column:
     levels = known.value_counts()  # most frequent first; ties in the order of the rows
     if len(levels) < 2:
         return Dropped(name=name, reason=_constant(levels.index[0]) if len(levels) else "empty")
-    if not as_category and not isinstance(column.dtype, pd.CategoricalDtype):
+    if not as_category and not isinstance(column.dtype, pd.CategoricalDtype):  # a category of pandas is the user's word
         if is_plain_number(known).all():  # numbers stored as text
             return _guess_number(pd.Series(to_numbers(column), name=column.name))
         if set(known.str.lower()) <= {"true", "false"}:
             truths = known.str.lower() == "true"
             return Boolean(name=name, fill=float(truths.mean() >= 0.5), flag=bool(cells.isna().any()))
+        # Dates after booleans and numbers: 2024 is a number, not a year.
         layout = find_date_format(known)
         if layout is not None:
             return _guess_date(column, layout)
+        # Many levels, or mostly numbers: a column of numbers with a typo must not pass for text.
         if len(levels) > min(MAX_LEVELS, len(known) / 2) or are_mostly_numbers(known):
             category, drop = f"--category {name!r} to take each value as a category", f"--drop {name!r}"
             reject_malformed_numbers(known, f"; or give {category}, {drop} to leave the column out")
+        # Names and free text: (nearly) every row has its own value, so it says nothing about others.
         if len(levels) == len(known) or len(levels) > max(MAX_LEVELS, len(known) / 2):
             return Dropped(name=name, reason=f"text with {len(levels)} values in {len(known)} rows")
-    kept = tuple(sorted(levels.index[:MAX_LEVELS]))
+    kept = tuple(sorted(levels.index[:MAX_LEVELS]))  # sorted: the order of X must not depend on that of the rows
     return Category(name=name, levels=kept, other=len(levels) > MAX_LEVELS, flag=bool(cells.isna().any()))
 
 
 def is_row_number(column: pd.Series) -> bool:
     """Whether integers go up by one, or are consecutive in another order, as in a file that was shuffled.
 
-    Ask about all rows of a file: within some of them, a row number cannot be told from a feature.
+    Ask about all rows of a file: in a part of them, a row number looks like a feature.
     """
     if not pd.api.types.is_integer_dtype(column) or len(column) < 3 or column.isna().any():
         return False
@@ -227,6 +235,7 @@ def pixel_columns(features: pd.DataFrame) -> list[Column]:
     values = np.column_stack([to_numbers(features[name]) for name in features])
     if np.isnan(values).any():
         raise InvalidInputError("Images must not have missing pixels.")
+    # One scale for all pixels: scaled one by one, dark corners would count as much as the centre.
     scale = float(np.abs(values).max()) or 1.0
     return [Number(name=str(name), center=0.0, scale=scale, fill=0.0) for name in features]
 
@@ -238,7 +247,7 @@ def _guess_number(column: pd.Series) -> Column:
         return Dropped(name=name, reason="empty")
     if known.min() == known.max():
         return Dropped(name=name, reason=_constant(f"{known[0]:g}"))
-    if pd.api.types.is_integer_dtype(column) and np.abs(known).max() > LARGEST_EXACT:
+    if pd.api.types.is_integer_dtype(column) and np.abs(known).max() > LARGEST_EXACT:  # float64 would merge some
         return Dropped(name=name, reason="whole numbers too long to be exact, such as identifiers")
     return Number(name=name, **_measure(values))
 

@@ -55,18 +55,23 @@ def find_header(text: str, where: str, *, tabs_first: bool) -> Header:
     sep_line = re.match(r'"?sep=([,;\t|])"?[ ,;\t|]*(?:\r\n|\r|\n)', text, re.IGNORECASE)
     body = text[sep_line.end() :] if sep_line else text
     separator = sep_line[1] if sep_line else _detect_separator(body, tabs_first=tabs_first)
+    # The names: the first record that is not blank. The stream then stands at the rows below it.
     stream = io.StringIO(body, newline="")
     skipped, found = _first_record(_records(stream, separator))
     if found is None:
         raise InvalidInputError(f"{where} has no column names in its first line, nor any values.")
+    # The end of `text` without a row below the names: they may have been cut off.
     if stream.tell() == len(body) and len(text) == MAX_HEADER:
         raise InvalidInputError(f"{where} has more than {MAX_HEADER:,} characters before its first row of values.")
     if len(found) > MAX_COLUMNS:
         raise InvalidInputError(f"{where} has {len(found):,} columns; at most {MAX_COLUMNS:,} can be read.")
+    # Checks that need the rows below the names.
     rows = _sample_rows(stream, separator)
     _reject_comment(found, rows, where)
+    # Without names, the first sample would silently become the header.
     if all(map(_is_number, found)):
         raise InvalidInputError(f"The first row of {where} holds numbers; give it a first row of column names.")
+    # Names as they are used, and the decimal sign.
     found = [cell.strip() for cell in found]
     names, notes = unique_names(found)
     unnamed = tuple(name for name, given in zip(names, found, strict=True) if not given)
@@ -91,6 +96,7 @@ def _first_record(records: Iterator[list[str]]) -> tuple[int, list[str] | None]:
 def _detect_separator(text: str, *, tabs_first: bool) -> str:
     """The separator that splits the first record into the most cells; the record may span lines within quotes."""
     cells = {sign: _count_cells(text, sign) for sign in SEPARATORS}
+    # In a .tsv file commas belong to the text, however many there are.
     if tabs_first and cells["\t"] > 1:
         return "\t"
     return max(SEPARATORS, key=cells.__getitem__)  # the first one wins a tie
@@ -134,6 +140,7 @@ def unique_names(found: list[str]) -> tuple[list[str], list[str]]:
     for position, name in enumerate(found, start=1):
         wanted = name or f"column {position}"
         unique, count = wanted, counts.get(wanted, 1)
+        # "a (2)" may itself be a name further on in the file: skip it.
         while unique in names or (count > 1 and unique in given):
             count += 1
             unique = f"{wanted} ({count})"
@@ -155,7 +162,7 @@ def _detect_decimal(separator: str, names: Sequence[str], rows: list[list[str]],
     ambiguous = None
     for name, column in zip(names, columns, strict=False):
         commas = [cell for cell in column if COMMA.fullmatch(cell) or THOUSANDS.fullmatch(cell)]
-        if any(not THOUSANDS.fullmatch(cell) for cell in commas):
+        if any(not THOUSANDS.fullmatch(cell) for cell in commas):  # such as 1,5 or 0,250
             return ","
         if commas and ambiguous is None:
             ambiguous = name, commas[0]

@@ -31,6 +31,7 @@ def whole_file(path: Path, *, overwrite: bool) -> Iterator[Path | TextIO]:
         yield sys.stdout
         return
     if path.exists() and not path.is_file():
+        # Pipes and devices (/dev/fd/3) cannot be replaced by a rename.
         with _writing(path):
             stream = path.open("w", encoding="utf-8", newline="")
         with stream:
@@ -40,7 +41,7 @@ def whole_file(path: Path, *, overwrite: bool) -> Iterator[Path | TextIO]:
         raise InvalidInputError(f"{path} exists already; give --overwrite to replace it, or another --out.")
     with replacing(path) as hidden:
         with _writing(path):
-            hidden.touch(exist_ok=False)
+            hidden.touch(exist_ok=False)  # fail now, before the work, if the folder is not writable
         yield hidden
 
 
@@ -57,12 +58,13 @@ def whole_folder(path: Path, known: Collection[str], *, overwrite: bool) -> Iter
             hidden.mkdir()
         yield hidden
         if path.exists():
+            # Rename twice rather than delete first: the old folder is lost only once the new one stands.
             os.rename(path, old)
         try:
             os.rename(hidden, path)
         except OSError:
             if old.exists():
-                os.rename(old, path)
+                os.rename(old, path)  # give the old folder back
             raise
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
@@ -71,7 +73,7 @@ def whole_folder(path: Path, known: Collection[str], *, overwrite: bool) -> Iter
 
 def check_folder(path: Path, known: Collection[str], *, overwrite: bool) -> None:
     """Raise InvalidInputError if the folder must not be written there."""
-    if not os.path.lexists(path):
+    if not os.path.lexists(path):  # a broken link exists, too
         return
     if not path.is_dir() or path.is_symlink():
         raise InvalidInputError(f"--out {path} is not a folder; name another.")

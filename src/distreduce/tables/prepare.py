@@ -62,6 +62,7 @@ def prepare(
         table.features, target.names, target.task, path.name, rows=labelled, missing=missing, categories=categories,
         leave_out=leave_out, image_shape=table.image_shape,
     )  # fmt: skip
+    # Rows that are left out stay in X as NaN, so that its rows are those of the file.
     X = np.full((len(labelled), len(recipe.columns)), np.nan)
     usable = labelled.copy()
     X[labelled], usable[labelled] = recipe.matrix(table.features[labelled], path.name)
@@ -81,7 +82,7 @@ def _notes(target: Target, labelled: NDArray[np.bool_], usable: NDArray[np.bool_
         notes.append(f"{unknown} rows have no target{words}; they {fate}.")
     if target.task == "classification":
         counts = target.y.value_counts()
-        rare = sorted(counts.index[counts == 1].tolist())
+        rare = sorted(counts.index[counts == 1].tolist())  # cannot be in both parts of a split
         if rare:
             notes.append(
                 f"A single row has the class {list_words(rare)}: it is in the fit, so held-out scores do not cover it."

@@ -84,6 +84,7 @@ def read_table(
         The file has no usable header, no rows, or no such target.
     """
     check_file(path)
+    # Text and Parquet are one table, split below. NPZ and h5ad hold features and targets apart.
     where, kind = path.name, path.suffix.lower()
     if kind in (".csv", ".tsv"):
         text = TextFile.detect(path)
@@ -128,6 +129,7 @@ def _check_targets(frame: pd.DataFrame, targets: Sequence[str], where: str) -> l
     if not len(frame):
         raise InvalidInputError(f"{where} has column names but no rows.")
     if len(known) < 2:
+        # A file separated by blanks also shows up as one column.
         count = f"one column ({names})" if known else "no columns"
         raise InvalidInputError(f"{where} has {count}; features and a target are needed.")
     if not targets:

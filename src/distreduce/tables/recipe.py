@@ -69,9 +69,9 @@ class ColumnRecipe:
                 block = rule.encode(codes)
             X[:, start : start + block.shape[1]] = block
             start += block.shape[1]
-        self._reject_overflow(X, where)
+        self._reject_overflow(X, where)  # before NaN marks incomplete rows
         incomplete = np.asarray(gaps.any(axis=1))
-        if self.missing == "impute":
+        if self.missing == "impute":  # encode has filled the gaps
             return X, np.ones(len(X), dtype=bool)
         if self.missing == "refuse" and incomplete.any():
             raise InvalidInputError(self._describe_gaps(gaps, where))
@@ -143,14 +143,16 @@ def learn_recipe(
                 f"{where} has no feature {name!r}; it has {', '.join(map(str, features.columns[:30]))}."
             )
     kept = features if rows is None else features[rows]
-    if image_shape is not None:
+    if image_shape is not None:  # no pixel is left out, so that the page can draw the images
         return ColumnRecipe(tuple(pixel_columns(kept)), tuple(targets), task, missing, image_shape)
-    # Row numbers are recognised in the whole file: some of its rows do not count any more.
+    # Row numbers are recognised in the whole file: within some of its rows they are not consecutive any more.
     reasons = {
         str(name): "counts rows" for name in features if name not in categories and is_row_number(features[name])
     }
+    # The user's word comes last: it replaces the reason found above.
     reasons |= dict.fromkeys(leave_out, "asked for")
     rules = _guess_columns(kept, categories, reasons)
+    # Dropping rows changes scales and levels: find the complete rows by a first guess, then guess again.
     if missing == "drop":
         gaps = [np.isnan(rule.read(kept[rule.name])) for rule in rules if not isinstance(rule, Dropped)]
         complete = ~np.any(gaps, axis=0) if gaps else np.ones(len(kept), dtype=bool)

@@ -59,12 +59,14 @@ def write_recipe(recipe: ColumnRecipe, path: Path) -> None:
         "image_shape": recipe.image_shape,
         "columns": [{"kind": rule.kind, **asdict(rule)} for rule in recipe.rules],
     }
+    # allow_nan=False: NaN is not JSON, and no rule may hold it.
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def read_recipe(path: Path) -> ColumnRecipe:
     """Read what :func:`write_recipe` wrote; raise ModelFileError with the reason for anything else."""
     try:
+        # A recipe may come from a stranger: bound the memory, and check every field.
         require(path.stat().st_size <= MAX_BYTES, f"it has more than {MAX_BYTES} bytes")
         return _parse_recipe(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError as error:
@@ -92,9 +94,10 @@ def _parse_recipe(content: Any) -> ColumnRecipe:
 
 
 def _parse_rule(content: Any) -> Column:
-    require(isinstance(content, Mapping) and str(content.get("kind")) in KINDS, "it has a column of no known kind")
+    require(isinstance(content, Mapping) and str(content.get("kind")) in KINDS, "it has a column of an unknown kind")
     kind = KINDS[content["kind"]]
     names = {field.name for field in fields(kind)}
+    # Exactly the fields of the class: others would reach its constructor.
     require(set(content) == names | {"kind"}, f"a column of kind {kind.kind!r} has other fields than it should")
     for name in names:
         require(CHECKS[name](content[name]), f"{name!r} of column {content.get('name')!r} is {content[name]!r:.40}")

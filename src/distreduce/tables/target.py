@@ -70,6 +70,7 @@ def read_target(columns: pd.DataFrame, task: str, where: str) -> Target:
 
     Unless classification is asked for, text that is numbers is read as numbers, and a few words among them as unknown.
     """
+    # Text to numbers, unless classes are asked for.
     words: set[str] = set()
     if task != "classification":
         read = {name: _parse_numbers(columns[name]) for name in columns}
@@ -85,7 +86,7 @@ def read_target(columns: pd.DataFrame, task: str, where: str) -> Target:
         target = Target(numbers.where(numbers.notna().all(axis=1)), "regression")
     else:
         column = columns.iloc[:, 0]
-        known = column[to_text(column).notna()]
+        known = column[to_text(column).notna()]  # blank text is unknown, too
         if read_known_task(known, len(known), task) == "classification":
             target = Target(_read_labels(column), "classification")
         else:
@@ -116,11 +117,12 @@ def _check_cells(column: pd.Series, where: str) -> None:
         raise InvalidInputError(f"{target} has no values at all; name another column.")
     if is_number(column) or pd.api.types.is_bool_dtype(column):
         return
+    # As classes, they would have fewer than two rows each on average.
     many = known.nunique() > 2 and known.nunique() > len(known) / 2
     if pd.api.types.is_datetime64_any_dtype(column) or (many and find_date_format(known) is not None):
         raise InvalidInputError(f"{target} holds dates; name a column of numbers or classes.")
     if many:
-        reject_malformed_numbers(known)
+        reject_malformed_numbers(known)  # a better message, if they are numbers with a typo
         raise InvalidInputError(
             f"{target} is text with {known.nunique()} values in {len(known)} rows: too many for classes. Name another "
             "column."
@@ -137,6 +139,7 @@ def _read_numbers(column: pd.Series, where: str) -> NDArray[np.float64]:
 def _read_labels(column: pd.Series) -> pd.Series:
     """Whole numbers stay numbers, so that they sort as such; everything else is text."""
     cells = to_text(column)
+    # Up to 15 digits, which float64 holds exactly.
     whole = is_number(column) and cells.dropna().str.fullmatch(r"-?\d{1,15}").all()
     labels = [None if pd.isna(cell) else int(cell) if whole else cell for cell in cells]
     return pd.Series(labels, index=cells.index, dtype=object, name=column.name)

@@ -60,11 +60,12 @@ class TextFile:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the user should know about how the file is read."""
+        # Windows-1252 decodes almost any byte, so a wrong guess shows only in the text.
         fallback = ("The file is not UTF-8: it was read as Windows-1252.",) if self.encoding == "cp1252" else ()
         return (*self.header.notes, *fallback)
 
     def read(self, as_text: Sequence[str] = ()) -> pd.DataFrame:
-        """The whole table; the columns `as_text` are kept as written, leading zeros included."""
+        """The complete table; the columns `as_text` are kept as written, leading zeros included."""
         with self._errors():
             return pd.read_csv(self.path, **self._options(as_text))
 
@@ -73,6 +74,7 @@ class TextFile:
         with self._errors():
             opened = pd.read_csv(self.path, **self._options(as_text), chunksize=rows)
         with opened as chunks:
+            # Errors are translated around each step alone: what the caller raises between chunks passes unchanged.
             while True:
                 with self._errors():
                     chunk = next(chunks, None)
@@ -114,9 +116,11 @@ def _detect_encoding(path: Path) -> str:
         start = stream.read(START)
         if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return "utf-16"
+        # Control characters other than tab and line ends: no text has them.
         if any(byte < 9 or 13 < byte < 32 for byte in start):
             kind = next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), "a binary file")
             raise DatasetFileError(f"{path} is not text but looks like {kind}; save it as comma-separated text.")
+        # The complete file, because a single é may stand in the last row.
         decoder = codecs.getincrementaldecoder("utf-8")()
         try:
             while start:
