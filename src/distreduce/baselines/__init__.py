@@ -60,6 +60,7 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(_MODULES[name]), name)
     except ModuleNotFoundError as error:
+        # Any other missing module is a defect, not an extra to install.
         if error.name not in ("torch", "gpytorch"):
             raise
         raise MissingDependencyError(f"{name} needs {error.name}: pip install 'distreduce[gp]'.") from error

@@ -63,6 +63,7 @@ class SupervisedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """Samples with a target, all targets, and the targets of these samples: one-hot, or standardised numbers."""
         X = self._read_inputs(X, y)
         targets = read_targets(y, len(X), self.task, np.ones(len(X)))
+        # Embeddings are learned from samples with a target only, unlike SDR, which also uses the others.
         known = supervised_rows(targets.values)
         if known.sum() < 2:
             name = type(self).__name__
@@ -100,6 +101,7 @@ class PredictorByTask(ByTask):
         return float(accuracy_score(y, predicted) if self.task_ == "classification" else r2_score(y, predicted))
 
     def _known_task(self) -> str:
+        # scikit-learn reads the tags before the fit as well, when "auto" is still open.
         return str(getattr(self, "task_", "auto") if self.task == "auto" else self.task)
 
     def _read(self, X: Any, y: Any) -> tuple[Array, NDArray[Any]]:

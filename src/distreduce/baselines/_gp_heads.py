@@ -44,6 +44,7 @@ class RegressionHead(gpytorch.models.ExactGP):
 
     def __init__(self, features: Tensor, targets: Tensor) -> None:
         n_targets = targets.shape[1] if targets.ndim == 2 else None
+        # One kernel for all targets; with several, B mixes them.
         kernel = RBFKernel(ard_num_dims=features.shape[1])
         super().__init__(features, targets, gaussian_likelihood(n_targets))
         if n_targets is None:
@@ -62,6 +63,7 @@ class RegressionHead(gpytorch.models.ExactGP):
         """Negative log marginal likelihood per sample of the training targets at the current features."""
         evidence = gpytorch.mlls.ExactMarginalLogLikelihood(self.likelihood, self)
         with exact_algebra():
+            # In training a call of the GP accepts only the stored inputs, but features change at every step.
             value: Tensor = -evidence(self.forward(features), self.train_targets)
         return value
 
@@ -72,6 +74,7 @@ class RegressionHead(gpytorch.models.ExactGP):
 
     def mean_and_std(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation, noise included, of the targets at new features."""
+        # In debug mode GPyTorch warns if new inputs equal the training inputs, which is allowed here.
         with exact_algebra(), gpytorch.settings.debug(False):
             predicted = self.likelihood(self(features))
             return predicted.mean, predicted.stddev
@@ -111,6 +114,7 @@ class ClassificationHead(gpytorch.Module):
         """Use the features of the trained network as training inputs."""
         self.eval().requires_grad_(False)
         self.train_features = features
+        # The posterior is conditioned once; predictions then need products only.
         self.posterior = condition(self._covariance(features).numpy(), self._residuals().numpy(), self.targets)
 
     def probabilities(self, features: Tensor, draws: Array) -> Tensor:
@@ -155,6 +159,7 @@ class _LogMarginalLikelihood(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, covariance: Tensor, residuals: Tensor, targets: DirichletTargets) -> Tensor:
+        # Outside of autograd: the gradient has a closed form from the same factors.
         r = residuals.detach().numpy()
         ctx.posterior = condition(covariance.detach().numpy(), r, targets)
         quadratic = float((r * ctx.posterior.weights).sum())
@@ -164,5 +169,6 @@ class _LogMarginalLikelihood(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
         (outer,) = gradients
+        # That gradient is of the negative log likelihood.
         by_covariance = -torch.from_numpy(covariance_gradient(ctx.posterior))
         return outer * by_covariance, -outer * torch.from_numpy(ctx.posterior.weights), None

@@ -41,6 +41,7 @@ class FeatureNetwork(nn.Module):
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
         self.network = network
+        # Buffers, so that the bounds are in the state_dict; until `freeze` they mean no scaling.
         self.register_buffer("lowest", torch.tensor(-1.0, dtype=torch.float64))
         self.register_buffer("highest", torch.tensor(1.0, dtype=torch.float64))
 
@@ -53,6 +54,7 @@ class FeatureNetwork(nn.Module):
         """h(X) in float64, in blocks; several blocks are recomputed for the gradient, to save memory."""
         dtype = next(self.network.parameters()).dtype
         blocks = row_blocks(X.to(dtype), max(1, _BLOCK_NUMBERS // max(1000, X.shape[1])))
+        # Checkpointing costs a second forward pass, so it is for several blocks with gradients only.
         if len(blocks) == 1 or not torch.is_grad_enabled():
             return torch.cat([self.network(block) for block in blocks]).double()
         return torch.cat([checkpoint(self.network, block, use_reentrant=False) for block in blocks]).double()
@@ -92,9 +94,11 @@ def convolutional_network(image_shape: tuple[int, int], hidden: Sequence[int], n
 
     In float32: a convolution in float64 is many times slower on a CPU.
     """
+    # A 5 × 5 convolution without padding takes four pixels off a side, a pooling halves the rest.
     height, width = ((((side - 4) // 2) - 4) // 2 for side in image_shape)
     convolutions = nn.Sequential(
         nn.Unflatten(1, (1, *image_shape)),
+        # ReLU after the pooling gives the same numbers (it is monotone) on a quarter of the pixels.
         *(nn.Conv2d(1, 20, 5), nn.MaxPool2d(2), nn.ReLU()),
         *(nn.Conv2d(20, 50, 5), nn.MaxPool2d(2), nn.ReLU()),
         nn.Flatten(),

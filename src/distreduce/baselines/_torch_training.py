@@ -49,6 +49,7 @@ class TorchRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
         require_targets(self, y)
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         y = read_known_numbers(y, len(X))
+        # The initial values of the models suit targets of unit variance.
         self._target_scale = TargetScale.of(y)
         with own_random_numbers(self.random_state):
             self._train_model(as_tensor(X), as_tensor(self._target_scale.standardise(y)))
@@ -93,6 +94,7 @@ def own_random_numbers(random_state: Any) -> Iterator[None]:
     """Seed torch from `random_state`, and restore torch's own generator at the end."""
     seed = int(own_generator(random_state).randint(2**31 - 1))
     with torch.random.fork_rng(devices=[]):
+        # Not torch.manual_seed, which would also seed the GPUs, whose state is not restored.
         torch.default_generator.manual_seed(seed)
         yield
 
@@ -123,6 +125,7 @@ def adam(loss: Callable[[], Tensor], learning_rates: Mapping[nn.Module, float], 
     list of float
         Loss before each step.
     """
+    # One group per module, because network and GP have rates of their own.
     groups = [{"params": list(module.parameters()), "lr": rate} for module, rate in learning_rates.items()]
     optimizer = torch.optim.Adam(groups)
     return [_step(optimizer, loss, epoch) for epoch in range(n_epochs)]

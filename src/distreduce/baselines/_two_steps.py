@@ -73,6 +73,7 @@ class TwoStepReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _read(self, X: Any) -> Array:
         self._validate_params()
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        # Equal samples have neither clusters nor an embedding.
         check_spread(X, len(X), precomputed=False)
         if self.n_prototypes > len(X):
             raise InvalidInputError(
@@ -99,12 +100,14 @@ class TwoStepReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _set_attributes(self, X: Array, T: sparse.csr_array, prototypes: Array, model: DistR) -> None:
         self.map_ = model.map_
+        # By the map, also for DR-then-Cluster, so that it equals transform(X).
         self.embedding_ = self.map_(X)
         self.n_iter_ = model.n_iter_
         self.prototypes_ = prototypes
         self.coupling_ = T
         self.labels_ = np.asarray(T.argmax(axis=1)).ravel()
         self.prototype_weights_ = cluster_sizes(T) / len(X)
+        # Medoids are chosen among the samples, so by means in the space of X, not in the embedding.
         self.prototype_medoids_ = nearest_members(T, distances_to_means(X, T, cluster_means(T, X)))
 
 

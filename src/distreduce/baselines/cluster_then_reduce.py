@@ -73,6 +73,7 @@ class ClusterThenReduce(TwoStepReduction):
         random_state = own_generator(self.random_state)
         T = self._clusters(X, self._affinity(X), random_state)
         means = cluster_means(T, X)
+        # A third of the means still distinguishes near from far (decision 8); 4/3 is the limit for two means.
         perplexity = min(self.perplexity, max(len(means) / 3, 4 / 3))
         model = self._embedding(means, perplexity, random_state, max_iter=self.max_iter)
         self._set_attributes(X, T, model.prototypes_, model)
@@ -82,5 +83,6 @@ class ClusterThenReduce(TwoStepReduction):
         """C of the samples, which only spectral clustering uses."""
         if self.clustering == "kmeans":
             return np.empty((0, 0))
+        # The affinity does not depend on the unit, but squares of huge numbers overflow.
         distances = squared_distances(X / power_of_two_unit(X))
         return symmetric_entropic_affinity(distances, effective_perplexity(self.perplexity, np.ones(len(X)))).matrix

@@ -101,11 +101,13 @@ class DeepGPRegressor(TorchRegressor):
         self.random_state = random_state
 
     def _train_model(self, X: Tensor, targets: Tensor) -> None:
+        # Start at samples: from random numbers, the result on Concrete is worse than the paper's (see Notes).
         inducing = X[torch.randperm(len(X))[: self.n_inducing]]
         model = _TwoLayers(inducing, self.n_components, targets.shape[1] if targets.ndim == 2 else None)
         bound = DeepApproximateMLL(VariationalELBO(model.likelihood, model, num_data=len(X)))
         with gpytorch.settings.num_likelihood_samples(self.n_likelihood_samples), exact_algebra():
             self.loss_curve_ = adam(lambda: -bound(model(X), targets), {model: self.learning_rate}, self.n_epochs)
+        # Draws for predictions, the same for every sample, so that none depends on its batch.
         self._draws = torch.randn(self.n_likelihood_samples, 1, self.n_components, dtype=torch.float64)
         self.model_ = model.eval().requires_grad_(False)
 
@@ -126,6 +128,7 @@ class _TwoLayers(DeepGP):
         hidden_batch = torch.Size([n_components])
         self.hidden = _Layer(inducing.repeat(n_components, 1, 1), n_components, LinearMean(n_features, hidden_batch))
         batch = torch.Size([] if n_targets is None else [n_targets])
+        # Inputs of this layer are latent: there are no samples to start at.
         start = torch.randn(*batch, len(inducing), n_components, dtype=torch.float64)
         self.output = _Layer(start, n_targets, ConstantMean(batch_shape=batch))
         self.likelihood = gaussian_likelihood(n_targets)
@@ -137,6 +140,7 @@ class _TwoLayers(DeepGP):
 
     def at_draws(self, X: Tensor, draws: Tensor) -> MultivariateNormal:
         """The output layer at the hidden layer's mean + std · draws (S, 1, p): the same draws for every sample."""
+        # GPyTorch repeats the layer for each likelihood sample; the copies are equal, so [0] is enough.
         hidden: MultitaskMultivariateNormal = self.hidden(X)
         return self.output(hidden.mean[0] + hidden.stddev[0] * draws, are_samples=True)
 

@@ -72,6 +72,7 @@ class BaseDKL(BaseEstimator):
         rates: dict[nn.Module, float] = {features: self.network_learning_rate, head: rate}
         self.loss_curve_ = adam(lambda: head.loss(features(X)), rates, self.n_epochs)
         with torch.no_grad():
+            # Training features moved with the network: fix them, and condition the GP on the final ones.
             head.condition_on(features.freeze(X))
         self.network_, self.gp_ = features, head
 
@@ -81,6 +82,7 @@ class BaseDKL(BaseEstimator):
         """Train the network alone under a linear output layer, which is then discarded."""
         output = nn.Linear(self.n_components, n_outputs, dtype=torch.float64)
         rates = dict.fromkeys((features, output), self.pretraining_learning_rate)
+        # Unscaled outputs, because the linear layer has a scale of its own.
         adam(lambda: loss(output(features.raw(X)), y), rates, self.pretraining_epochs)
 
 
@@ -153,6 +155,7 @@ class DKLRegressor(BaseDKL, TorchRegressor):
         if self.pretrained:
             table = targets.reshape(len(targets), -1)
             self._pretrain(X, table, features, table.shape[1], mse_loss)
+        # Placeholders for the features, which `condition_on` sets after training.
         head = RegressionHead(torch.zeros(len(X), self.n_components, dtype=torch.float64), targets)
         self._train(X, features, head)
 
@@ -289,6 +292,7 @@ class DKLClassifier(ClassifierMixin, BaseDKL):
         self.classes_, labels = read_known_labels(y, len(X))
         inputs, n_classes = as_tensor(X), len(self.classes_)
         with own_random_numbers(self.random_state):
+            # Weights, then draws: they share one seeded stream, so their order is part of the result.
             features = FeatureNetwork(self._network(X.shape[1]))
             if self.pretrained:
                 self._pretrain(inputs, as_tensor(labels), features, n_classes, cross_entropy)

@@ -72,6 +72,7 @@ class EmbeddingGP(PredictorByTask):
         """Fit the embedding and then the GP to samples X (n_samples, n_features) and their targets y."""
         X, y = self._read(X, y)
         self.embedding_model_ = clone(self.embedding)
+        # Both must read y alike: integers could be classes for one and numbers for the other.
         if self.embedding_model_.get_params(deep=False).get("task") == "auto":
             self.embedding_model_.set_params(task=self.task_)
         self.scaler_ = StandardScaler()

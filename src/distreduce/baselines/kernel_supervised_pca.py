@@ -113,6 +113,7 @@ class KernelSupervisedPCA(SupervisedTransformer):
         X, targets, Y = self._read(X, y)
         self._check_components(len(X), "samples with a target")
         check_spread(X, len(X), precomputed=False)
+        # Kernels of distances are computed in a unit near the data's, where squares cannot overflow.
         unit = power_of_two_unit(X) if self.input_kernel in ("rbf", "rq") else 1.0
         kernel = input_kernel(self.input_kernel, self.length_scale, Sample(X / unit, np.ones(len(X))), unit)
         default = "delta" if targets.task == "classification" else "rbf"
@@ -131,6 +132,7 @@ class KernelSupervisedPCA(SupervisedTransformer):
 
 def _root(Y: Array, kernel: Kernel) -> Array:
     """Δ (n, r) with ΔΔᵀ = HLH, where r is the rank of L."""
+    # On one-hot rows the delta kernel is YYᵀ, as the linear kernel is on any: Y is the root.
     if isinstance(kernel, Delta | Linear):
         return Y - Y.mean(axis=0)
     L = center(kernel(Y))
@@ -144,12 +146,14 @@ def _directions(K: Array, root: Array, p: int) -> tuple[Array, Array]:
     :math:`\Delta^\top K \Delta u = \lambda u` gives :math:`v = \Delta u / \sqrt\lambda`, for then KHLHKv = λKv and
     vᵀKv = 1: K is never inverted, and the problem has the size of L's rank.
     """
+    # Components that depend on the targets, at most as many as the rank of L.
     M = root.T @ K @ root
     values, u = _leading(M, p, float(np.trace(M)))
     V = root @ (u / np.sqrt(values))
     missing = p - len(values)
     if missing == 0:
         return V, values
+    # Further ones: principal components of K after the first ones are projected out.
     rest, w = _leading(center(K - (K @ V) @ (V.T @ K)), missing, float(np.trace(K)))
     w = w - w.mean(axis=0)
     W = (w - V @ (V.T @ (K @ w))) / np.sqrt(rest)
@@ -160,6 +164,7 @@ def _directions(K: Array, root: Array, p: int) -> tuple[Array, Array]:
 def _leading(M: Array, p: int, scale: float) -> tuple[Array, Array]:
     """At most p leading eigenvalues above rounding error, in decreasing order, and their eigenvectors."""
     n = len(M)
+    # eigh sorts by increasing eigenvalue.
     values, vectors = eigh(M, subset_by_index=(max(0, n - p), n - 1))
     kept = values > RANK_TOLERANCE * scale
     return values[kept][::-1], vectors[:, kept][:, ::-1]

@@ -57,6 +57,7 @@ class LinearBaseline(PredictorByTask):
         """Fit to samples X (n_samples, n_features) and their targets y, (n_samples,) or (n_samples, n_targets)."""
         X, y = self._read(X, y)
         self._one_target = y.ndim == 1
+        # BayesianRidge takes one target at a time.
         columns = [y] if self._one_target else list(y.T)
         with single_threaded_blas():
             self.models_ = [self._model().fit(X, column) for column in columns]

@@ -149,6 +149,7 @@ def _regression_components(X: Array, Y: Array, p: int, max_iter: int, tol: float
         method="L-BFGS-B",
         options={"maxiter": max_iter, "ftol": tol, "gtol": 0.0},
     )
+    # scikit-learn expects n_iter_ to be at least 1, even if the start is optimal.
     return np.asarray(found.x.reshape(p, -1)), max(1, int(found.nit))
 
 
@@ -160,12 +161,14 @@ def leave_one_out_error(A: Array, X: Array, Y: Array) -> tuple[float, Array]:
     """
     Z = X @ A.T
     D = sq_distances(Z)
+    # No sample is its own neighbour; the nearest one has exponent 0, so no row underflows.
     np.fill_diagonal(D, np.inf)
     P = np.exp(D.min(axis=1, keepdims=True) - D)
     P /= P.sum(axis=1, keepdims=True)
     predicted = P @ Y
     R = Y - predicted
     W = 2.0 * P * (R @ Y.T - (R * predicted).sum(axis=1, keepdims=True))
+    # (i, j) and (j, i) have the same difference: with symmetric weights, the sum is a graph Laplacian.
     W += W.T
     gradient = 2.0 * (Z.T * W.sum(axis=0) - Z.T @ W) @ X
     return float((R**2).sum() / len(X)), gradient.ravel() / len(X)
@@ -179,6 +182,7 @@ def _start(X: Array, Y: Array, p: int) -> Array:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*residual is constant", category=UserWarning)
         pls = PLSRegression(min(p, *X.shape), scale=False).fit(X, Y).x_rotations_.T
+    # PLS returns zeros for directions beyond what explains y.
     axes = PCA(min(p, *X.shape), svd_solver="full").fit(X).components_
     directions = np.zeros((p, X.shape[1]))
     directions[: len(pls)] = np.where(pls.any(axis=1, keepdims=True), pls, axes)

@@ -8,7 +8,7 @@ from distreduce.affinity import student_affinity
 from distreduce.baselines._two_steps import TwoStepReduction, cluster_means
 from distreduce.estimators._validate import own_generator
 
-STEPS_OF_A_ROUND = 100
+STEPS_OF_A_ROUND = 100  # as DistR takes in an outer iteration
 
 
 class ReduceThenCluster(TwoStepReduction):
@@ -73,6 +73,7 @@ class ReduceThenCluster(TwoStepReduction):
         """Embed the samples and cluster the embedding; y is ignored and present for API consistency."""
         X = self._read(X)
         steps = STEPS_OF_A_ROUND * self.max_iter
+        # One long inner loop: with the identity as coupling there is nothing to alternate with.
         model = self._embedding(X, self.perplexity, self.random_state, max_iter=0, max_inner_iter=steps)
         Z = model.prototypes_
         T = self._clusters(Z, student_affinity(Z), own_generator(self.random_state))

@@ -126,6 +126,7 @@ class SupervisedUMAP(SupervisedTransformer):
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         with _quiet():
+            # One call per row: the rows of a call share random numbers.
             rows = [self.umap_.transform(row[None])[0] for row in X]
         return np.asarray(rows, dtype=np.float64)
 

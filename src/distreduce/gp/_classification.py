@@ -61,6 +61,7 @@ class DirichletGP:
     def probabilities(self, inputs: Array, draws: Array) -> Array:
         """Probability of each class (t, C), in batches of bounded size."""
         out = np.empty((len(inputs), len(self.means)))
+        # A row takes one covariance per training input and one value per draw and class; the larger count decides.
         step = max(1, BATCH_NUMBERS // max(len(self.inputs), draws.size))
         for start in range(0, len(inputs), step):
             rows = slice(start, start + step)
@@ -73,6 +74,7 @@ def draw_from_every_class(labels: Index, size: int, random_state: np.random.Rand
     """All rows, or `size` of them drawn at random, at least one of each class."""
     if len(labels) <= size:
         return np.arange(len(labels))
+    # One random member of each class comes first, so that the cut at `size` keeps every class.
     order = random_state.permutation(len(labels))
     _, first = np.unique(labels[order], return_index=True)
     return np.sort(np.r_[order[first], np.delete(order, first)][:size])
@@ -87,6 +89,7 @@ def train_classifier(
     random_state: np.random.RandomState,
 ) -> Hyperparameters:
     """Maximise the marginal likelihood of at most `TRAINING_SAMPLES` samples, drawn at random."""
+    # Every class needs a member, so with more classes than TRAINING_SAMPLES the limit is their number.
     rows = draw_from_every_class(labels, max(TRAINING_SAMPLES, n_classes), random_state)
     objective = NegativeLogLikelihood(inputs[rows], DirichletTargets.of(labels[rows], n_classes, alpha_epsilon))
     # A length scale per dimension that is typical for distances in all of them.
@@ -129,7 +132,9 @@ class BaseGPClassifier(ClassifierMixin, BaseGP):
         """Set ``gp_`` and ``draws_``."""
         training, n_classes = self._training(lbfgs_steps=50, adam_steps=50), len(self.classes_)
         found = train_classifier(inputs, labels, n_classes, self.alpha_epsilon, training, random_state)
+        # Predictions use all samples, whichever the hyperparameters were learned from.
         self.gp_ = DirichletGP(inputs, labels, n_classes, self.alpha_epsilon, found)
+        # Kept, so that every call gives the same probabilities.
         self.draws_ = random_state.standard_normal((self.n_draws, n_classes))
 
     def _view(self, X: Array) -> Array:

@@ -79,12 +79,14 @@ class DirichletPosterior:
 
         k*ᵀ Σ_c⁻¹ r_c,    k** − k*ᵀ A⁻¹ k* − δ |M_c^{-1/2} E_cᵀ A⁻¹ k*|²
         """
+        # The part of the variance that A explains is common to all classes.
         solved = cross @ self.inverse
         variance = np.repeat((prior - np.einsum("ij,ij->i", cross, solved))[:, None], len(self.blocks), axis=1)
         for c, rows in self.targets.represented:
+            # The members of c have less noise than A assumes, so they explain more.
             gain = _whiten(self.blocks[c], solved[:, rows])
             variance[:, c] -= self.targets.gap * np.einsum("ij,ij->i", gain, gain)
-        return cross @ self.weights, np.maximum(variance, 0.0)
+        return cross @ self.weights, np.maximum(variance, 0.0)  # rounding can go below 0
 
 
 def condition(
@@ -94,9 +96,11 @@ def condition(
 
     The noise σ² may already be on the diagonal of `covariance`, or be given as `extra_noise`.
     """
+    # A is common to all classes: the only factorisation of size n.
     factor = factorise(covariance, targets.other_noise + extra_noise)
     log_determinants = [len(targets.members) * _log_determinant(factor)]
     inverse = inverse_from_factor(factor)
+    # M_c of each class has the size of its members; a class without members has Σ_c = A.
     blocks = [np.empty((0, 0))] * len(targets.members)
     for c, rows in targets.represented:
         blocks[c] = factorise(-targets.gap * inverse[np.ix_(rows, rows)], 1.0)
@@ -108,6 +112,7 @@ def condition(
 def _solve(posterior: DirichletPosterior, values: Array) -> Array:
     """Σ_c⁻¹ v_c of every column of (n, C) values: b_c + δ A⁻¹ E_c M_c⁻¹ E_cᵀ b_c with b_c = A⁻¹ v_c."""
     base = posterior.inverse @ values
+    # The correction of class c lives on its members: one product with A⁻¹ serves all columns.
     correction = np.zeros_like(base)
     for c, rows in posterior.targets.represented:
         correction[rows, c] = cho_solve((posterior.blocks[c], True), base[rows, c], check_finite=False)
@@ -119,6 +124,7 @@ def covariance_gradient(posterior: DirichletPosterior) -> Array:
     inverse, weights, targets = posterior.inverse, posterior.weights, posterior.targets
     # Every sample has one class, so the whitened columns of all classes form one matrix whose Gram matrix is the sum.
     half = np.concatenate([_whiten(posterior.blocks[c], inverse[rows].T).T for c, rows in targets.represented])
+    # In place from here on: every temporary would be another n × n array.
     gradient = half.T @ half
     gradient *= targets.gap
     gradient -= weights @ weights.T
@@ -146,15 +152,18 @@ class NegativeLogLikelihood:
         residuals = self.targets.values - means
         value = 0.5 * (float((residuals * posterior.weights).sum()) + posterior.log_determinant)
         G = covariance_gradient(posterior)
+        # ∂K/∂log s = K and ∂(σ²I)/∂log σ² = σ²I: with G = ∂/∂K, both derivatives are sums.
         M = G * K
         return value, np.r_[length_scale_gradient(M, scaled), M.sum(), found.noise * G.trace()]
 
 
 def fit_means(K: Array, noise: float, targets: DirichletTargets) -> tuple[DirichletPosterior, Array]:
     """The posterior with the best-fitting prior means, and these means (C,)."""
+    # Generalised least squares: Σ_c⁻¹ỹ_c and Σ_c⁻¹1 from the same factors.
     first = condition(K, targets.values, targets, noise)
     scales = _solve(first, np.ones_like(targets.values))
     means = first.weights.sum(axis=0) / scales.sum(axis=0)
+    # Σ_c⁻¹(ỹ_c − m_c 1) by linearity, without another solve.
     return replace(first, weights=first.weights - scales * means), means
 
 
@@ -164,6 +173,7 @@ def expected_probabilities(mean: Array, variance: Array, draws: Array) -> Array:
     All samples share the draws, so the probabilities of a sample do not depend on the rest of its batch.
     """
     latent = mean + np.sqrt(variance) * draws[:, None, :]
+    # Softmax in place, shifted so that the exponentials cannot overflow.
     latent -= latent.max(axis=-1, keepdims=True)
     np.exp(latent, out=latent)
     latent /= latent.sum(axis=-1, keepdims=True)

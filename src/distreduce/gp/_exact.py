@@ -24,6 +24,7 @@ def train(
     inputs: Array, target: Array, training: Training, scales: Array, kernel: DistanceKernel = GAUSSIAN
 ) -> Hyperparameters:
     """Maximise the marginal likelihood of one standardised target (n,), starting at length scales `scales`."""
+    # Only differences of inputs enter the covariance.
     # The likelihood's gradient squares the inputs: an offset, such as that of dates, would swamp their differences.
     centred = inputs - inputs.mean(axis=0)
     weights = np.ones(len(inputs))
@@ -80,6 +81,7 @@ class ExactGP:
             mean[rows] = cross @ self._weights
             explained = solve_triangular(self._factor, cross.T, lower=True, check_finite=False)
             variance[rows] = prior - np.einsum("ij,ij->j", explained, explained)
+        # An observation varies at least as much as its noise; rounding can go below.
         return mean, np.maximum(variance, self.hyperparameters.noise)
 
     def covariance(self, inputs: Array) -> Array:
@@ -98,6 +100,7 @@ class ExactGP:
         ----------
         .. [1] Rasmussen, Williams (2006). Gaussian Processes for Machine Learning. MIT Press.
         """
+        # Σ⁻¹ = F⁻ᵀF⁻¹ with the factor F: its diagonal is the squared norm of each column of F⁻¹.
         half = solve_triangular(self._factor, np.eye(len(self.target)), lower=True, check_finite=False)
         precision = np.einsum("ij,ij->j", half, half)
         return self.target - self._weights / precision, 1.0 / precision
@@ -105,7 +108,7 @@ class ExactGP:
 
 def factorise(covariance: Array, noise: float) -> Array:
     """Lower Cholesky factor of K + σ²I, with a growing jitter if rounding left K indefinite."""
-    matrix = covariance.copy(order="F")
+    matrix = covariance.copy(order="F")  # the factor overwrites it
     matrix[np.diag_indices(len(matrix))] += noise
     try:
         return np.tril(jittered_cholesky(matrix, float(np.mean(covariance.diagonal())), JITTERS)[0])

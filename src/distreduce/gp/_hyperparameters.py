@@ -95,9 +95,10 @@ def by_lbfgs(
     best = BestSoFar(objective, failed=WORST)
     options = {"maxiter": max_iter, "ftol": tolerance}
     for start in [one.logarithms() for one in starts]:
+        # Signal within e⁻¹² … e⁸, noise from its floor to e³, both in units of the target's variance.
         bounds = [(at - SCALE_RANGE, at + SCALE_RANGE) for at in start[:-2]] + [(-12, 8), (np.log(NOISE_FLOOR), 3)]
         minimize(best.uphill, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    return _found(best.point)
+    return _found(best.point)  # the best point seen, wherever the last line search ended
 
 
 def by_adam(objective: Objective, n_scales: int, steps: int, learning_rate: float) -> Hyperparameters:
@@ -108,12 +109,13 @@ def by_adam(objective: Objective, n_scales: int, steps: int, learning_rate: floa
     raw, adam = np.zeros(n_scales + 2), Adam(learning_rate)
     # GPyTorch's floor of the noise; the others keep logarithms finite after steps that are far too long.
     floor = np.r_[np.full(n_scales + 1, 1e-100), 1e-4]
-    evaluate, safe = BestSoFar(objective, failed=WORST), None
+    evaluate, safe = BestSoFar(objective, failed=WORST), None  # only to recognise failures: Adam returns its last point
     for _ in range(steps):
         logarithms = np.log(np.logaddexp(0.0, raw) + floor)
         _, gradient = evaluate(logarithms)
         if gradient is None:
             return _found(safe)
         safe = logarithms
+        # Chain rule from log l to r: the gradient is in log l, and dl/dr = expit(r).
         raw = adam.step(raw, gradient * np.exp(-logarithms) * expit(raw))
     return Hyperparameters.from_logarithms(np.log(np.logaddexp(0.0, raw) + floor))

@@ -89,10 +89,12 @@ class NegativeBound:
         scales, signal, noise = point[:-2].exp(), point[-2].exp(), point[-1].exp()
         Z, X = self.inducing / scales, self.inputs / scales
         identity = torch.eye(m, dtype=torch.float64)
+        # K_mm = LLᵀ, A = L⁻¹K_mn/σ and B = I + AAᵀ: everything of size n enters through A alone.
         L = torch.linalg.cholesky(signal * (self._covariance(Z, Z) + JITTER * identity))
         A = torch.linalg.solve_triangular(L, signal * self._covariance(Z, X), upper=False) / noise.sqrt()
         LB = torch.linalg.cholesky(identity + A @ A.T)
         c = torch.linalg.solve_triangular(LB, (A @ self.target)[:, None], upper=False) / noise.sqrt()
+        # The three terms of the bound, less the constant n log 2π / 2.
         fit = 0.5 * (self.target.square().sum() / noise - c.square().sum())
         determinant = LB.diagonal().log().sum() + 0.5 * n * noise.log()
         trace = 0.5 * (n * signal / noise - A.square().sum())
@@ -140,6 +142,7 @@ class SparseGP:
         the variance that the inducing points do not explain.
         """
         m, noise = len(inducing), found.noise
+        # First pass: B and A y/σ are sums over the samples.
         inner, projected = np.eye(m), np.zeros(m)
         for rows in _batches(len(inputs), m):
             A = whiten(inducing, inputs[rows], found) / np.sqrt(noise)
@@ -147,6 +150,7 @@ class SparseGP:
             projected += A @ target[rows] / np.sqrt(noise)
         LB = factorise(inner, 0.0)
         solution = solve_triangular(LB, projected, lower=True)
+        # Second pass: the diagonal of Σ⁻¹ and Σ⁻¹y give the leave-one-out moments of each sample.
         mean, variance = np.empty(len(inputs)), np.empty(len(inputs))
         for rows in _batches(len(inputs), m):
             a = whiten(inducing, inputs[rows], found)

@@ -41,8 +41,10 @@ class Matern32:
 
     def with_derivative(self, sq_distance: Array) -> tuple[Array, Array]:
         """Values and derivatives, for little more than the cost of one of them."""
+        # Training evaluates all n² pairs at every step: after this copy, all work is done in place.
         distance = 3.0 * np.asarray(sq_distance, dtype=np.float64)
         np.sqrt(distance, out=distance)
+        # (1 + √3 d) exp(−√3 d) and its derivative share the exponential.
         np.minimum(distance, FAR, out=distance)
         decay = np.negative(distance)
         np.exp(decay, out=decay)

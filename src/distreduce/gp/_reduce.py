@@ -77,7 +77,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
             checkpoint=self.checkpoint,
             **map_parameters,
         )
-        with warnings.catch_warnings():  # users asked for a GP: that the embedding stopped at its limit is no news
+        with warnings.catch_warnings():  # users asked for a GP; how its embedding converged is a detail
             warnings.simplefilter("ignore", SolverConvergenceWarning)
             warnings.simplefilter("ignore", DataWarning)
             self.reduction_ = reduction.fit(X, y)
@@ -88,6 +88,7 @@ def relevance_metric(found: Sequence[Hyperparameters]) -> tuple[Array, float]:
 
     .. math:: l_f^{-2} = \mathrm{mean}_t\, l_{tf}^{-2}, \qquad \lambda = \mathrm{mean}_t\, \sigma_t^2 / s_t
     """
+    # Averaging precisions keeps a feature relevant if it matters to a single target.
     precision = np.mean([gp.length_scales**-2.0 for gp in found], axis=0)
     ratio = np.mean([gp.noise / gp.signal for gp in found])
     return 1.0 / np.sqrt(precision), float(np.clip(ratio, LEAST_MAP_REG, 1.0))
@@ -100,6 +101,7 @@ def largest_perplexity(n: int) -> float:
 
 def embed_left_out(reduction: SDR, X: Array) -> Array:
     """Embed each training sample by a map fitted without it and without samples of equal features."""
+    # Where the coupling puts each sample: the targets that the map was fitted to.
     placed = reduction.coupling_ @ reduction.prototypes_
     _, groups = np.unique(X, axis=0, return_inverse=True)
     K = reduction.map_.kernel(X / reduction.map_.unit)
@@ -123,6 +125,7 @@ def choose_map(
     scales = LENGTH_SCALES if isinstance(length_scale_factor, str) else (length_scale_factor,)
     ridges = RIDGES if isinstance(map_reg, str) else (map_reg,)
     rows = evenly_spaced(len(X), CHOICE_SAMPLES)
+    # The first pair, with the shortest length scale and the smallest ridge, is the default.
     pairs = [(scale, ridge) for scale in scales for ridge in ridges]
     if len(pairs) == 1:
         return pairs[0]
@@ -134,6 +137,7 @@ def choose_map(
 def _left_out_errors(X: Array, labels: Index, pairs: list[tuple[float, float]]) -> Array:
     """Mean squared error of each pair on left-out classes; samples with equal features are left out together."""
     shares = np.eye(labels.max() + 1)[labels]
+    # Centred: the ridge then shrinks predictions towards the class frequencies, not towards 0.
     shares -= shares.mean(axis=0)
     _, groups = np.unique(X, axis=0, return_inverse=True)
     errors = []

@@ -69,6 +69,7 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
             return predict_by_blocks(self, "predict", X, return_std=return_std)
         X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
         with single_threaded_blas():
+            # The views of a chunk bound the memory, for any number of samples.
             parts = [self._moments(X[start : start + CHUNK]) for start in range(0, len(X), CHUNK)]
             mean, std = self.target_scale_.in_units(*map(np.concatenate, zip(*parts, strict=True)))
             if not return_cov:
@@ -96,6 +97,7 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
         if is_dask(X):
             return predict_by_blocks(self, "predict_quantiles", X, quantiles=tuple(quantiles))
         mean, std = self.predict(X, return_std=True)
+        # Errors in units of std have one distribution per target, so their quantiles hold for all samples.
         errors = np.array([stack.tails.quantiles(levels) for stack in self.stacks_])
         return np.asarray(mean[..., None] + std[..., None] * (errors if self.target_scale_.is_table else errors[0]))
 
@@ -161,6 +163,7 @@ class GPRegressor(BaseGPRegressor):
             with workers(self.n_jobs) as pool:  # one thread per target
                 found = pool.run(lambda t, _: train(X, Y[:, t], training, scales), Y.shape[1])
                 processes = [{"inputs": ExactGP(X, y, gp)} for y, gp in zip(Y.T, found, strict=True)]
+                # The paper's GP, trained by Adam, has no rescaling of the variance.
                 self.stacks_ = tuple(Stack.of(process, rescaled=self.gp_optimizer == "lbfgs") for process in processes)
         return self
 

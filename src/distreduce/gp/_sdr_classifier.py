@@ -174,15 +174,18 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
             X, labels = self._read(X, y)
             require_seed(self)
             random_state = own_generator(self.random_state)
+            # Reduce, on a sample of the rows if there are prototypes.
             X, labels = self._draw_samples(X, labels, random_state)
             self._reduce(X, labels, random_state)
-            fitting.best = self.reduction_
+            fitting.best = self.reduction_  # a NumericalError of the GP still carries it
+            # Train the GP on embeddings from maps that have not seen the sample itself.
             with single_threaded_blas():
                 embedded = self.reduction_.embedding_
                 if self.training_inputs == "left_out":
                     embedded = embed_left_out(self.reduction_, X)
                 # Adam starts at fixed length scales, as in the paper, so it takes the embedding on the scale it has.
                 self.embedding_scale_ = 1.0
+                # One number for all coordinates keeps the geometry of the embedding; a single point has no spread.
                 if self.gp_optimizer == "lbfgs":
                     self.embedding_scale_ = float(np.sqrt(embedded.var(axis=0).mean())) or 1.0
                 self._fit_gp(embedded / self.embedding_scale_, labels, random_state)
@@ -207,6 +210,7 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
         median = _median_length_scale(X)
         with single_threaded_blas():
             factor, ridge = choose_map(X, labels, median, self.length_scale_factor, self.map_reg)
+        # SDR gets the labels themselves, so that its fitted attributes name them.
         y, length_scale = self.classes_[labels], factor * median
         self._fit_reduction(X, y, random_state, task="classification", length_scale=length_scale, map_reg=ridge)
 
@@ -216,6 +220,7 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
 
 def _median_length_scale(X: Array) -> float:
     """The median heuristic, independent of the unit of X and of the order of its rows."""
+    # Equal rows count once with their weight, as they do in SDR.
     distinct = merge_duplicates(X, None, np.ones(len(X)))
     check_spread(X, len(distinct.rows), precomputed=False)
     unit = power_of_two_unit(X)

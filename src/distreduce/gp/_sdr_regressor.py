@@ -186,12 +186,15 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
             require_seed(self)
             random_state = own_generator(self.random_state)
             self.feature_spread_ = feature_spread(X)
+            # With prototypes, plain GPs and reduction see a sample of the rows; the GPs of the prediction see all.
             size = len(X) if self.n_prototypes is None else self.max_reduction_samples
             rows = draw_rows(len(X), size, random_state)
             with workers(self.n_jobs) as pool:
+                # Plain GPs come first: their length scales are the metric of the reduction, their noise its ridge.
                 plain = self._train_plain(X, Y, rows, pool)
                 self._reduce(X[rows], Y[rows], plain, random_state)
-                fitting.best = self.reduction_
+                fitting.best = self.reduction_  # a NumericalError of the GPs still carries it
+                # GPs on the embedding and on X, mixed for each target.
                 views = self._training_views(X, rows)
                 self.stacks_ = self._fit_stacks(views, self._inducing_points(X[rows]), Y, plain, pool)
         return self
@@ -221,6 +224,7 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
     def _train_plain(self, X: Array, Y: Array, rows: Index, pool: Workers) -> list[Plain]:
         """Hyperparameters of the plain GPs of each target, if predictions, metric or ridge need them."""
         needed = self.length_scale == "ard" or self.map_reg == "auto"
+        # Without residual GPs, the smooth one is still needed for its metric or its noise.
         tasks = [(view, t) for view in self._plain_views() or ("inputs",) * needed for t in range(Y.shape[1])]
         if self.n_prototypes is not None:
             rows = rows[evenly_spaced(len(rows), METRIC_SAMPLES)]
@@ -238,6 +242,7 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
         known = [found["inputs"] for found in plain if found]
         relevance, ratio = relevance_metric(known) if known else (np.ones(X.shape[1]), np.nan)
         ard = self.length_scale == "ard"
+        # Dividing by the length scales makes the map's kernel isotropic, with length scale 1.
         self.input_scale_ = self.feature_spread_ * (relevance if ard else 1.0)
         self._fit_reduction(
             X / self.input_scale_,
@@ -267,7 +272,9 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
         """Inducing points of each view: prototypes in the embedding, their medoids among the samples."""
         if self.n_prototypes is None:
             return None
+        # A prototype without mass stands for no sample.
         used = self.reduction_.prototype_weights_ > 0
+        # Prototypes may share a medoid, and equal inducing points make a singular matrix.
         medoids = np.unique(self.reduction_.prototype_medoids_[used])
         return {
             "embedding": self.reduction_.prototypes_[used] / self.embedding_scale_,
@@ -285,6 +292,7 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
             points = None if inducing is None else inducing[view]
             return self._fit_process(view, views[view], Y[:, t], points, plain[t].get(view))
 
+        # The pool returns results in the order of the tasks: all views of the first target, then of the next.
         processes = pool.run(fit_task, len(tasks))
         by_target = [dict(zip(views, processes[start:], strict=False)) for start in range(0, len(tasks), len(views))]
         # Leave-one-out errors are honest only if the training inputs have not seen the targets.
@@ -299,11 +307,13 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
         training, kernel = self._regression_training(), KERNELS[view]
         if inducing is not None:
             return train_sparse(inputs, target, inducing, training, scales, known)
+        # Exact plain GPs were trained on these very inputs, so their hyperparameters are final.
         return ExactGP(inputs, target, known or train(inputs, target, training, scales, kernel), kernel)
 
     def _embed(self, X: Array) -> Array:
         return super()._embed(X / self.input_scale_)
 
     def _views(self, X: Array) -> dict[str, Array]:
+        # All stacks have the same views; the two on X share one array.
         embedding, inputs = self._embed(X) / self.embedding_scale_, X / self.feature_spread_
         return {view: embedding if view == "embedding" else inputs for view in self.stacks_[0].processes}

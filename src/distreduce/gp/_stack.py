@@ -16,7 +16,7 @@ from distreduce.kernels import DistanceKernel
 from distreduce.mapping.relevance import GAUSSIAN
 
 Views = Mapping[str, Array]
-LEAST_WEIGHT = 1e-3
+LEAST_WEIGHT = 1e-3  # processes below it are left out of predictions
 # Kernels of the exact processes. "rough_inputs" are the same numbers as "inputs": targets may be rough or smooth in X.
 KERNELS: Mapping[str, DistanceKernel] = {"inputs": GAUSSIAN, "rough_inputs": Matern32(), "embedding": GAUSSIAN}
 GAUSSIAN_TAILS = Tails()
@@ -70,12 +70,14 @@ class Stack:
         the paper's GP, which has no such step. With ``shaped=True``, the tails of the errors are fitted as well, for
         the quantiles.
         """
+        # Weights: stacking of the leave-one-out densities.
         left_out = {view: process.leave_one_out() for view, process in processes.items()}
         target = next(iter(processes.values())).target
         weights = stacking_weights(np.array([log_density(target, *moments) for moments in left_out.values()]))
         shares = dict(zip(processes, map(float, weights), strict=True))
         if not rescaled:
             return cls(dict(processes), shares)
+        # Scale and tails: leave-one-out errors of the mixture, in units of its own deviation.
         means, variances = (np.array(part) for part in zip(*left_out.values(), strict=True))
         mean, variance = mixed_moments(weights, means, variances)
         errors = (target - mean) / np.sqrt(variance)
@@ -93,6 +95,7 @@ class Stack:
     def covariance(self, views: Views) -> Array:
         """Joint covariance (t, t): that of the mixture, :math:`\\sum_k w_k (C_k + (m_k - m)(m_k - m)^T)`."""
         mean, _ = self.moments(views)
+        # The law of total covariance: within the parts, and between their means.
         total = np.zeros((len(mean), len(mean)))
         for view, weight in self._used().items():
             away = self.processes[view].moments(views[view])[0] - mean
@@ -130,6 +133,7 @@ def stacking_weights(log_densities: Array, max_iter: int = 1000, tol: float = 1e
     .. [1] Yao, Vehtari, Simpson, Gelman (2018). Using stacking to average Bayesian predictive distributions. Bayesian
        Analysis 13(3).
     """
+    # Only ratios between models matter, so the best density of each sample becomes 1: nothing underflows.
     densities = np.exp(log_densities - log_densities.max(axis=0))
     weights = np.full(len(densities), 1.0 / len(densities))
     for _ in range(max_iter):

@@ -11,7 +11,7 @@ from distreduce._utils.typing import Array
 
 START = (0.5, 0.25, 4.0)  # share of wide errors, and the two variances relative to the variance of all errors
 LEAST_VARIANCE = 1e-3  # relative to all errors: targets that are hit exactly must not turn the narrow part into a spike
-HALVINGS = 60
+HALVINGS = 60  # of the bracket of a quantile: beyond the 53 bits of a float
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,13 @@ class Tails:
             # Log odds that an error is wide; logarithms, because it may be hundreds of standard deviations away.
             odds = np.log(share / (1 - share)) + 0.5 * (np.log(narrow / wide) + squares * (1 / narrow - 1 / wide))
             of_wide = 1.0 / (1.0 + np.exp(-np.clip(odds, -500, 500)))
+            # M-step: share and narrow variance by weighted means; the wide one follows from the total of 1.
             before, share = share, float(np.clip(of_wide.mean(), 1e-6, 1 - 1e-6))
             narrow = max(LEAST_VARIANCE, float((1 - of_wide) @ squares) / float((1 - of_wide).sum()))
             wide = max(narrow, (1 - (1 - share) * narrow) / share)
             if abs(share - before) < tol:
                 break
+        # The limits above may have moved the total variance away from 1.
         total = (1 - share) * narrow + share * wide
         return cls(share, narrow / total, wide / total)
 

@@ -72,9 +72,10 @@ class SDRKernel(Kernel):
 
     def __call__(self, x1: Tensor, x2: Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
         """Lazy covariance of x1 and x2; a wrong number of features raises InvalidInputError now, not at evaluation."""
+        # With active_dims, GPyTorch selects the columns later, and `forward` sees the selected ones.
         if self.active_dims is None:
             for x in (x1,) if x2 is None else (x1, x2):
-                self.map.check(x.unsqueeze(1) if x.dim() == 1 else x)
+                self.map.check(x.unsqueeze(1) if x.dim() == 1 else x)  # GPyTorch reads a vector as one column
         return super().__call__(x1, x2, *args, **kwargs)
 
     def forward(
@@ -86,6 +87,7 @@ class SDRKernel(Kernel):
                 "SDRKernel does not accept last_dim_is_batch: the map needs all features together. For an additive "
                 "kernel over the embedding, sum base kernels that have active_dims."
             )
+        # Training calls with equal inputs: one pass through the map instead of two.
         z1 = self._places(x1)
         z2 = z1 if _same(x1, x2) else self._places(x2)
         return self.base_kernel(z1, z2, diag=diag, **params)
@@ -93,7 +95,7 @@ class SDRKernel(Kernel):
     def num_outputs_per_input(self, x1: Tensor, x2: Tensor) -> int:
         """Number of outputs of the base kernel at points of the embedding."""
         p = self.map.n_components
-        z1, z2 = (x.new_empty(()).expand(*x.shape[:-1], p) for x in (x1, x2))
+        z1, z2 = (x.new_empty(()).expand(*x.shape[:-1], p) for x in (x1, x2))  # views of one number: only shapes matter
         outputs: int = self.base_kernel.num_outputs_per_input(z1, z2)
         return outputs
 
@@ -120,7 +122,7 @@ class SDRKernel(Kernel):
 
     def _with(self, base_kernel: Kernel, batch_shape: torch.Size) -> SDRKernel:
         new = SDRKernel(self.map, base_kernel, active_dims=self.active_dims, batch_shape=batch_shape)
-        new.training = self.training
+        new.training = self.training  # a new module is in training mode
         return new
 
     def _places(self, x: Tensor) -> Tensor:

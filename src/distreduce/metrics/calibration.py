@@ -183,10 +183,12 @@ def expected_calibration_error(
     >>> round(expected_calibration_error(["a", "a"], [[0.9, 0.1], [0.2, 0.8]], ["a", "b"]), 3)
     0.45
     """
+    # To Python, True is the integer 1.
     if isinstance(n_bins, bool) or not isinstance(n_bins, (int, np.integer)) or n_bins < 1:
         raise InvalidInputError(f"n_bins={n_bins!r} must be an integer of at least 1.")
     codes, rows = read_probabilities(y, probabilities, classes)
     confidence, correct = rows.max(axis=1), rows.argmax(axis=1) == codes
+    # "left" puts a confidence on a border into the lower bin, because bins are closed on the right.
     bins = np.searchsorted(np.linspace(0, 1, n_bins + 1)[1:-1], confidence, side="left")
     # |B_b|/n · |mean(correct) − mean(confidence)| needs only the sum of the differences; empty bins add zero.
     return float(np.abs(np.bincount(bins, weights=correct - confidence)).sum() / len(codes))
@@ -194,6 +196,7 @@ def expected_calibration_error(
 
 def read_residuals(y: ArrayLike, mean: ArrayLike) -> Array:
     """Flat residuals y − mean; raise InvalidInputError if the shapes differ."""
+    # NumPy would broadcast (n,) against (n, 1) to n × n residuals: shapes must be equal.
     observed, predicted = read_numbers("y", y), read_numbers("mean", mean)
     if observed.shape != predicted.shape or observed.ndim not in (1, 2) or observed.size == 0:
         raise InvalidInputError(
@@ -227,6 +230,7 @@ def read_probabilities(y: ArrayLike, probabilities: ArrayLike, classes: ArrayLik
             f"got shapes {labels.shape}, {rows.shape} and {names.shape}."
         )
     if rows.min() < 0 or np.abs(rows.sum(axis=1) - 1).max() > SUM_TOLERANCE:
+        # Name the row that is furthest from a distribution.
         off = np.argmax(np.maximum(-rows.min(axis=1), np.abs(rows.sum(axis=1) - 1)))
         raise InvalidInputError(
             f"probabilities must be at least 0 and sum to 1 in each row; row {off} is {rows[off]}. "
@@ -241,6 +245,7 @@ def _columns(labels: NDArray[Any], names: NDArray[Any]) -> Index:
         raise InvalidInputError(
             f"classes holds {names[index.duplicated()].tolist()[0]!r} twice; give each column its own class."
         )
+    # A lookup by hash: classes may have any order and any type.
     columns = index.get_indexer(pd.Index(labels))
     if (columns < 0).any():
         stranger = labels[columns < 0].tolist()[0]
@@ -269,6 +274,7 @@ def _observed(gaussian: tuple[Array, Array], levels: Array, kind: str) -> Array:
         # mean − y, and each bound from its own tail, which rounds at a boundary as uncertainty-toolbox does.
         ordered = np.sort(-residuals / std)
     if kind == "interval":
+        # Both ends of an interval belong to it: count up to its upper end, less all below its lower end.
         upto = np.searchsorted(ordered, ndtri(0.5 + levels / 2), side="right")
         below = np.searchsorted(ordered, ndtri(0.5 - levels / 2), side="left")
         return np.asarray((upto - below) / len(ordered))

@@ -103,6 +103,7 @@ def kmeans_nmi(
     hard = hard_assignment(assignment, len(codes), len(prototypes))
     # A sample of weight zero can have a prototype without mass, which is assigned to a cluster but not fitted.
     used = mass > 0
+    # KMeans warns if it has more clusters than distinct points.
     k = min(len(classes), len(np.unique(prototypes[used], axis=0)))
     with single_threaded_blas():
         kmeans = KMeans(k, n_init=n_init, random_state=random_state).fit(prototypes[used], sample_weight=mass[used])
@@ -155,6 +156,7 @@ def weighted_silhouette(
     classes, codes = _classes(y)
     T = _as_coupling(assignment, len(codes), len(prototypes))
     samples = np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    # Mass of each class at each prototype; the largest decides the class of the prototype.
     carried = np.asarray(T.T @ (samples[:, None] * np.eye(len(classes))[codes]))
     used = (mass > 0) & (carried.sum(axis=1) > 0)
     colours = carried[used].argmax(axis=1)
@@ -177,15 +179,18 @@ def hard_assignment(assignment: Any, n: int, m: int | None = None) -> Index:
     numbers = np.asarray(assignment)
     if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
         raise InvalidInputError(f"assignment must be {n} prototype numbers or a coupling; got shape {numbers.shape}.")
+    # Negative numbers would silently index from the end.
     if numbers.min() < 0 or (m is not None and numbers.max() >= m):
         raise InvalidInputError(f"assignment has prototype numbers {numbers.min()} to {numbers.max()}, not 0 to m − 1.")
     return numbers.astype(np.intp)
 
 
 def _as_coupling(assignment: Any, n: int, m: int) -> sparse.csr_array:
+    # Also for a coupling, because this checks its shape.
     hard = hard_assignment(assignment, n, m)
     if sparse.issparse(assignment) or np.ndim(assignment) == 2:
         return sparse.csr_array(assignment)
+    # One entry per row: the row pointers are 0 … n.
     return sparse.csr_array((np.ones(n), hard, np.arange(n + 1)), shape=(n, m))
 
 

@@ -47,14 +47,15 @@ def held_out_scores(
     error = mean_squared_error(truth, said)  # raises if the two cannot be compared
     scores = {} if std is None else _gaussian(truth, said, std, scale)
     if levels is not None:
-        scores |= level_scores(_levels(levels, truth))
-    r2 = float(r2_score(truth, said)) if len(truth) > 1 else float("nan")
+        scores |= level_scores(_levels(levels, truth))  # replace the Gaussian mace and coverage_90
+    r2 = float(r2_score(truth, said)) if len(truth) > 1 else float("nan")  # undefined for one sample
+    # Targets of different units have no common error.
     rmse = {"rmse": float(np.sqrt(error))} if truth.size == len(truth) else {}
     return {"r2": r2, **rmse, **scores}
 
 
 def _gaussian(y: Array, mean: Array, std: ArrayLike, scale: ArrayLike | None) -> dict[str, float]:
-    read_gaussian(y, mean, std)
+    read_gaussian(y, mean, std)  # checks shapes before the division broadcasts
     unit = read_numbers("scale", 1.0 if scale is None else scale)
     if unit.shape not in ((), y.shape[1:]) or not (unit > 0).all():
         raise InvalidInputError(f"scale must be a number above 0, or one for each target; got {unit.tolist()!s:.80}.")

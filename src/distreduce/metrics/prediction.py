@@ -100,6 +100,7 @@ def mean_log_likelihood(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
     """
     residuals, spread = read_gaussian(y, mean, std)
     with np.errstate(over="ignore"):
+        # log(spread) instead of the log of a density, which underflows far from the mean.
         return float(np.mean(-0.5 * (residuals / spread) ** 2 - np.log(spread)) - 0.5 * np.log(2 * np.pi))
 
 
@@ -132,6 +133,7 @@ def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
     """
     residuals, spread = read_gaussian(y, mean, std)
     with np.errstate(over="ignore"):
+        # 2Φ(u) − 1 = erf(u/√2), without cancellation near u = 0.
         u = residuals / spread
         density = np.exp(-0.5 * u**2) / np.sqrt(2 * np.pi)
         return float(np.mean(residuals * erf(u / np.sqrt(2)) + spread * (2 * density - 1 / np.sqrt(np.pi))))

@@ -55,9 +55,11 @@ def reduction_scores(
     """
     T = sparse.csr_array(model.coupling_)
     weights = np.ones(T.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    # Read as in the fit: the model's task decides whether numbers are classes.
     targets = read_targets(y, T.shape[0], getattr(model, "task_", "auto"), weights)
     known = supervised_rows(targets.values)
     scores = {"homogeneity": np.nan, "nmi": np.nan, "silhouette": np.nan}
+    # The three scores of clusters compare classes, which regression targets lack.
     if targets.classes is not None:
         codes = targets.values[known].argmax(axis=1)
         Z, mass, part = model.prototypes_, model.prototype_weights_, T[known]
@@ -71,9 +73,10 @@ def reduction_scores(
 
 def _prototype_cka(Z: Array, T: sparse.csr_array, targets: Targets, weights: Array) -> float:
     known = supervised_rows(targets.scaled)
+    # Mean target of each prototype, over its samples with a target, as the fit weighted them.
     plan = sparse.csr_array(sparse.diags_array(weights[known]) @ T[known])
     carried = np.asarray(plan.sum(axis=0)).ravel()
-    used = carried > 0
+    used = carried > 0  # the others have no mean target
     means = np.asarray(plan.T @ targets.scaled[known])[used] / carried[used, None]
     kernel = RBF() if targets.classes is None else Delta()
     return cka(RationalQuadratic()(Z[used]), kernel(means))
