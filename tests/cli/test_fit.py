@@ -344,7 +344,7 @@ BINARY = bytes(range(256)) * 20
         ("t.csv", GOOD, ["-t", "y", "--prototypes", "30"], "--prototypes 30 is more than the 20 rows"),
         ("t.csv", GOOD, ["-t", "y", "--perplexity", "30"], "--perplexity 30 must be below"),
         ("t.csv", GOOD, ["-t", "z", "--checkpoint", "no/where"], "checkpoint='no/where' cannot be written"),
-        ("t.csv", GOOD, ["-t", "z", "--checkpoint", "t.csv"], "'t.csv' cannot be gone on from"),
+        ("t.csv", GOOD, ["-t", "z", "--checkpoint", "t.csv"], "Cannot resume from 't.csv'"),
         ("t.csv", GOOD, ["-t", "y", "--out", "no/where"], "no/where cannot be written"),
     ],
 )

@@ -12,7 +12,7 @@ import numpy as np
 Rng = np.random.Generator
 Spoil = Callable[[bytes, Rng], bytes]
 
-# Texts that mean something to somebody: paths, code, formulas, numbers that are none, signs of other formats.
+# Texts that mean something to somebody: paths, code, formulas, NaN and infinity, marks of other formats.
 TEXTS = (
     "../../outside", "/tmp/outside", "..\\outside", "file:///etc/passwd", "a\x00b", "", " ", "\n", '"', "'", "\\",
     ",,,,",
