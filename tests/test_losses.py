@@ -11,7 +11,7 @@ from scipy import optimize, sparse
 from scipy.special import rel_entr
 
 from distreduce.exceptions import InvalidInputError
-from distreduce.losses import LOSSES, TARGET_FLOOR, BregmanLoss, get_loss, supervised_rows
+from distreduce.losses import LOSSES, TARGET_FLOOR, BregmanLoss, Generator, PrimalLoss, get_loss, supervised_rows
 
 ALL = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
 
@@ -184,5 +184,23 @@ def test_shapes_and_targets_that_are_all_unknown_are_rejected(loss):
 def test_get_loss():
     assert all(get_loss(name).name == name for name in LOSSES)
     assert get_loss(LOSSES["poisson"]) is LOSSES["poisson"]
-    with pytest.raises(InvalidInputError, match="loss='hinge' is not known"):
+    with pytest.raises(InvalidInputError, match="target_loss='hinge' is not known"):
         get_loss("hinge")
+
+
+class CoshLoss(PrimalLoss):
+    """A loss on all real numbers, written by the three steps of the module's docstring: φ(u) = Σ cosh u."""
+
+    name = "cosh"
+    generator = Generator(
+        value=lambda U: np.cosh(U).sum(axis=1),
+        gradient=np.sinh,
+        inverse_gradient=np.arcsinh,
+        conjugate=lambda U: (U * np.sinh(U) - np.cosh(U)).sum(axis=1),
+    )
+
+
+def test_a_new_loss_is_right_for_negative_targets_too():
+    y, g = -2.0, -1.0
+    expected = np.cosh(y) - np.cosh(g) - np.sinh(g) * (y - g)
+    np.testing.assert_allclose(CoshLoss().cost(np.array([[y]]), np.array([[g]])), [[expected]])

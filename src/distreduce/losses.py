@@ -15,8 +15,8 @@ To add a loss:
 
 1. Write its generator φ as a :class:`Generator`: the value, the gradient, its inverse, and the conjugate.
 2. Subclass :class:`PrimalLoss` or :class:`DualLoss` with a `name`, that `generator`, and, if targets are restricted, a
-   `domain` for the error message and `_inside` for the check.
-3. Add an instance to `LOSSES`. ``SDR(loss=name)``, both couplings and the tests over all losses then find it by name.
+   `domain` for the error message and `_inside` for the check. Set `floor` if ∇φ(g) is infinite at a mean g = 0.
+3. Add an instance to `LOSSES`: ``SDR(target_loss=name)``, both couplings and the tests over all losses find it by name.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class BregmanLoss(ABC):
         if outside.any():
             row, column = np.argwhere(outside)[0]
             raise InvalidInputError(
-                f"y must be {self.domain} for loss={self.name!r} (an unsupervised row is all NaN); "
+                f"y must be {self.domain} for target_loss={self.name!r} (an unsupervised row is all NaN); "
                 f"found {Y[known][row, column]} in row {np.flatnonzero(known)[row]}, column {column}."
             )
 
@@ -185,6 +185,8 @@ class BregmanLoss(ABC):
 class PrimalLoss(BregmanLoss):
     """L_s(y, g) = D_φ(y, g): the prototype target is the mean of the targets (Lemma 3.2, case 2)."""
 
+    floor: ClassVar[float] = -np.inf  # ∇φ is evaluated at no smaller prototype target
+
     def from_mean(self, S: Array) -> Array:
         """Prototype targets are the mean itself."""
         return S
@@ -193,7 +195,7 @@ class PrimalLoss(BregmanLoss):
         return Y
 
     def _divergence(self, Y: Array, G: Array) -> Array:
-        return self.generator.divergence(Y, G, np.maximum(G, TARGET_FLOOR))
+        return self.generator.divergence(Y, G, np.maximum(G, self.floor))
 
 
 class DualLoss(BregmanLoss):
@@ -236,6 +238,7 @@ class CrossEntropyLoss(PrimalLoss):
 
     name = "cross_entropy"
     generator = NEGATIVE_ENTROPY
+    floor = TARGET_FLOOR
     domain = "between 0 and 1"
 
     def _inside(self, Y: Array) -> NDArray[np.bool_]:
@@ -250,6 +253,7 @@ class PoissonLoss(PrimalLoss):
 
     name = "poisson"
     generator = NEGATIVE_ENTROPY
+    floor = TARGET_FLOOR
     domain = "non-negative"
 
     def _inside(self, Y: Array) -> NDArray[np.bool_]:
@@ -289,5 +293,7 @@ def get_loss(loss: str | BregmanLoss) -> BregmanLoss:
     if isinstance(loss, BregmanLoss):
         return loss
     if loss not in LOSSES:
-        raise InvalidInputError(f"loss={loss!r} is not known; choose one of {sorted(LOSSES)} or pass a BregmanLoss.")
+        raise InvalidInputError(
+            f"target_loss={loss!r} is not known; choose one of {sorted(LOSSES)} or pass a BregmanLoss."
+        )
     return LOSSES[loss]
