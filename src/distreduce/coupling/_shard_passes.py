@@ -255,11 +255,13 @@ def _gather(i, indptr, indices, values, plan_indptr, plan_indices, plan_data, ro
         if c == 0.0:
             continue
         for t in range(plan_indptr[j], plan_indptr[j + 1]):
-            k = plan_indices[t]
+            k, part = plan_indices[t], c * plan_data[t]
+            if part == 0.0:  # an underflow would leave row[k] zero, and k would be noted again beyond the end
+                continue
             if row[k] == 0.0:
                 touched[count] = k
                 count += 1
-            row[k] += c * plan_data[t]
+            row[k] += part
     return count
 
 
