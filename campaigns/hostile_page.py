@@ -10,7 +10,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "reliability.md"
 
 
 def table(found: dict[str, Any]) -> str:
-    """A row a reader: inputs, what it said, faults."""
+    """One row per reader: inputs, accepted, rejected, faults."""
     head = f"**{found['inputs']:,} inputs, {found['faults']} faults.**\n\n"
     titles = ["| reader | inputs | accepted | rejected | faults |", "|---|---|---|---|---|"]
     rows = [*titles, *(_row(name, state) for name, state in found["readers"].items())]

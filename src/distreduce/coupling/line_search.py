@@ -1,4 +1,8 @@
-"""The exact line search of the T-step: J is a quadratic along every segment T + τ(V − T)."""
+"""The exact line search of the T-step, for dense and sharded couplings.
+
+With the prototype targets held fixed, the objective of the T-step is a quadratic aτ² + bτ along every segment
+T + τ(V − T). `CouplingProblem.step_to` (dense) and `ShardedCoupling.search` (shards) compute a and b.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,11 @@ from scipy import sparse
 from distreduce._utils.typing import Plan
 
 
-def exact_step(curvature: float, slope: float) -> float:
-    """Minimiser τ of aτ² + bτ over [0, 1], from the curvature a and the slope b."""
-    if curvature > 0:
-        return min(1.0, max(0.0, -slope / (2 * curvature)))
-    return 1.0 if curvature + slope < 0 else 0.0
+def exact_step(quadratic: float, slope: float) -> float:
+    """Return the minimizer τ of aτ² + bτ over [0, 1], from the coefficient a and the slope b."""
+    if quadratic > 0:
+        return min(1.0, max(0.0, -slope / (2 * quadratic)))
+    return 1.0 if quadratic + slope < 0 else 0.0
 
 
 def move_towards(T: Plan, V: Plan, step: float) -> Plan:

@@ -48,12 +48,13 @@ class SDR(BaseReduction):
         Effective number of neighbours in the input affinity, smaller than the number of samples. The default is lowered
         to a third of the samples if there are fewer than 90.
     task : {"auto", "regression", "classification"}, default="auto"
-        How to read y. With "auto", strings, booleans and integers that repeat are classes.
+        How to read y. With "auto", strings and booleans are classes, and so are whole numbers with at most two distinct
+        values or, on average, three samples per value.
     loss : {"kl", "square"}, default="kl"
-        Inner loss of the Gromov-Wasserstein term.
-    target_loss : {"auto", "squared", "cross_entropy", "poisson", "geometric", "itakura_saito"} or BregmanLoss, \
-            default="auto"
-        Supervision loss in the coupling; "auto" is squared for regression, cross-entropy for classification.
+        Loss of the Gromov-Wasserstein term, which compares the affinities of samples and of prototypes.
+    target_loss : str or BregmanLoss, default="auto"
+        Supervision loss in the coupling: "squared", "cross_entropy", "poisson", "geometric" or "itakura_saito". "auto"
+        is squared for regression, cross-entropy for classification.
     target_kernel : {"auto", "rbf", "rq", "delta", "linear"} or callable, default="auto"
         Kernel on the targets (regression targets are standardized); "auto" is rbf for regression, delta for classes.
     dependence : {"cka", "cka_uncentered", "hsic"}, default="cka"

@@ -206,10 +206,12 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
             raise InvalidInputError(f"y is constant ({constant:g}): no reduction can follow it; use GPRegressor.")
         if self.n_prototypes is None:
             check_exact_size(len(X), "give n_prototypes, such as 200: the prototypes become inducing points")
-        elif self.n_prototypes > min(len(X), self.max_reduction_samples):
+        elif self.n_prototypes > len(X):
+            raise InvalidInputError(f"n_prototypes={self.n_prototypes} is more than the {len(X)} samples; give fewer.")
+        elif self.n_prototypes > self.max_reduction_samples:
             raise InvalidInputError(
-                f"n_prototypes={self.n_prototypes} is more than the {len(X)} samples or than max_reduction_samples="
-                f"{self.max_reduction_samples}; give fewer prototypes, or raise max_reduction_samples."
+                f"n_prototypes={self.n_prototypes} is more than max_reduction_samples={self.max_reduction_samples}; "
+                "give fewer prototypes, or raise max_reduction_samples."
             )
 
     def _regression_training(self) -> Training:

@@ -1,5 +1,7 @@
 """Shards on the workers of a Dask cluster, and how a pass travels to them.
 
+How rows become shards on the workers in the first place is in :mod:`distreduce.sharding.dask_rows`.
+
 The parts of a shard are futures on the workers. For a pass, one task per shard is submitted. Its arguments are
 
 - the pass without the fields that have one row per sample: the result of a task of its own, so that it leaves this

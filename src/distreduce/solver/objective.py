@@ -43,7 +43,11 @@ def objective(
 
     .. math::
         J(T, Z) = (1-\alpha)\sum_{ij} L_s\big(y_i, g_j^*(T)\big)\,T_{ij} + \alpha\,GW(Z; T) - \eta\,D(Z, Y)
-                + \min_L \Big[\tfrac{\mu}{2}\,\|TZ - KL\|^2 + \tfrac{\lambda}{2}\,\mathrm{Tr}(L^\top K L)\Big]
+                + \min_L \Big[\tfrac{\mu}{2}\sum_i h_i\,\big|(W^{-1}TZ)_i - (KL)_i\big|^2
+                + \tfrac{\lambda}{2}\,\mathrm{Tr}(L^\top K L)\Big], \qquad W = \mathrm{diag}(h)
+
+    For unit weights h the map's term is the paper's :math:`\tfrac{\mu}{2}\|TZ - KL\|^2`. L is eliminated in closed form
+    in :mod:`distreduce.mapping`.
 
     Parameters
     ----------
