@@ -130,7 +130,7 @@ def test_only_rows_that_moved_are_compared_with_the_landmarks_again(rng, monkeyp
     assert sum(seen) == 3
 
 
-def test_every_tenth_plan_is_transported_afresh(rng, monkeypatch):
+def test_every_tenth_plan_is_transported_in_full(rng, monkeypatch):
     X, h, plan, _ = case(rng, n=300)
     few = projection(X, h, X[::10], RBF(1.2))
     seen = []

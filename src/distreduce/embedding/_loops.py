@@ -11,7 +11,7 @@ from numba import njit
 
 from distreduce._utils.numba import KERNEL, MIN_EXPONENT, bounded_exp, log_from_one
 
-RATIONAL_QUADRATIC, GAUSSIAN, NO_KERNEL = 0, 1, 2
+RATIONAL_QUADRATIC, GAUSSIAN, NO_KERNEL = 0, 1, 2  # integers: compiled loops cannot take kernel objects
 
 
 @njit(**KERNEL)
@@ -19,7 +19,7 @@ def _sq_distances_row(k, Zt, d2):  # type: ignore[no-untyped-def]
     """|z_k − z_l|² for l > k."""
     for a in range(Zt.shape[0]):
         here, others = Zt[a, k], Zt[a, k + 1 :]
-        if a == 0:
+        if a == 0:  # overwrites what the row before left in the buffer
             for l in range(d2.shape[0]):
                 t = here - others[l]
                 d2[l] = t * t
@@ -35,7 +35,7 @@ def _kernel_row(kind, shape, scale, d2, u):  # type: ignore[no-untyped-def]
 
     u instead of K: when the prototypes lie close together K is one to all its digits, and centring would leave none.
     """
-    if kind == RATIONAL_QUADRATIC and shape == 1.0:
+    if kind == RATIONAL_QUADRATIC and shape == 1.0:  # the default kernel: no power, and no cancellation near 0
         for l in range(d2.shape[0]):
             t = scale * d2[l]
             u[l] = t / (1.0 + t)
@@ -44,6 +44,7 @@ def _kernel_row(kind, shape, scale, d2, u):  # type: ignore[no-untyped-def]
             u[l] = 1.0 - (1.0 + scale * d2[l]) ** (-shape)
     else:
         for l in range(d2.shape[0]):
+            # Clipped to the range in which bounded_exp is valid.
             u[l] = 1.0 - bounded_exp(max(-scale * d2[l], MIN_EXPONENT))
 
 
@@ -83,19 +84,19 @@ def value_pass(chunk, n_chunks, Zt, q, r, A, kl, kind, shape, scale, B, omega): 
     m = Zt.shape[1]
     d2_buffer, u_buffer = np.empty(m), np.empty(m)
     sums, rho = np.zeros(5), np.zeros(m)
-    for k in range(chunk, m, n_chunks):
-        d2, u = d2_buffer[: m - k - 1], u_buffer[: m - k - 1]
+    for k in range(chunk, m, n_chunks):  # every n_chunks-th row: rows get shorter, so blocks of rows would be uneven
+        d2, u = d2_buffer[: m - k - 1], u_buffer[: m - k - 1]  # pairs l > k only: all matrices are symmetric
         _sq_distances_row(k, Zt, d2)
         carried, normaliser, fit = _structure_row(kl, d2, q[k + 1 :], r[k + 1 :], A[k, k + 1 :])
         sums[0] += q[k] * carried
         sums[1] += r[k] * normaliser
         sums[2] += fit
-        if kind != NO_KERNEL:
+        if kind != NO_KERNEL:  # DistR, and SDR with η = 0, have no dependence
             _kernel_row(kind, shape, scale, d2, u)
             aligned, squared, row = _dependence_row(u, B[k, k + 1 :], omega[k + 1 :], omega[k], rho[k + 1 :])
             sums[3] += aligned
             sums[4] += omega[k] * squared
-            rho[k] += row
+            rho[k] += row  # _dependence_row has added the other half, to the row sums of l
     return sums, rho
 
 
@@ -117,7 +118,7 @@ def _dependence_slope_row(kind, shape, scale, d2, u, B, omega, rho, by_B, by_K, 
     """g_l += dD/dK_kl · dK_kl/d|z_k − z_l|²; the centred kernel is −(u_kl − ρ_k − ρ_l + τ)."""
     if kind == RATIONAL_QUADRATIC:
         for l in range(d2.shape[0]):
-            slope = -shape * scale * (1.0 - u[l]) / (1.0 + scale * d2[l])
+            slope = -shape * scale * (1.0 - u[l]) / (1.0 + scale * d2[l])  # dK/d|z_k − z_l|²
             g[l] += slope * (by_B * B[l] - by_K * omega[l] * (u[l] + centre - rho[l]))
     else:
         for l in range(d2.shape[0]):
@@ -145,7 +146,8 @@ def gradient_pass(  # type: ignore[no-untyped-def]
     gradient = np.zeros((p, m))
     for k in range(chunk, m, n_chunks):
         d2, u, g = d2_buffer[: m - k - 1], u_buffer[: m - k - 1], g_buffer[: m - k - 1]
-        _sq_distances_row(k, Zt, d2)
+        _sq_distances_row(k, Zt, d2)  # computed again: cheaper than keeping m² of them
+        # The structure sets g, then the dependence adds to it.
         _structure_slope_row(kl, d2, q[k + 1 :], r[k + 1 :], A[k, k + 1 :], by_q * q[k], by_r * r[k], by_A, g)
         if kind != NO_KERNEL:
             _kernel_row(kind, shape, scale, d2, u)
@@ -175,6 +177,6 @@ def quadratic_pass(chunk, n_chunks, Zt, R):  # type: ignore[no-untyped-def]
     product = np.zeros((p, m))
     for k in range(chunk, m, n_chunks):
         for a in range(p):
-            product[a, k] += R[k, k] * Zt[a, k]
+            product[a, k] += R[k, k] * Zt[a, k]  # the diagonal belongs to no pair
             product[a, k] += _quadratic_row(R[k, k + 1 :], Zt[a, k], Zt[a, k + 1 :], product[a, k + 1 :])
     return product

@@ -14,7 +14,7 @@ from distreduce.kernels import Delta, Kernel, Linear
 from distreduce.losses import supervised_rows
 
 TargetForm = Literal["barycentric", "mass", "transport"]
-BLOCK_ROWS = 1024
+BLOCK_ROWS = 1024  # columns of the target kernel that are held at once
 
 
 def dependence_target(
@@ -31,11 +31,14 @@ def dependence_target(
 
     Samples without a target are ignored. With one prototype per sample the weights are the samples' in all forms.
     """
+    # The supervised mass of each prototype, from samples with a known target only.
     known = supervised_rows(targets)
     T, Y = plan[known], targets[known]
     carried = np.asarray(T.sum(axis=0)).ravel()
     one_to_one = plan.shape[0] == plan.shape[1]
+    # Weights: with one prototype per sample a weight of two must act like that sample twice (decision 1).
     omega = carried if form == "mass" or one_to_one else (carried > 0).astype(float)
+    # The target kernel between prototypes.
     if form == "transport" and not one_to_one:
         K = _transported_kernel(T, Y, kernel)
     else:
@@ -66,7 +69,7 @@ def _transported_kernel(T: sparse.csr_array, Y: Array, kernel: Kernel) -> Array:
         sums = np.asarray(T.T @ Y)
         return sums @ sums.T
     total = np.zeros((T.shape[1], T.shape[1]))
-    for start in range(0, len(Y), BLOCK_ROWS):
+    for start in range(0, len(Y), BLOCK_ROWS):  # never all of the n×n matrix K_Y
         rows = slice(start, start + BLOCK_ROWS)
         total += T[rows].T @ (T.T @ kernel(Y, Y[rows])).T
     return total
@@ -77,8 +80,8 @@ def _as_direction(K: Array, omega: Array, dependence: Dependence) -> Array:
     weights = np.outer(omega, omega)
     whole = float(np.sqrt((weights * K**2).sum()))
     if dependence != "cka_uncentered":
-        K = center(K, omega)
+        K = center(K, omega)  # then ⟨HK_ZH, B⟩ = ⟨K_Z, B⟩, and the numerator needs no centring
     left = float(np.sqrt((weights * K**2).sum()))
-    if left <= max(CONSTANT_SHARE * whole, 1e-300):  # prototypes of equal targets: what is left is rounding
+    if left <= max(CONSTANT_SHARE * whole, 1e-300):  # all targets are equal: only rounding is left
         return np.zeros_like(K)
     return weights * K / (float(weights.sum()) if dependence == "hsic" else left)

@@ -1,8 +1,8 @@
-"""The Z-step's objective and gradient in two passes over half of the pairs, with no m×m temporary.
+"""The Z-step's objective and gradient in two passes over half of the pairs, without m×m temporaries.
 
 Pass one sums what the value needs (and the row sums of the embedding kernel), pass two the gradient. Distances are
-computed again in pass two: for few dimensions that is cheaper than to write and read them. The rows are dealt to a
-fixed number of chunks, so that the result does not depend on the number of threads.
+computed again in pass two: for few dimensions that is cheaper than writing and reading them. The rows are divided
+into a fixed number of chunks, so that the result does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -54,9 +54,10 @@ class FusedObjective:
         m = len(problem.mass)
         self._chunks = 1 if m < SMALL else CHUNKS
         self._kind, self._shape, self._scale = _kernel_constants(problem)
-        none = np.zeros((0, 0))
+        none = np.zeros((0, 0))  # never read without a kernel, but Numba needs an array
         self._B = problem.target if problem.target is not None and problem.supervised else none
         self._omega = problem.target_weights if problem.target_weights is not None else np.zeros(m)
+        # The loops visit pairs k < l; these complete their sums.
         self._diag_A, self._sum_A = float(np.trace(problem.transported)), float(problem.transported.sum())
 
     def _loop_arguments(self, Zt: Array) -> tuple[object, ...]:
@@ -65,15 +66,20 @@ class FusedObjective:
         return Zt, p.mass, p.reference, p.transported, p.loss == "kl", *kernel, self._B, self._omega
 
     def __call__(self, Z: Array) -> tuple[Terms, Array]:
+        # Transposed: the inner loops run over prototypes, so those must be contiguous.
         problem, Zt = self.problem, np.ascontiguousarray(Z.T)
         arguments = self._loop_arguments(Zt)
+        # Pass one: the sums that the value needs.
         parts = self.workers.run(value_pass, self._chunks, *arguments)
         sums, rho = ordered_sum([part[0] for part in parts]), ordered_sum([part[1] for part in parts])
         structure, by_q, by_r, by_A = self._structure(sums)
         aligned, by_B, by_K, rho, tau = self._dependence(sums, rho)
+        # Pass two: the gradient; its coefficients are functions of the sums above.
         alpha, eta = problem.alpha, problem.eta
         slopes = (alpha * by_q, alpha * by_r, alpha * by_A, -eta * by_B, -eta * by_K, rho, tau)
+        # 4: each pair occurs twice in the sum, and |z_k − z_l|² has the derivative 2 (z_k − z_l).
         gradient = 4 * ordered_sum(self.workers.run(gradient_pass, self._chunks, *arguments, *slopes)).T
+        # The map's term, ½ Tr(ZᵀRZ).
         projected = 0.0
         if problem.quadratic is not None:
             RZ = ordered_sum(self.workers.run(quadratic_pass, self._chunks, Zt, problem.quadratic)).T
@@ -106,12 +112,13 @@ class FusedObjective:
         row = rho / mass
         tau = float(omega @ row) / mass
         if self.problem.dependence == "cka":
+            # ‖HKH‖² from u = 1 − K, which differs from −K by a constant that centring removes.
             square = 2 * sums[4] + mass * mass * tau * tau - 2 * mass * float(omega @ row**2)
             rho = row
         else:
-            square = mass * mass * (1.0 - 2.0 * tau) + 2 * sums[4]
+            square = mass * mass * (1.0 - 2.0 * tau) + 2 * sums[4]  # Σ ωω (1 − u)²
             rho, tau = zero, -1.0  # not centred: K itself, −(u − 1)
         norm = math.sqrt(max(square, 0.0))
-        if norm <= 1e-14 * mass:
+        if norm <= 1e-14 * mass:  # all prototypes in one place, as in plain.dependence
             return 0.0, 0.0, 0.0, zero, 0.0
         return numerator / norm, 1 / norm, -numerator / norm**3, rho, tau

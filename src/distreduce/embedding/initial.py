@@ -24,6 +24,7 @@ def initial_prototypes(
     start from noise: prototypes that are flat in a direction have no gradient there.
     """
     mass = np.asarray(plan.sum(axis=0)).ravel()
+    # Empty prototypes get a row of zeros instead of NaN.
     shares = sparse.csr_array(sparse.diags_array(1.0 / np.where(mass > 0, mass, 1.0)) @ plan.T)
     if precomputed:
         return _placed(_distance_gram(inputs, shares), mass, n_components, random_state)
@@ -41,7 +42,7 @@ def _placed(gram: Array, mass: Array, n_components: int, random_state: np.random
     scores = _leading_scores(gram, mass, n_components)
     spread = float(np.sqrt((mass @ scores**2).max() / mass.sum()))
     noise = random_state.standard_normal(scores.shape)
-    if spread == 0.0:
+    if spread == 0.0:  # all prototypes have the same mean
         return START_SCALE * noise
     scores *= START_SCALE / spread
     flat = np.abs(scores).max(axis=0) <= 1e-6 * START_SCALE
@@ -65,13 +66,17 @@ def _distance_gram(distances: Array, shares: sparse.csr_array) -> Array:
 def _leading_scores(gram: Array, mass: Array, n_components: int) -> Array:
     """Leading principal coordinates of the weighted points; missing ones are zero, signs are fixed by the largest."""
     m, root = len(mass), np.sqrt(mass)
+    # Centre at the mean of the prototypes, weighted by mass.
     row = gram @ mass / mass.sum()
     centred = gram - row[:, None] - row[None, :] + mass @ row / mass.sum()
+    # Leading eigenvectors of the weighted Gram matrix; eigh sorts upwards.
     k = min(n_components, m)
     values, vectors = eigh(root[:, None] * centred * root, subset_by_index=(m - k, m - 1))
     values, vectors = values[::-1], vectors[:, ::-1]
+    # Smaller ones are rounding, or negative values from distances that are not Euclidean.
     positive = np.where(values > 1e-12 * max(values[0], 0.0), values, 0.0)
-    scores = np.zeros((m, n_components))
+    scores = np.zeros((m, n_components))  # columns beyond m stay zero, and are flat
     scores[:, :k] = vectors * np.sqrt(np.maximum(positive, 0.0)) / np.where(root > 0, root, 1.0)[:, None]
+    # The sign of an eigenvector is arbitrary: make its largest entry positive, for reproducible starts.
     peaks = scores[np.abs(scores).argmax(axis=0), np.arange(n_components)]
     return scores * np.where(peaks < 0, -1.0, 1.0)

@@ -60,7 +60,7 @@ class _BestPrototypes(BestSoFar):
     def result(self, converged: bool, *, stuck: bool) -> EmbeddingResult:
         """Return the best Z, and how the optimizer ended."""
         if self.point is None:
-            raise NumericalError("The embedding's objective is not a number at its start; check the scale of X and y.")
+            raise NumericalError("The embedding's objective is not finite at its start; check the scale of X and y.")
         Z = self._unscale(self.point)
         return EmbeddingResult(Z, self.kept[0], self.value, self.n_evaluations, converged and not stuck, stuck)
 
@@ -75,8 +75,10 @@ def minimize_lbfgs(
 
     Stops when F decreases by less than `tol`, relative to F.
     """
+    # Empty prototypes have r = 0, by which the gradient cannot be divided.
     scale = np.sqrt(np.where(problem.reference > 0, problem.reference, 1.0))[:, None]
     best = _BestPrototypes(objective, problem, scale)
+    # A gtol next to zero: the relative decrease of F alone decides when to stop.
     options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "maxcor": 20, "ftol": tol, "gtol": 1e-12}
     found = minimize(best.uphill, (start * scale).ravel(), jac=True, method="L-BFGS-B", options=options)
     # Status 1: out of iterations or evaluations; 2: the line search failed, even with an empty memory.
@@ -96,19 +98,19 @@ def minimize_adam(
 
     Where F is NaN or infinite it restarts from the best point so far with half the step.
     """
-    best = _BestPrototypes(objective, problem, np.ones((len(start), 1)))
+    best = _BestPrototypes(objective, problem, np.ones((len(start), 1)))  # Adam works on Z itself, as in the paper
     flat, adam, previous = start.ravel().copy(), Adam(learning_rate), np.inf
     for _ in range(max_iter):
         value, gradient = best(flat)
-        if gradient is None:
+        if gradient is None:  # NaN or infinite: restart from the best point, without momentum
             if best.point is None or best.n_failures > MOST_HALVINGS:
                 return best.result(converged=False, stuck=True)
             flat, adam = best.point.copy(), Adam(0.5 * adam.learning_rate)
-            previous = np.inf
+            previous = np.inf  # the first decrease after a restart means nothing
             continue
         if abs(previous - value) <= tol * max(1.0, abs(value)):
             return best.result(converged=True, stuck=False)
         previous = value
         flat = adam.step(flat, gradient)
-    best(flat)
+    best(flat)  # the last step has not been evaluated yet
     return best.result(converged=False, stuck=False)

@@ -1,4 +1,4 @@
-"""The Z-step's objective and gradient as the equations say them. The fused version must agree with this one."""
+"""The Z-step's objective and gradient, written as in the equations; the reference for the fused version."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def gromov_wasserstein(problem: EmbeddingProblem, sq_distances: Array) -> tuple[
         carried, total = float((qq * w**2).sum()), float((A * w).sum())
         value = carried / S**2 - 2 * total / S
         by_w = 2 * qq * w / S**2 - 2 * A / S + rr * (2 * total / S**2 - 2 * carried / S**3)
-    return value, -(w**2) * by_w
+    return value, -(w**2) * by_w  # dw/d|z_k − z_l|² = −w²
 
 
 def dependence(problem: EmbeddingProblem, K: Array) -> tuple[float, Array]:
@@ -53,7 +53,7 @@ def dependence(problem: EmbeddingProblem, K: Array) -> tuple[float, Array]:
     if problem.dependence == "hsic":
         return numerator, B
     ww = np.outer(omega, omega)
-    if problem.dependence == "cka":
+    if problem.dependence == "cka":  # B is centred already, so only the norm needs HKH
         row = K @ omega / omega.sum()
         K = K - row[:, None] - row[None, :] + float(omega @ row) / omega.sum()
     norm = float(np.sqrt((ww * K**2).sum()))
@@ -69,12 +69,14 @@ def value_and_gradient(problem: EmbeddingProblem, Z: Array) -> tuple[Terms, Arra
     by_distance = problem.alpha * by_distance
     gradient, aligned, projected = np.zeros_like(Z), 0.0, 0.0
     if problem.supervised:
+        # A linear kernel depends on places, not on distances: its gradient is direct.
         K = problem.kernel(Z) if isinstance(problem.kernel, Linear) else problem.kernel.of_sq_distance(sq_distances)
         aligned, by_kernel = dependence(problem, K)
         if isinstance(problem.kernel, Linear):
             gradient -= 2 * problem.eta * by_kernel @ Z
         else:
             by_distance = by_distance - problem.eta * by_kernel * problem.kernel.derivative(sq_distances)
+    # Σ_l G_kl (z_k − z_l) by one matrix product.
     gradient += 4 * (by_distance.sum(axis=1)[:, None] * Z - by_distance @ Z)
     if problem.quadratic is not None:
         RZ = problem.quadratic @ Z

@@ -11,7 +11,7 @@ from distreduce._utils.typing import Array
 from distreduce.kernels import Delta, Kernel, Linear, diagonal
 from distreduce.losses import supervised_rows
 
-RESIDUAL = 1e-6  # no landmark is added once the error of the kernel is below this in the whole sample
+RESIDUAL = 1e-6  # no landmark is added once the error of the kernel is below this everywhere in the sample
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,13 @@ def nystrom_features(sample_targets: Array, kernel: Kernel, n_features: int = 25
     Each landmark is the target that the earlier ones explain worst (the pivots of an incomplete Cholesky
     factorization): the farthest point in the kernel's distance.
     """
-    if isinstance(kernel, Delta | Linear):
+    if isinstance(kernel, Delta | Linear):  # K_Y = YYᵀ: y is its own feature
         return TargetFeatures(kernel, None, None, 0.0)
     Y = sample_targets[supervised_rows(sample_targets)]
-    residual = diagonal(kernel, Y)
+    residual = diagonal(kernel, Y)  # k(y, y) − |φ(y)|², before there are features
     columns = np.zeros((len(Y), min(n_features, len(Y))))
     pivots: list[int] = []
+    # Incomplete Cholesky factorization, one column per landmark.
     while len(pivots) < columns.shape[1] and residual.max() > RESIDUAL:
         pivot, known = int(residual.argmax()), len(pivots)
         column = kernel(Y, Y[[pivot]])[:, 0] - columns[:, :known] @ columns[pivot, :known]

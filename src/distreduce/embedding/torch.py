@@ -1,4 +1,4 @@
-"""The Z-step's objective in PyTorch, for any device; gradients by autograd, from the same equations as `plain`."""
+"""The Z-step's objective in PyTorch, on any device: the equations of `plain`, with gradients by autograd."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ class TorchObjective:
         self.problem = problem
         self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         try:
-            torch.empty(0, device=self.device)
+            torch.empty(0, device=self.device)  # fail here, not in the middle of a fit
         except (RuntimeError, AssertionError) as error:
             raise InvalidInputError(
                 f"backend='torch:{self.device}' cannot be used ({str(error).splitlines()[0]}); name a device that this "
                 "torch has, such as 'torch:cpu', or give 'torch' for the GPU if there is one."
             ) from error
+        # Copied to the device once; each call sends Z and gets the gradient.
         self._q, self._r = self._tensor(problem.mass), self._tensor(problem.reference)
         self._A = self._tensor(problem.transported)
         if problem.supervised:
@@ -69,7 +70,7 @@ class TorchObjective:
             return (1 + sq_distances / (2 * kernel.alpha * kernel.length_scale**2)) ** -kernel.alpha
         if isinstance(kernel, RBF):
             return self.torch.exp(-sq_distances / (2 * float(kernel.length_scale) ** 2))  # type: ignore[arg-type]
-        return z @ z.T
+        return z @ z.T  # Linear, the only other kernel that EmbeddingProblem allows
 
     def _dependence(self, K: Tensor) -> Tensor:
         numerator = (K * self._B).sum()
@@ -81,5 +82,5 @@ class TorchObjective:
             K = K - row[:, None] - row[None, :] + self._omega @ row / mass
         norm = (self._omega @ K**2 @ self._omega).sqrt()
         if float(norm.detach()) <= 1e-14 * float(mass):
-            return 0.0 * numerator
+            return 0.0 * numerator  # not a constant: autograd needs a graph to find the gradient zero
         return numerator / norm

@@ -17,7 +17,8 @@ from distreduce.exceptions import IllConditionedWarning, NumericalError
 from distreduce.kernels import Kernel, rounds_alike
 
 BATCH_NUMBERS = 2_000_000  # kernel values that a thread holds at once when mapping new samples
-EVEN_ROWS = 128
+EVEN_ROWS = 128  # fixed, because the rounding of a matrix product depends on its shape
+NOT_FINITE = "The input kernel is not finite; scale X or give a length_scale that fits it."
 JITTERS = tuple(10.0**power for power in range(-10, 1))  # relative to the diagonal of the kernel matrix
 
 
@@ -37,9 +38,8 @@ class KernelMap:
     def __call__(self, X: Any, workers: Workers = SERIAL) -> Array:
         """Embed the rows of X, in batches of bounded size; a row's result does not depend on its batch."""
         out = np.empty((X.shape[0], self.coefficients.shape[1]))
-        step = max(
-            1, BATCH_NUMBERS // max(1, len(self.coefficients))
-        )  # independent of the threads: rounding depends on it
+        # Independent of the number of threads: rounding depends on the size of a batch.
+        step = max(1, BATCH_NUMBERS // max(1, len(self.coefficients)))
 
         def embed(batch: int, n_batches: int) -> None:
             rows = slice(batch * step, (batch + 1) * step)
@@ -51,19 +51,19 @@ class KernelMap:
 
     def similarity(self, X: Any) -> Array:
         """K(x, X_train) for the rows of X."""
-        X = X / self.unit
+        X = X / self.unit  # exact: the unit is a power of two
         if self.inputs is None:
             return np.asarray(self.kernel.of_sq_distance(np.asarray(X, dtype=np.float64) ** 2))  # type: ignore[attr-defined]
-        return (
-            self.kernel(X, self.inputs) if rounds_alike(self.kernel, X) else in_even_blocks(self.kernel, X, self.inputs)
-        )
+        if rounds_alike(self.kernel, X):
+            return self.kernel(X, self.inputs)
+        return in_even_blocks(self.kernel, X, self.inputs)
 
 
 def in_even_blocks(kernel: Kernel, X: Any, inputs: Any) -> Array:
     """K(x, inputs) by blocks of `EVEN_ROWS` rows, the last padded: a matrix product's rounding depends on its shape."""
     K = np.empty((X.shape[0], inputs.shape[0]))
     for start in range(0, len(K), EVEN_ROWS):
-        rows = np.minimum(np.arange(start, start + EVEN_ROWS), len(K) - 1)
+        rows = np.minimum(np.arange(start, start + EVEN_ROWS), len(K) - 1)  # pad by repeating the last row
         K[start : start + EVEN_ROWS] = kernel(X[rows], inputs)[: len(K) - start]
     return K
 
@@ -88,7 +88,7 @@ class MapRegression:
     def __init__(self, K: Array, weights: Array, mu: float, map_reg: float) -> None:
         """Factorise; `K` is overwritten, so that no second n×n array is needed."""
         self.mu, self.map_reg, self.weights = mu, map_reg, weights
-        K *= mu
+        K *= mu  # μK + λW⁻¹, in place
         K[np.diag_indices(len(K))] += map_reg / weights
         self._factor = factorise_kernel(K)
 
@@ -104,6 +104,7 @@ class MapRegression:
         r""":math:`R = \mu\lambda\,\hat T^\top(\mu K + \lambda W^{-1})^{-1}\hat T`, (m, m), T̂ the plan's barycentres."""
         shares = barycentres(plan, self.weights)
         R = shares.T @ cho_solve(self._factor, shares.toarray())
+        # Exactly symmetric: the compiled Z-step reads only one half.
         return np.asarray(0.5 * self.mu * self.map_reg * (R + R.T))
 
 
@@ -114,10 +115,10 @@ def barycentres(plan: Plan, weights: Array) -> Plan:
 
 def factorise_kernel(K: Array) -> tuple[Array, bool]:
     """Cholesky factor of K in K's own memory, with a growing jitter if K is not positive definite."""
-    try:  # transposed: LAPACK wants columns, and K is symmetric
+    try:  # transposed: LAPACK needs column order, and K is symmetric
         factor, jitter = jittered_cholesky(K.T, K.diagonal().copy(), JITTERS)
     except FloatingPointError as error:
-        raise NumericalError("The input kernel is not finite; scale X or give a length_scale that fits it.") from error
+        raise NumericalError(NOT_FINITE) from error
     except LinAlgError as error:
         message = "The input kernel is far from positive definite; raise map_reg or change the metric."
         raise NumericalError(message) from error
@@ -127,4 +128,4 @@ def factorise_kernel(K: Array) -> tuple[Array, bool]:
             "Distances that are not Euclidean often give a better kernel after a square root."
         )
         warnings.warn(message, IllConditionedWarning, stacklevel=2)
-    return factor, True
+    return factor, True  # lower triangle, in the form that cho_solve takes

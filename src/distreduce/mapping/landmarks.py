@@ -15,11 +15,11 @@ from scipy.linalg.lapack import dpocon, dpotrf, dtrtri
 from distreduce._utils.typing import Array, Plan
 from distreduce.exceptions import NumericalError
 from distreduce.kernels import RBF, Kernel, diagonal
-from distreduce.mapping.kernel_map import barycentres, factorise_kernel
+from distreduce.mapping.kernel_map import NOT_FINITE, barycentres, factorise_kernel
 from distreduce.sharding.shards import Shard, ShardPass, Shards
 
-BLOCK_ROWS = 512
-# A plan that differs from the latest in more rows is transported afresh, and so is every tenth: roundings add up.
+BLOCK_ROWS = 512  # rows of the kernel that are held at once
+# M is computed in full if more of the plan's rows changed, and at least every tenth time: roundings add up.
 MAX_CHANGED = 1 / 3
 MAX_UPDATES = 9
 # Directions of K below this, relative to the largest, are left out: they are rounding, or repeated landmarks.
@@ -63,6 +63,7 @@ class LandmarkKernel:
         if self._expanded is None:
             return self.kernel(X.astype(np.float64, copy=False), self.landmarks.astype(np.float64, copy=False))
         origin, scale, right = self._expanded
+        # (a, 1, |a|²) in one array, so that one product gives all exponents.
         left = np.empty((X.shape[0], X.shape[1] + 2))
         A = left[:, :-2]
         np.subtract(X, origin, out=A)
@@ -73,7 +74,7 @@ class LandmarkKernel:
         return np.exp(K, out=K)
 
     def blocks(self, X: Any) -> Iterator[tuple[slice, Array]]:
-        """The same for blocks of rows, one after another."""
+        """Yield slices of rows with their similarities, block by block."""
         for start in range(0, X.shape[0], BLOCK_ROWS):
             rows = slice(start, min(X.shape[0], start + BLOCK_ROWS))
             yield rows, self(X[rows])
@@ -89,7 +90,7 @@ class LandmarkKernel:
             return None
         scale = np.sqrt(0.5) / np.asarray(self.kernel.length_scale, dtype=np.float64)
         points = np.asarray(self.landmarks, dtype=np.float64)
-        origin = points.mean(axis=0)
+        origin = points.mean(axis=0)  # near the data: far from it the expansion of |a − b|² would cancel
         B = (points - origin) * scale
         return origin, scale, np.vstack([2.0 * B.T, -np.einsum("ik,ik->i", B, B), -np.ones(len(B))])
 
@@ -143,15 +144,16 @@ class LandmarkRegression:
         """One pass over the samples, of about 3 n q r multiplications."""
         self.mu, self.map_reg, self.weights = mu, map_reg, weights
         self._shards, self._similarity = shards, LandmarkKernel(kernel, landmarks)
+        # The landmarks' own coordinates, then one pass over the samples.
         self._axes = orthonormal_axes(self._similarity(landmarks))
         self._information = shards.total(GatherInformation(weights, self._similarity, self._axes, mu / map_reg))
-        self._factor = _ridge_factor(self._information.shared, mu, map_reg)
+        self._factor = _ridge_factor(self._information.shared, mu, map_reg)  # of AᵀGA, not of G, which may be singular
         self._shares = np.concatenate(self._information.shares)
         self.memory: Memory | None = None  # M of the latest plan
 
     @property
     def n_landmarks(self) -> int:
-        """Their number r."""
+        """Number r of landmarks."""
         return len(self._axes)
 
     def quadratic(self, plan: Plan) -> Array:
@@ -167,7 +169,7 @@ class LandmarkRegression:
         D does not apply to new samples. With the weights v, which leave to D what the landmarks cannot follow, fewer of
         them are placed correctly (mixtures of Gaussians, 2000 landmarks: 0.39 in their class against 0.41).
         """
-        MZ = self._axes.T @ (self._pass(plan) @ Z)
+        MZ = self._axes.T @ (self._pass(plan) @ Z)  # without V: all samples count fully
         factor = _ridge_factor(self._information.plain, self.mu, self.map_reg)
         return np.asarray(self._axes @ cho_solve(factor, self.mu * MZ))
 
@@ -176,6 +178,7 @@ class LandmarkRegression:
         MZ = self._axes.T @ (self._transported(plan) @ Z)
         best = self._axes @ cho_solve(self._factor, self.mu * MZ)
         values = np.concatenate(self._shards.collect(_MapValues(self._similarity, best)))
+        # K̃ = Q + D: where the landmarks explain little, the map stays near f_i.
         F, share = barycentres(plan, self.weights) @ Z, self._shares[:, None]
         return np.asarray(share * values + (1.0 - share) * F)
 
@@ -185,10 +188,11 @@ class LandmarkRegression:
 
     def _transported(self, plan: Plan) -> Array:
         """M (r, m): one pass, over only those rows in which the plan differs from the latest one if these are few."""
-        latest = self.memory or Memory(plan, self._pass(self._weight(plan)), 0)
+        latest = self.memory or Memory(plan, self._pass(self._weight(plan)), 0)  # the first plan needs a full pass
         change = sparse.csr_array(plan - latest.plan)
         n_changed = np.count_nonzero(np.diff(change.indptr))
         if n_changed > 0:
+            # Few rows changed: add the change, at the cost of those rows.
             if latest.updates < MAX_UPDATES and n_changed <= MAX_CHANGED * len(self.weights):
                 latest = Memory(plan, latest.transported + self._pass(self._weight(change)), latest.updates + 1)
             else:
@@ -219,6 +223,7 @@ class _KernelTimesPlan(ShardPass[Array]):
 
     def __call__(self, shard: Shard) -> Array:
         features, plan = shard.features, self.plan
+        # Most rows of a change are empty; a full plan is not copied.
         used = np.flatnonzero(np.diff(plan.indptr))
         features, plan = (features, plan) if len(used) == plan.shape[0] else (features[used], plan[used])
         total = np.zeros((plan.shape[1], self.similarity.landmarks.shape[0]))
@@ -291,9 +296,11 @@ class GatherInformation(ShardPass[Information]):
         (shares,), (shared, plain) = found.shares, found._halves
         for rows, K in self.similarity.blocks(shard.features):
             phi, h = K @ self.axes, self.weights[rows]
-            explained = np.einsum("ij,ij->i", phi, phi)
+            explained = np.einsum("ij,ij->i", phi, phi)  # |φ_i|² = Q_ii
+            # D_ii = K_ii − Q_ii; rounding may make it negative.
             unexplained = np.maximum(diagonal(self.similarity.kernel, shard.features[rows]) - explained, 0.0)
             shares[rows] = 1.0 / (1.0 + self.ratio * h * unexplained)
+            # Scaled in place, first by h and then from h to v.
             phi *= np.sqrt(h)[:, None]
             _add_gram(plain, phi)
             phi *= np.sqrt(shares[rows])[:, None]
@@ -309,7 +316,7 @@ def _add_gram(half: Array, phi: Array) -> None:
 
 
 def _symmetric(half: Array) -> Array:
-    """The whole of a matrix whose upper triangle is given."""
+    """Complete a symmetric matrix from its upper triangle."""
     upper = np.triu(half)
     upper += np.triu(half, 1).T
     return upper
@@ -318,9 +325,10 @@ def _symmetric(half: Array) -> Array:
 def orthonormal_axes(K: Array) -> Array:
     """A (r, q) with AᵀKA = I for the directions in which K (r, r), positive semidefinite, is not zero."""
     if not np.isfinite(K).all():
-        raise NumericalError("The input kernel is not finite; scale X or give a length_scale that fits it.")
+        raise NumericalError(NOT_FINITE)
     K = 0.5 * (K + K.T)
     axes = _inverse_cholesky(K)
+    # Eigenvectors take four times as long, but can leave directions out.
     return _scaled_eigenvectors(K) if axes is None else axes
 
 
@@ -333,6 +341,6 @@ def _scaled_eigenvectors(K: Array) -> Array:
 def _inverse_cholesky(K: Array) -> Array | None:
     """A = R⁻¹ of K = RᵀR, in a quarter of the time that eigenvectors take; None where K is nearly singular."""
     factor, failed = dpotrf(K, lower=0, clean=1)
-    if failed or dpocon(factor, np.linalg.norm(K, 1))[0] < WELL_CONDITIONED:
+    if failed or dpocon(factor, np.linalg.norm(K, 1))[0] < WELL_CONDITIONED:  # a direction may have to be left out
         return None
     return np.asarray(dtrtri(factor, lower=0, overwrite_c=1)[0])

@@ -25,7 +25,7 @@ def left_out_embedding(K: Array, F: Array, regularisation: float, groups: NDArra
     K : (n, n) array
         Input kernel of the training samples.
     F : (n, p) array
-        Where the reduction put the samples.
+        Embedding of the samples by the reduction.
     regularisation : float
         λ/μ.
     groups : (n,) array
@@ -34,9 +34,10 @@ def left_out_embedding(K: Array, F: Array, regularisation: float, groups: NDArra
     factor, _ = factorise_kernel(K + regularisation * np.eye(len(K)))
     P = inverse_from_factor(factor)
     coefficients = P @ F
+    # All samples as groups of one; larger groups are overwritten below.
     left_out = F - coefficients / P.diagonal()[:, None]
     sizes = np.bincount(groups)
-    for group in np.flatnonzero(sizes > 1):
+    for group in np.flatnonzero(sizes > 1):  # one block of P per group: copies must leave together
         rows = np.flatnonzero(groups == group)
         left_out[rows] = F[rows] - solve(P[np.ix_(rows, rows)], coefficients[rows], assume_a="pos")
     return np.asarray(left_out)

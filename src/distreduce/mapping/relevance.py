@@ -14,7 +14,7 @@ from distreduce._utils.typing import Array
 from distreduce.kernels import RBF, DistanceKernel
 
 MAX_SAMPLES = 1000  # the likelihood costs n³; more samples hardly move the length scales
-_WORST = 1e25
+_WORST = 1e25  # value where the covariance cannot be factorized: the line search steps back
 GAUSSIAN = RBF(1.0)
 
 
@@ -37,12 +37,15 @@ def relevance_length_scales(X: Array, Y: Array, weights: Array, start: float) ->
     Irrelevant features get long scales. Scales are kept within a factor 1000 of `start`.
     """
     if len(X) > MAX_SAMPLES:
+        # Evenly spaced instead of random: reproducible without a seed.
         chosen = np.unique(np.linspace(0, len(X) - 1, MAX_SAMPLES).astype(int))
         X, Y, weights = X[chosen], Y[chosen], weights[chosen]
+    # Standardize, so that a signal variance of 1 and a noise variance of 0.1 are sensible starts.
     Y = Y - weights @ Y / weights.sum()
     Y = Y / (np.sqrt((weights @ Y**2).mean() / weights.sum()) or 1.0)
     d = X.shape[1]
     log_start = np.r_[np.full(d, np.log(start)), 0.0, np.log(0.1)]
+    # ±7 in the logarithm is a factor of about 1000.
     bounds = [(log_start[0] - 7, log_start[0] + 7)] * d + [(-7, 7), (-14, 3)]
     options = {"maxiter": 100, "ftol": 1e-6}
     found = minimize(
@@ -61,6 +64,7 @@ def negative_log_likelihood(
     """
     d = X.shape[1]
     scales, signal, noise = np.exp(parameters[:d]), np.exp(parameters[d]), np.exp(parameters[d + 1])
+    # Σ = s K + σ² W⁻¹ with a small jitter.
     scaled = X / scales
     K, slope = _with_derivative(kernel, sq_distances(scaled))
     K *= signal
@@ -73,6 +77,7 @@ def negative_log_likelihood(
         factor = cho_factor(covariance.T, lower=True, overwrite_a=True, check_finite=False)
     except LinAlgError:
         return _WORST, np.zeros_like(parameters)
+    # The value, and G, its derivative by Σ.
     alpha = cho_solve(factor, Y)
     value = 0.5 * float((Y * alpha).sum()) + Y.shape[1] * float(np.log(np.diag(factor[0])).sum())
     G = inverse_from_factor(factor[0])
@@ -81,6 +86,7 @@ def negative_log_likelihood(
     G *= 0.5
     by_noise = noise * float(G.diagonal() @ (1 / weights))
     GK = np.multiply(G, K, out=K)
+    # Reuses the memory of the slopes.
     M = GK if slope is None else np.multiply(G, np.multiply(slope, -2.0 * signal, out=slope), out=slope)
     return value, np.r_[length_scale_gradient(M, scaled), GK.sum(), by_noise]
 
