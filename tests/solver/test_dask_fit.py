@@ -73,15 +73,15 @@ def test_the_sizes_of_partitions_need_not_be_known(client, data, in_memory):
 
 
 def test_a_checkpoint_of_a_fit_in_memory_is_that_of_the_same_fit_on_a_cluster(client, data, in_memory, tmp_path):
-    """So it can be taken over: all is read, and nothing is left to do."""
+    """The checkpoint of a fit in memory is accepted: it is finished, so no step is computed."""
     X, y, weights = data
-    path, told = tmp_path / "checkpoint", []
+    path, recomputed = tmp_path / "checkpoint", []
     model(checkpoint=path).fit(X, y, weights)
     fitted = model(checkpoint=path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Steps, "t_step", lambda *_: told.append("a step was computed again"))
+        patch.setattr(Steps, "t_step", lambda *_: recomputed.append("a step was computed again"))
         fitted.fit(da.from_array(X, chunks=(2000, D)), y, weights)
-    assert not told and same(fitted, in_memory)
+    assert not recomputed and same(fitted, in_memory)
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """Checkpoints: a file with the progress of the outer loop, from which a killed fit resumes to the same bits.
 
-The file holds the coupling, the transported affinity, the prototypes, the history and all else that the next iteration
-depends on. It does not hold the affinity and the factorized map: they are larger than the rest, and computed again.
+The file holds the coupling, the transported affinity, the prototypes, the history and everything else that the next
+iteration depends on. It does not hold the affinity and the factorized map: they are larger, and computed again.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from distreduce.solver.steps import State, same_plan
 FORMAT, VERSION = "distreduce-checkpoint", [1, 0]
 ADVICE = "Delete it to start afresh, or give another path as checkpoint."
 FLAGS = ("frozen", "converged", "finished")
+# In the order of the fields, by which _read_history builds records.
 COLUMNS = tuple(field.name for field in fields(Record))
 
 
@@ -44,6 +45,7 @@ class Checkpoint:
 
     def keep(self, at: Progress) -> None:
         """Write the file unless it holds this iteration already. If the disk fails, warn and let the fit continue."""
+        # A finished fit is written again: its flags differ.
         if at.iteration == self._written and not at.finished:
             return
         write = Writer()
@@ -71,15 +73,15 @@ class Checkpoint:
             return None
         try:
             with open_file(self.path, MAX_BYTES) as (document, handle):
-                _check_format(document)
+                _check_format(document)  # before the fingerprint: a file of another kind gets its own message
                 same = document.get("fingerprint") == self.fingerprint
                 require(same, "it belongs to a fit to other data, with other parameters, or of another version")
                 read = Reader(read_tensors(handle, document))
             at = _read_progress(document.get("state"), read, start, shape)
-            require(not read.unused(), "it holds tensors that belong to nothing")
+            require(not read.unused(), "it holds tensors that nothing refers to")
         except UNREADABLE as error:
             raise _cannot_resume(self.path, error) from error
-        self._written = at.iteration
+        self._written = at.iteration  # the loop need not write the same file again
         return at
 
 
@@ -99,12 +101,14 @@ def check_place(path: Path, n_bytes: int) -> None:
 
     Unfinished files that a killed fit left there are removed.
     """
-    folder = Path(os.path.realpath(path)).parent
+    folder = Path(os.path.realpath(path)).parent  # of the file itself, if the path is a link to it
     try:
         if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
-            raise PermissionError("what is there is not a file that may be replaced")
+            raise PermissionError("it exists, but is not a file that may be replaced")
+        # Only a killed fit leaves such files, and no other checkpoint has this mark.
         for left in folder.glob(f".{mark(path)}-*.tmp"):
             left.unlink(missing_ok=True)
+        # Writing a file is a surer test than permissions.
         trial = folder / f".{mark(path)}-trial.tmp"
         trial.write_bytes(b"")
         trial.unlink()
@@ -122,13 +126,13 @@ def check_place(path: Path, n_bytes: int) -> None:
 
 
 def mark(path: Path) -> str:
-    """Return how the names of unfinished files of this checkpoint, and of no other, begin."""
+    """Return the prefix of the names of this checkpoint's unfinished files; no other checkpoint shares it."""
     return f"distreduce-{sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:16]}"
 
 
 def _check_format(document: Mapping[str, Any]) -> None:
     require(document.get("format") == FORMAT, "it is not a checkpoint")
-    require(document.get("version") == VERSION, "its version is not known")
+    require(document.get("version") == VERSION, "its version is unknown")
 
 
 def _cannot_resume(path: Path, error: BaseException) -> CheckpointError:
@@ -161,16 +165,19 @@ def _write_memory(memory: Memory, coupled: Coupled, write: Writer) -> Node:
 # And back, with every value checked: a file may be damaged or forged.
 def _read_progress(state: Node, read: Reader, start: Plan, shape: tuple[int, ...]) -> Progress:
     """Return the progress if it can belong to a fit with the row sums of `start` and prototypes of this shape."""
+    # Flags and counters; type() and not isinstance(), for which True is an integer.
     flags = {name: read.part(state, name) for name in (*FLAGS, "settled")}
-    require(all(type(flag) is bool for flag in flags.values()), "its flags are not in order")
+    require(all(type(flag) is bool for flag in flags.values()), "its flags are invalid")
     iteration, faults = read.part(state, "iteration"), read.part(state, "faults")
-    require(type(iteration) is int and 0 <= iteration < 2**31, "its iteration is not a number")
-    require(isinstance(faults, list) and all(isinstance(fault, str) for fault in faults), "its faults are not texts")
+    require(type(iteration) is int and 0 <= iteration < 2**31, "its iteration is invalid")
+    require(isinstance(faults, list) and all(isinstance(fault, str) for fault in faults), "its faults are not strings")
+    # Arrays, which must have the shapes of this fit.
     plan, m = _read_plan(read, state, start), start.shape[1]
     coupled = Coupled(plan, _read_table(read, "transported", state, (m, m)))
     prototypes = _read_table(read, "prototypes", state, shape)
     history = _read_history(read.part(state, "history"), read.within("history"))
     found = State(coupled, prototypes, history[-1], flags.pop("settled"))
+    # State of the oracle, which dense fits do not have.
     node = read.part(state, "memory")
     memory = None if node is None else _read_memory(node, coupled, read.within("memory"))
     return Progress(found, history, iteration, faults=tuple(faults), memory=memory, **flags)
@@ -178,14 +185,16 @@ def _read_progress(state: Node, read: Reader, start: Plan, shape: tuple[int, ...
 
 def _read_memory(node: Node, coupled: Coupled, read: Reader) -> Memory:
     own, updates = read.part(node, "plan"), read.part(node, "updates")
-    require(type(updates) is int and 0 <= updates < 2**31, "its memory is not in order")
+    require(type(updates) is int and 0 <= updates < 2**31, "its memory is invalid")
     plan = coupled.plan if own is None else _read_plan(read, node, coupled.plan)
+    # Any number of rows here: the oracle's `restore` compares it with the number of landmarks.
     return Memory(plan, _read_table(read, "transported", node, (-1, plan.shape[1])), updates)
 
 
 def _read_plan(read: Reader, node: Node, start: Plan) -> Plan:
     """Return a plan with the row sums of `start`."""
     plan = read.sparse("plan", read.part(node, "plan"))
+    # Each row carries the weight of its sample, whatever the coupling.
     good = plan.shape == start.shape and plan.dtype == np.float64 and bool((plan.data >= 0).all())
     require(
         good and np.allclose(plan.sum(axis=1), start.sum(axis=1), rtol=1e-6, atol=0.0),
@@ -206,12 +215,12 @@ def _read_table(read: Reader, name: str, node: Node, shape: tuple[int, ...]) -> 
 
 
 def _read_history(node: Node, read: Reader) -> tuple[Record, ...]:
-    require(isinstance(node, dict) and sorted(node) == sorted(COLUMNS), "its history is not in order")
+    require(isinstance(node, dict) and sorted(node) == sorted(COLUMNS), "its history is invalid")
     columns = {name: read.array(name, node[name]) for name in COLUMNS}
     lengths = {column.shape for column in columns.values()}
-    require(len(lengths) == 1 and len(next(iter(lengths))) == 1 and lengths != {(0,)}, "its history is not in order")
+    require(len(lengths) == 1 and len(next(iter(lengths))) == 1 and lengths != {(0,)}, "its history is invalid")
     kinds = {name: "i" if name in ("iteration", "n_evaluations") else "f" for name in COLUMNS}
-    require(all(columns[name].dtype.kind == kind for name, kind in kinds.items()), "its history is not in order")
+    require(all(columns[name].dtype.kind == kind for name, kind in kinds.items()), "its history is invalid")
     # Without targets there is no CKA.
     finite = all(np.isfinite(column).all() for name, column in columns.items() if name != "cka")
     require(finite, "its history has NaN or infinite values")

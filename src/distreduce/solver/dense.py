@@ -1,4 +1,4 @@
-"""The samples in memory, with n×n arrays for affinity and map: up to some ten thousand of them."""
+"""Samples in memory, with n×n arrays for affinity and map: for up to about ten thousand samples."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from distreduce.solver.problem import ReductionProblem
 
 # From here on the n×n affinity is kept in single precision: 10,000 samples then take 0.4 GB instead of 0.8.
 SINGLE_PRECISION_FROM = 4000
-BLOCK_ROWS = 256
+BLOCK_ROWS = 256  # rows of the kernel matrix that a task computes
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,7 @@ class DenseOracle:
         tol: float,
     ) -> Coupled:
         """Solve the T-step from `plan`: balanced with one prototype per sample, else semi-relaxed."""
+        # The map's distance to the prototypes as a linear cost; see Steps.t_step.
         linear = None
         if fitted is not None and self.projection is not None:
             linear = 0.5 * self.projection.mu * sq_distances(fitted, prototypes)
@@ -131,11 +132,11 @@ class DenseOracle:
         return Coupled(found.plan, _transport(found.plan, found.affinity_plan))
 
     def memory(self) -> Memory | None:
-        """Return None: every answer depends on its arguments alone."""
+        """Return None: each answer depends only on its arguments."""
         return None
 
     def restore(self, memory: Memory | None) -> None:
-        """Do nothing."""
+        """Do nothing: there is no state."""
 
     @property
     def map_inputs(self) -> Any:
@@ -182,7 +183,7 @@ def _affinity(sample: Sample, perplexity: float, workers: Workers) -> Array:
         else:
             D = squared_distances(sample.features, dtype=dtype, workers=workers)
         matrix = symmetric_entropic_affinity(D, perplexity, sample.weights, overwrite=True, workers=workers).matrix
-        if math.isfinite(matrix.sum()):
+        if math.isfinite(matrix.sum()):  # any NaN or infinite entry shows in the sum
             return matrix
     raise NumericalError("The input affinity is not finite; look for very large values in X, or scale it.")
 
@@ -212,6 +213,7 @@ def _kernel_matrix(sample: Sample, kernel: Kernel, workers: Workers) -> Array:
     """Return K (n, n), computed in blocks of rows so that no other array of that size is needed."""
     n = len(sample.weights)
     K = np.empty((n, n))
+    # The same code as in `transform`, so that both round alike; coefficients are not needed.
     rows_of = KernelMap(kernel, None if sample.precomputed else sample.features, np.empty((n, 0))).similarity
 
     def fill(chunk: int, n_chunks: int) -> None:
@@ -225,4 +227,4 @@ def _kernel_matrix(sample: Sample, kernel: Kernel, workers: Workers) -> Array:
 def _transport(plan: Plan, affinity_plan: Array) -> Array:
     """Return Tᵀ(CT), made exactly symmetric."""
     transported = plan.T @ affinity_plan
-    return np.asarray(0.5 * (transported + transported.T))
+    return np.asarray(0.5 * (transported + transported.T))  # the Z-step's compiled loops read only one half

@@ -29,13 +29,16 @@ def fit_reduction(
     Raises
     ------
     NumericalError
-        The affinity, the first prototypes or the map could not be computed; `best` is the reduction if there is one.
+        The affinity, the first prototypes or the map could not be computed; `best` is the reduction, if it was found.
     """
     monitor = monitor or Monitor()
+    # Prepare: affinity, initial coupling, initial prototypes and the factorized map.
     prepare = prepare_sharded if isinstance(problem.sample, ShardedSample) else prepare_dense
     oracle: SampleOracle = prepare(problem, workers, random_state, monitor.stage)
+    # Solve: the outer loop.
     monitor.stage("first embedding")
     reduction = solve(oracle, problem.settings, monitor=monitor)
+    # Extend: what the loop itself does not need.
     medoids = oracle.medoids(reduction.plan)
     coefficients = _map_coefficients(oracle, reduction)
     return Fitted(reduction, KernelMap(problem.input_kernel, oracle.map_inputs, coefficients, problem.unit), medoids)

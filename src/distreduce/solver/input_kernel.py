@@ -25,15 +25,17 @@ def input_kernel(kernel: str | Kernel, length_scale: Any, sample: Sample, unit: 
         return kernel
     if kernel == "linear":
         return Linear()
+    # The length scale, from the data or from the user; ARD starts from the median.
     if isinstance(length_scale, str):
         scale: Any = median_length_scale(sample.features, sample.weights, precomputed=sample.precomputed)
         if length_scale == "ard":
             scale = learned_length_scales(sample, scale)
     else:
         try:
-            scale = np.asarray(length_scale, dtype=np.float64) / unit
+            scale = np.asarray(length_scale, dtype=np.float64) / unit  # X was divided by it too
         except (TypeError, ValueError) as error:
             raise InvalidInputError(f"length_scale cannot be read as numbers ({error}).") from error
+    # The kernel; only the RBF can have one length scale per feature.
     if kernel == "rbf":
         return RBF(scale)
     if np.ndim(scale) > 0:
@@ -45,7 +47,7 @@ def learned_length_scales(sample: Sample, start: float) -> Array:
     """Return ARD length scales that maximize the marginal likelihood of a Gaussian process from X to the targets."""
     if sample.precomputed or sparse.issparse(sample.features) or sample.kernel_targets is None:
         raise InvalidInputError("length_scale='ard' needs dense features and targets; use 'median' or a number.")
-    known = supervised_rows(sample.kernel_targets)
+    known = supervised_rows(sample.kernel_targets)  # the likelihood needs targets
     return relevance_length_scales(sample.features[known], sample.kernel_targets[known], sample.weights[known], start)
 
 
@@ -54,8 +56,10 @@ def median_length_scale(features: Any, weights: Array, *, precomputed: bool = Fa
     chosen = np.unique(np.linspace(0, len(weights) - 1, MEDIAN_SAMPLES).astype(int))
     part = features[chosen]
     D = np.asarray(part[:, chosen]) ** 2 if precomputed else squared_distances(part)
+    # Pairs at distance zero say nothing about the scale.
     w = np.outer(weights[chosen], weights[chosen])[D > 0]
     distances = D[D > 0]
+    # Weighted median: half of the weight of all pairs lies below it.
     order = np.argsort(distances)
     cumulative = np.cumsum(w[order])
     median = distances[order][np.searchsorted(cumulative, 0.5 * cumulative[-1])]

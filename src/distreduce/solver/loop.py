@@ -107,12 +107,13 @@ def solve(oracle: SampleOracle, settings: Settings, *, monitor: Monitor | None =
     try:
         monitor.keep(at)
         while not (at.finished or stopped):
+            # Before the iteration: the callback sees the initial prototypes too.
             stopped = monitor.wants_stop(at.state.record)
             if not stopped:
                 with np.errstate(all="ignore"):
                     at = replace(_advance(steps, at), memory=oracle.memory())
             monitor.keep(at)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # the state before the interrupted iteration is a complete one
         interrupted = True
         monitor.keep(at)
     plan, Z = at.state.coupled.plan, at.state.prototypes
@@ -126,7 +127,7 @@ def _begin(oracle: SampleOracle, settings: Settings, monitor: Monitor) -> tuple[
         steps = Steps(oracle, settings)
         earlier = None if monitor.checkpoint is None else monitor.checkpoint.read(plan, Z.shape)
         if earlier is not None:
-            oracle.restore(earlier.memory)
+            oracle.restore(earlier.memory)  # the rest of the oracle is a function of data and parameters
             return steps, earlier
         state = steps.z_step(Coupled(plan, oracle.transported(plan)), Z, 0)
     except (ArithmeticError, np.linalg.LinAlgError) as error:
@@ -143,18 +144,20 @@ def _advance(steps: Steps, at: Progress) -> Progress:
     settings, state, iteration = steps.settings, at.state, at.iteration + 1
     at = replace(at, iteration=iteration, finished=iteration >= settings.max_iter)
     began = time.perf_counter()
+    # T-step and Z-step; if either fails, the state before both stays.
     try:
         coupled = state.coupled if at.frozen else steps.t_step(state)
         candidate = steps.z_step(coupled, state.prototypes, iteration)
     except FAILURES as error:
         fault = f"Outer iteration {iteration} failed and was undone ({type(error).__name__}: {error})"
+        # Try once more with the coupling fixed; if it was fixed already, end the fit.
         return replace(at, frozen=True, finished=at.frozen or at.finished, faults=(*at.faults, fault))
     at = replace(at, faults=at.faults + _faults(candidate))
     # Accept the candidate unless J rose.
     decrease = state.record.objective - candidate.record.objective
     enough = settings.tol * max(1.0, abs(state.record.objective))
     if decrease >= 0:
-        took = time.perf_counter() - began
+        took = time.perf_counter() - began  # both steps; the Z-step recorded only its own time
         state = replace(candidate, record=replace(candidate.record, seconds=took))
         at = replace(at, state=state, history=(*at.history, state.record))
     if decrease > enough:

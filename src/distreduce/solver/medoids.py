@@ -18,7 +18,7 @@ from distreduce._utils.typing import Array, Index, Plan
 from distreduce.coupling.plan import column_mass
 from distreduce.sharding.shards import Shard, ShardPass
 
-BLOCK_NUMBERS = 4_000_000  # differences held at once
+BLOCK_NUMBERS = 4_000_000  # numbers in the differences that are held at once
 
 
 def medoids(features: Any, plan: Plan) -> Index:
@@ -47,6 +47,7 @@ def distances_to_means(features: Any, plan: Plan, means: Array) -> Array:
     """Return |x_i − x̄_k|² for the entries of T, in their order."""
     found, step = np.empty(plan.nnz), max(1, BLOCK_NUMBERS // means.shape[1])
     row_of = _row_indices(plan)
+    # By differences, not by expanded squares, which would cancel.
     for start in range(0, plan.nnz, step):
         entries = slice(start, min(plan.nnz, start + step))
         rows = features[row_of[entries]]
@@ -82,13 +83,15 @@ class DistancesToMeans(ShardPass[Array]):
 
 def distances_within(distances: Array, plan: Plan) -> Array:
     """Return Σ_j T_jk d_ij²/q_k for the entries of T: the same up to one constant per prototype, from distances d."""
-    spread, mass = plan.T @ distances**2, np.asarray(plan.sum(axis=0)).ravel()
+    # Huygens: the mean d_ij² over a prototype is |x_i − x̄_k|² plus the prototype's own variance.
+    spread, mass = plan.T @ distances**2, column_mass(plan)
     return np.asarray(spread[plan.indices, _row_indices(plan)] / mass[plan.indices])
 
 
 def nearest_members(plan: Plan, distances: Array) -> Index:
     """Return for each prototype the row with the smallest distance among its entries, the first of ties, or −1."""
     row_of = _row_indices(plan)
+    # By prototype, then distance, then row, so that ties go to the first row.
     order = np.lexsort((row_of, distances, plan.indices))
     used, first = np.unique(plan.indices[order], return_index=True)
     found = np.full(plan.shape[1], -1, dtype=np.intp)

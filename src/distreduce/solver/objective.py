@@ -1,4 +1,4 @@
-"""The objective J of the whole reduction, and its record in the history."""
+"""The objective J of the reduction, and its record in the history."""
 
 from __future__ import annotations
 
@@ -71,8 +71,9 @@ def objective(
     Record
         J and its terms.
     """
+    # The four terms, each with its weight.
     supervision = (1 - problem.alpha) * oracle.supervision(plan)
-    structure = problem.alpha * (terms.gromov_wasserstein + constant)
+    structure = problem.alpha * (terms.gromov_wasserstein + constant)  # the Z-step leaves the constant out; J needs it
     dependence = -problem.eta * terms.dependence
     total = supervision + structure + dependence + terms.projection
     # The CKA is reported even where η is 0 and it has no part in J.

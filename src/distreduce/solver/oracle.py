@@ -1,4 +1,4 @@
-"""What the solver asks about the samples.
+"""The questions that the solver asks about the samples.
 
 The outer loop itself knows only prototypes. Whether n×n arrays, shards in this process or shards on a cluster stand
 behind an answer does not matter to it: answers have the size of the prototypes, or a few numbers per sample.
@@ -83,14 +83,14 @@ class SampleOracle(Protocol):
         ...
 
     def memory(self) -> Memory | None:
-        """Return the state that answers depend on besides their arguments; None if there is none."""
+        """Return the state that answers depend on besides their arguments, or None."""
         ...
 
     def restore(self, memory: Memory | None) -> None:
-        """Restore such a state, from a checkpoint."""
+        """Restore such a state from a checkpoint."""
         ...
 
-    # After the loop.
+    # Asked after the loop.
     @property
     def map_inputs(self) -> Any:
         """Inputs of the fitted map: training samples or landmarks; None if samples are given by their distances."""

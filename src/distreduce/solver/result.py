@@ -1,4 +1,4 @@
-"""What a fit finds."""
+"""The result of a fit."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Reduction:
     @property
     def objective(self) -> float:
         """Final value of J."""
-        return self.history[-1].objective if self.history else math.inf
+        return self.history[-1].objective if self.history else math.inf  # empty if the first Z-step failed
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The samples in shards: sparse affinity, a map on landmarks, targets through sums; linear in the samples."""
+"""Samples in shards: sparse affinity, map on landmarks, sums of targets; time and memory are linear in the samples."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from distreduce.solver.oracle import Coupled
 from distreduce.solver.problem import ReductionProblem
 
 # Landmarks of the out-of-sample map: fit and model grow with their number, not with that of the samples. New samples
-# of a mixture in 50 dimensions found their class in 0.30 of the cases with 500 of 4000 samples, in 0.41 with 2000.
+# of a mixture in 50 dimensions landed in their class in 0.30 of the cases with 500 of 4000 samples, in 0.41 with 2000.
 LANDMARKS = 2000
 
 
@@ -100,6 +100,7 @@ class ShardedOracle:
         """Return B and ω of the dependence."""
         if self.target_kernel is None:
             return None, None
+        # "transport" sums features of K_Y, the other forms the targets themselves.
         features, kernel = (self.target_features, None) if form == "transport" else (None, self.target_kernel)
         table = self.shards.total(_KernelTargetSums(plan, features))
         return dependence_target_of_sums(table[:, :-1], table[:, -1], kernel, form, dependence)
@@ -124,6 +125,7 @@ class ShardedOracle:
         tol: float,
     ) -> Coupled:
         """Solve the T-step from `plan`."""
+        # Without a fitted map its cost gets the weight zero.
         mu = 0.0 if fitted is None else self.projection.mu
         places = np.zeros((len(self.weights), prototypes.shape[1])) if fitted is None else fitted
         problem = ShardedCoupling(self.shards, self.weights, f2, h2, prototypes, places, mu, self.target_loss, alpha)
@@ -140,7 +142,7 @@ class ShardedOracle:
                 f"The checkpoint is of a map with {len(memory.transported)} landmarks, and this one has "
                 f"{self.projection.n_landmarks}. {ADVICE}"
             )
-        self.projection.memory = memory
+        self.projection.memory = memory  # without it the last bits would differ from an undisturbed fit
 
     def map_coefficients(self, plan: Plan, prototypes: Array) -> Array:
         """Return L (r, p)."""
@@ -160,18 +162,19 @@ def prepare_sharded(
     assert isinstance(sample, ShardedSample)
     shards, weights, subsample = sample.shards, sample.weights, sample.subsample
     stage("neighbours")
-    # Three times the perplexity: affinities beyond that are next to nothing.
+    # Three times the perplexity: affinities beyond that are negligible.
     k = math.ceil(3 * problem.perplexity) if problem.n_neighbors is None else problem.n_neighbors
     keep_neighbours(shards, min(len(weights) - 1, k), sample.others, sample.probes)
     stage("affinity")
     keep_sparse_affinity(shards, weights, problem.perplexity, **ON_A_GRAPH)
-    shards.drop("graph")
+    shards.drop("graph")  # only the affinity needed it
     stage("start")
     plan = _initial_plan(sample, problem, random_state)
     start = prototypes_from_means(_means(shards, plan), column_mass(plan), problem.n_components, random_state)
     stage("map")
-    landmarks = subsample.features[:LANDMARKS]
+    landmarks = subsample.features[:LANDMARKS]  # its rows are in random order
     projection = LandmarkRegression(shards, landmarks, problem.input_kernel, weights, problem.mu, problem.map_reg)
+    # TᵀK_YT would need all n² entries of K_Y; with features, K_Y ≈ ΦΦᵀ, n rows are enough.
     features, targets = None, subsample.kernel_targets
     if problem.target_kernel is not None and targets is not None and problem.settings.target_form == "transport":
         features = nystrom_features(targets, problem.target_kernel)
@@ -216,4 +219,5 @@ class _KernelTargetSums(ShardPass[Array]):
         known = supervised_rows(Y)
         values = np.asarray(Y[known], dtype=np.float64)
         statistic = values if self.features is None else self.features(values)
+        # In one array, since the results of shards are added.
         return np.column_stack([self.own[known].T @ statistic, self.own.T @ known.astype(float)])

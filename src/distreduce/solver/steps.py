@@ -60,9 +60,9 @@ class Steps:
         self.oracle, self.settings = oracle, settings
         self.joint = settings.solver == "joint"
         self.one_to_one = oracle.plan.shape[0] == oracle.plan.shape[1]
-        self.constant = oracle.structure_constant(settings.loss)
+        self.constant = oracle.structure_constant(settings.loss)  # depends on C alone: computed once
         _require_finite("input affinity", self.constant)
-        self._latest: tuple[Coupled, EmbeddingProblem] | None = None
+        self._latest: tuple[Coupled, EmbeddingProblem] | None = None  # see _embedding_problem
 
     def t_step(self, state: State) -> Coupled:
         """Minimize BSFGW over the coupling, in the joint solver with the map's distance to the prototypes as a cost.
@@ -70,10 +70,12 @@ class Steps:
         That cost, (μ/2)|z_k − (KL)_i|² with L fixed, bounds the map's term from above and equals it on hard plans.
         """
         plan, Z, settings = state.coupled.plan, state.prototypes, self.settings
+        # C̄ enters the coupling only through these two matrices.
         f2, h2 = structure_matrices(student_affinity(Z, self._reference(column_mass(plan))), settings.loss)
-        fitted = self.oracle.map_fitted(plan, Z) if self.joint else None
+        fitted = self.oracle.map_fitted(plan, Z) if self.joint else None  # the paper's T-step ignores the map
         _require_finite("affinity of the prototypes", f2, h2)
         _require_finite("out-of-sample map", fitted)
+        # Inner steps are solved to a finer tolerance than that of the loop, which compares J between them.
         found = self.oracle.couple(plan, f2, h2, Z, fitted, alpha=settings.alpha, tol=0.01 * settings.tol)
         _require_finite("coupling", found.plan.data, found.transported)
         return found
@@ -85,11 +87,12 @@ class Steps:
         """
         began = time.perf_counter()
         coupled, problem = self._embedding_problem(coupled)
+        # R is the map's term, which the alternating solver leaves out here.
         found = self._minimize(problem if self.joint else replace(problem, quadratic=None), start)
         Z, terms = found.prototypes, found.terms
         if not self.joint:
             Z = self._relax(coupled.plan, Z)
-            terms, _ = plain.value_and_gradient(problem, Z)
+            terms, _ = plain.value_and_gradient(problem, Z)  # with the map again, since J includes it
         record = objective(self.oracle, coupled.plan, Z, problem, terms, self.constant, iteration=iteration)
         _require_finite("objective", record.objective, Z)
         record = replace(record, n_evaluations=found.n_evaluations, seconds=time.perf_counter() - began)
@@ -107,6 +110,7 @@ class Steps:
 
     def _build_embedding_problem(self, coupled: Coupled) -> EmbeddingProblem:
         settings = self.settings
+        # Ask the samples for all that the Z-step needs, and check it before the optimizer sees it.
         q = column_mass(coupled.plan)
         target, omega = self.oracle.dependence_target(coupled.plan, settings.target_form, settings.dependence)
         quadratic = self.oracle.map_quadratic(coupled.plan)
@@ -135,7 +139,8 @@ class Steps:
         equal; where C̄ is the smaller one, r is the paper's.
         """
         if self.one_to_one:
-            return mass
+            return mass  # r is the samples' weights: a weight of two acts like that sample twice
+        # √n/m; the paper's algorithm keeps ones (decision 18).
         even = float(np.sqrt(mass.sum())) / len(mass) if self.joint else 1.0
         return max(1.0, even) * (mass > 0).astype(float)
 
@@ -157,6 +162,7 @@ class Steps:
         if fitted is None:
             return Z
         if self.one_to_one:
+            # Prototype k moves towards the mean of the map over its samples.
             shares = barycentres(sparse.csr_array(plan.T), column_mass(plan))
             return (1 - beta) * Z + beta * (shares @ fitted)
         gram = np.eye(plan.shape[1]) + beta * (plan.T @ plan).toarray()
@@ -165,6 +171,7 @@ class Steps:
 
 def same_plan(one: Plan, other: Plan) -> bool:
     """Return whether two plans are equal in every bit, including the order of their entries."""
+    # Identity first: a frozen coupling then needs no comparison of arrays.
     return one is other or (
         np.array_equal(one.indptr, other.indptr)
         and np.array_equal(one.indices, other.indices)
