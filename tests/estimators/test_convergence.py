@@ -75,10 +75,10 @@ def test_verbose_shows_a_bar(estimator: type, classification: Any, capsys: Any) 
 def test_the_bar_names_what_comes_before_the_iterations(
     affinity: str, stages: list[str], classification: Any, monkeypatch: Any, capsys: Any
 ) -> None:
-    told = []
-    monkeypatch.setattr(Bar, "stage", lambda self, name: told.append(name))
+    shown = []
+    monkeypatch.setattr(Bar, "stage", lambda self, name: shown.append(name))
     SDR(n_prototypes=9, affinity=affinity, verbose=1, random_state=0).fit(*classification)
-    assert told == stages
+    assert shown == stages
 
 
 def test_bar_goes_to_standard_error(classification: Any, capsys: Any) -> None:

@@ -42,7 +42,7 @@ def test_any_permutation_permutes_the_coupling(n_prototypes: Any, seed: int) -> 
     model = SDR(n_prototypes=n_prototypes, random_state=0)
     expected = model.fit(X, y).coupling_.toarray()[order]
     moved = model.fit(X[order], y[order]).coupling_.toarray()
-    # With one prototype a sample the prototypes are permuted with their samples.
+    # With one prototype per sample the prototypes are permuted with their samples.
     assert_allclose(moved, expected[:, order] if n_prototypes is None else expected, atol=1e-12)
 
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 
 def scores(make: Callable[[int], Any], X: np.ndarray, y: np.ndarray) -> pd.DataFrame:
-    """One row a seed."""
+    """Return one row per seed."""
     return pd.DataFrame([reduction_scores(make(seed).fit(X, y), y) for seed in SEEDS])
 
 

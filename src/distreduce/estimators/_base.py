@@ -86,7 +86,7 @@ class BaseReduction(
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.metric != "precomputed"
         tags.input_tags.pairwise = self.metric == "precomputed"
-        tags.input_tags.positive_only = self.metric == "precomputed"
+        tags.input_tags.positive_only = self.metric == "precomputed"  # distances are ≥ 0
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
@@ -109,9 +109,9 @@ class BaseReduction(
             Embedding. That of a sample does not depend on the other samples in X.
         """
         check_is_fitted(self)
-        if is_dask(X):
+        if is_dask(X):  # lazily, on the cluster
             return predict_by_blocks(self, "transform", X)
-        precomputed = self.map_.inputs is None
+        precomputed = self.map_.inputs is None  # of the fit; `metric` may have been set since
         accept_sparse = False if precomputed else "csr"
         X = validate_data(self, X, reset=False, accept_sparse=accept_sparse, dtype=[np.float64, np.float32])
         if precomputed and (X < 0).any():
@@ -128,6 +128,7 @@ class BaseReduction(
             One row per prototype, sorted by decreasing weight: weight, number of samples, medoid, coordinates, targets.
         """
         check_is_fitted(self)
+        # Weights and members, then places, then targets if there are any.
         table = {
             "weight": self.prototype_weights_,
             "n_samples": np.bincount(self.labels_, minlength=len(self.prototypes_)),
@@ -138,6 +139,7 @@ class BaseReduction(
         if hasattr(self, "prototype_targets_"):
             table |= dict(zip(self.target_names_, self.prototype_targets_.T, strict=True))
         frame = pd.DataFrame(table).rename_axis("prototype")
+        # Stable: equal weights keep the order of the prototypes.
         return frame.sort_values("weight", ascending=False, kind="stable")
 
     def _supervise(self, y: Any, n_samples: int, weights: Array) -> Supervision | None:
@@ -152,7 +154,7 @@ class BaseReduction(
                 plan = plan_fit(self, X, y, sample_weight, pool)
                 with watch(self, X, y, sample_weight, bar, plan.checkpoint) as monitor:
                     fitted = fit_reduction(plan.problem, plan.random_state, workers=pool, monitor=monitor)
-                    fitting.best = fitted.reduction
+                    fitting.best = fitted.reduction  # carried by errors from here on
                     self.__dict__.pop("classes_", None)  # of an earlier fit to labels
                     self.__dict__.update(fitted_attributes(plan, fitted, self.n_prototypes, pool))
         # The estimator is fitted: warnings that a filter turns into errors, and an interrupt, cost nothing now.

@@ -1,4 +1,4 @@
-"""From a fit on distinct samples to the fitted attributes, which concern the rows that the user gave."""
+"""From a fit on distinct samples to the fitted attributes, which describe the rows that the user passed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from scipy import sparse
 
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index, Plan
+from distreduce.coupling.plan import column_mass
 from distreduce.estimators._plan import FitPlan, Supervision
 from distreduce.mapping import KernelMap, barycentres
 from distreduce.sharding.merge import Merged
@@ -21,8 +22,10 @@ from distreduce.solver.result import Fitted
 def fitted_attributes(plan: FitPlan, fitted: Fitted, n_prototypes: int | None, workers: Workers) -> dict[str, Any]:
     """Return the fitted attributes of an estimator by name."""
     reduction, merged, X = fitted.reduction, plan.merged, plan.X
+    # From distinct samples back to the rows of X: the map, the embedding, the coupling.
     map_ = _map_from_all(fitted.map, merged)
     embedding = X.map(map_) if isinstance(X, Rows) else map_(X, workers)
+    # False if fewer samples were distinct than prototypes wanted: then each distinct sample is one prototype.
     one_to_one = plan.problem.n_prototypes is None and n_prototypes in (None, len(plan.weights))
     coupling, prototypes, mass = expand(
         reduction.plan, reduction.prototypes, merged, plan.weights, embedding, one_to_one
@@ -46,6 +49,7 @@ def fitted_attributes(plan: FitPlan, fitted: Fitted, n_prototypes: int | None, w
 
 def _target_attributes(supervision: Supervision, coupling: Plan, weights: Array) -> dict[str, Any]:
     targets = supervision.targets
+    # Rows of the coupling sum to one; the mean targets need masses.
     plan = sparse.csr_array(sparse.diags_array(weights) @ coupling)
     found = {
         "prototype_targets_": supervision.loss.prototype_targets(plan, targets.values),
@@ -84,14 +88,16 @@ def expand(
     if one_to_one:
         return _expand_one_to_one(shares, prototypes, merged, sample_weight, embedding)
     unused = np.flatnonzero(merged.group < 0)
+    # Copies share a row; rows of weight zero get a wrong one, replaced below.
     rows = shares[np.maximum(merged.group, 0)]
     if len(unused):
         nearest = nearest_row(embedding[unused], prototypes)
         entries = (np.ones(len(unused)), (unused, nearest))
+        # Zero out their rows, then set one entry in each.
         kept = sparse.diags_array((merged.group >= 0).astype(float)) @ rows
         rows = sparse.csr_array(kept + sparse.csr_array(entries, shape=rows.shape))
         rows.eliminate_zeros()
-    mass = np.asarray(plan.sum(axis=0)).ravel()
+    mass = column_mass(plan)
     return sparse.csr_array(rows), prototypes, mass / mass.sum()
 
 
@@ -101,15 +107,19 @@ def _expand_one_to_one(
     """Copies of a sample get copies of its prototype; the mass that a sample keeps stays on its own copy."""
     n, group = len(sample_weight), merged.group
     used = group >= 0
+    # Each row's part of the weight of its group.
     part = np.zeros(n)
     part[used] = sample_weight[used] / merged.weights[group[used]]
     membership = sparse.csr_array((part[used], (np.flatnonzero(used), group[used])), shape=(n, len(merged.rows)))
+    # Mass that stays on the sample's own prototype goes to the row's own copy.
     own = np.ones(n)
     own[used] = shares.diagonal()[group[used]]
+    # Mass on other prototypes is divided among their copies, in proportion to weight.
     others = shares - sparse.diags_array(shares.diagonal())
     spread = sparse.csr_array((membership > 0).astype(float) @ others @ membership.T)
     coupling = sparse.csr_array(sparse.diags_array(own) + spread)
     coupling.eliminate_zeros()
+    # Rows of weight zero become prototypes where the map puts them.
     placed = np.where(used[:, None], prototypes[np.maximum(group, 0)], embedding)
     return coupling, placed, sample_weight / sample_weight.sum()
 
@@ -127,9 +137,10 @@ def _medoid_rows(found: Index, merged: Merged, prototypes: Array, embedding: Arr
     """
     if one_to_one:
         group = merged.group
+        # Rows whose group is represented by another group.
         others = (group >= 0) & (found[group] >= 0) & (found[group] != group)
         return np.where(others, merged.rows[found[group]], np.arange(len(group)))
     rows = merged.rows[found]
-    for k in np.flatnonzero(found < 0):
+    for k in np.flatnonzero(found < 0):  # unused prototypes
         rows[k] = ((embedding - prototypes[k]) ** 2).sum(axis=1).argmin()
     return rows

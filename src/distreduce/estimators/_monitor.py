@@ -1,4 +1,4 @@
-"""What watches a fit: the progress bar, scikit-learn's callbacks and the checkpoint."""
+"""The monitor of a fit: progress bar, scikit-learn's callbacks and checkpoint."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ try:
 except ImportError:  # scikit-learn before 1.9: the same estimators without ``set_callbacks``
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in for scikit-learn's."""
+        """Stand-in for scikit-learn's mixin."""
 
 
-# Parameters that do not change the result.
+# Parameters that do not change the result, and may differ between a fit and its resumption.
 FREE = ("checkpoint", "n_jobs", "verbose")
 
 __all__ = ["CallbackSupportMixin", "check_checkpoint", "open_checkpoint", "progress", "watch"]
@@ -72,13 +72,14 @@ def progress(estimator: Any) -> Iterator[Bar | None]:
     if not estimator.verbose:
         yield None
         return
-    from rich.console import Console
+    from rich.console import Console  # imported on first use: most fits are silent
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    # On standard error: standard output belongs to the results of the program.
     with Progress(*columns, TextColumn("{task.fields[state]}"), console=Console(stderr=True)) as bar:
         yield Bar(bar, type(estimator).__name__, estimator.max_iter)
-        bar.update(bar.task_ids[0], completed=estimator.max_iter)
+        bar.update(bar.task_ids[0], completed=estimator.max_iter)  # a fit that converged early is complete too
 
 
 @contextmanager
@@ -88,7 +89,7 @@ def _callbacks(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[C
     The fit is one task, every outer iteration a task in it. Callbacks get no fitted estimator during the fit, because
     the map is computed at its end.
     """
-    if not hasattr(estimator, "_init_callback_context"):
+    if not hasattr(estimator, "_init_callback_context"):  # scikit-learn before 1.9
         yield lambda record: False
         return
     metadata = None if sample_weight is None else {"sample_weight": sample_weight}
@@ -101,6 +102,7 @@ def _callbacks(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[C
 
         def advance(_: Record) -> bool:
             nonlocal task
+            # A record arrives when its iteration has ended, so end one task and begin the next.
             stop = task.call_on_fit_task_end(**given)
             task = fit.subcontext("outer iteration").call_on_fit_task_begin(**given)
             return bool(stop)

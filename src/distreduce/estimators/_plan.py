@@ -1,4 +1,4 @@
-"""The plan of a fit: from parameters, X, y and weights to the reduction problem that the solver is given."""
+"""The plan of a fit: from parameters, X, y and weights to the reduction problem for the solver."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MOST_DENSE = 10_000
 
 @dataclass(frozen=True)
 class Supervision:
-    """What SDR knows beyond DistR.
+    """The targets of SDR, and how to use them; DistR has none.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class FitPlan:
     merged : Merged
         Which rows are equal; the solver sees distinct samples only.
     problem : ReductionProblem
-        What the solver is given.
+        Problem for the solver.
     random_state : RandomState
         Generator of the fit.
     checkpoint : Checkpoint or None
@@ -120,13 +120,15 @@ def plan_fit(estimator: Any, X: Any, y: Any, sample_weight: Any, workers: Worker
     CheckpointError
         The checkpoint could not be written.
     """
+    # Read and check; y comes after the weights, which decide which classes occur.
     X, y, sample_weight, sharded = _read_rows(estimator, X, y, sample_weight)
     weights = read_weights(sample_weight, X)
     supervision = None if y is None else estimator._supervise(y, X.shape[0], weights)
     if estimator.metric == "precomputed":
         X = check_distances(X)
-    # The parameters are hashed before the generator of random numbers, one of them, is used.
+    # Hash the parameters before the random generator, which is one of them, is used and so changed.
     parameters = check_checkpoint(estimator, X.shape[0], sharded=sharded)
+    # Merge equal rows and set up the problem.
     prepare = _prepare_sharded if sharded else _prepare_dense
     merged, problem, random_state = prepare(estimator, X, weights, supervision, workers)
     checkpoint = None
@@ -141,6 +143,7 @@ def _read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any,
     if is_dask(X):
         from distreduce.sharding.dask_rows import read_rows
 
+        # X stays on the cluster if the fit works on shards.
         X, y, sample_weight = read_rows(X, partial(_on_shards, estimator)), compute(y), compute(sample_weight)
     sharded = _on_shards(estimator, _num_samples(X))
     if not isinstance(X, Rows):  # rows on a cluster have been checked there
@@ -148,10 +151,11 @@ def _read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any,
             estimator,
             X,
             accept_sparse=False if precomputed else "csr",
-            dtype=[np.float64, np.float32] if sharded else np.float64,
+            dtype=[np.float64, np.float32] if sharded else np.float64,  # float32 is kept: half the memory
             ensure_min_samples=2,
         )
     if is_dask(given):
+        # Names and number of features, which the cluster's rows do not set.
         validate_data(estimator, empty_rows(given), skip_check_array=True)
     if not sharded:
         check_memory(X.shape[0])
@@ -179,6 +183,7 @@ def _prepare_dense(
 ) -> Preparation:
     """Merge equal rows in memory."""
     precomputed = estimator.metric == "precomputed"
+    # The solver sees each distinct (x, y) once, with the sum of the weights.
     merged = merge_duplicates(X, _target_values(supervision), weights, precomputed=precomputed)
     rows = X[np.ix_(merged.rows, merged.rows)] if precomputed else X[merged.rows]
     check_spread(rows, len(merged.rows), precomputed=precomputed)
@@ -195,6 +200,7 @@ def _prepare_sharded(
     rows = X if isinstance(X, Rows) else LocalRows(X, workers)
     check_spread(rows.extremes, rows.shape[0], precomputed=False)
     random_state = own_generator(estimator.random_state)
+    # Sorted by content, so that neither order nor partition of the rows matters.
     arrangement = rows.arrange(_target_values(supervision), weights, random_state)
     merged, unit = arrangement.merged, _unit(estimator, rows.extremes)
     sample = rows.to_shards(unit, *_solver_targets(supervision, merged), arrangement)
@@ -216,6 +222,7 @@ def _solver_targets(supervision: Supervision | None, merged: Merged) -> tuple[Ar
     values, scaled = targets.values[merged.rows], targets.scaled[merged.rows]
     if targets.classes is None:  # computed from what the solver sees, so that the order of the rows does not matter
         scaled, _ = standardize(values, merged.weights)
+    # Other losses have a domain, such as counts, which scaling would leave.
     return scaled if isinstance(supervision.loss, SquaredLoss) else values, scaled
 
 
@@ -261,7 +268,7 @@ def _problem(
 def _settings(estimator: Any, supervision: Supervision | None, total_weight: float) -> Settings:
     """Return the settings of the solver; without targets the objective is GW and the map alone (DistR)."""
     settings = {"alpha": 1.0, "eta": 0.0} if supervision is None else dict(supervision.settings)
-    if settings["eta"] == "auto":
+    if settings["eta"] == "auto":  # GW grows with the total weight, the dependence does not
         settings["eta"] = max(1000.0, total_weight)
     names = ("loss", "solver", "optimizer", "beta", "learning_rate", "max_iter", "max_inner_iter", "tol", "backend")
     return Settings(**{name: getattr(estimator, name) for name in names}, **settings)
@@ -275,7 +282,7 @@ def _number_of_prototypes(m: int | None, n: int, n_distinct: int) -> int | None:
         raise InvalidInputError(
             f"n_prototypes={m} is more than the number of samples, {n}; give at most {n}, or None for one each."
         )
-    if n_distinct < m < n:
+    if n_distinct < m < n:  # m = n asks for one prototype per sample, copies included
         warn_user(
             f"n_prototypes={m}, but only {n_distinct} samples are distinct: each became a prototype.", DataWarning
         )
@@ -293,6 +300,7 @@ def _initial_coupling(estimator: Any, supervision: Supervision | None, merged: M
         return "spectral" if init == "auto" and blind and m else init
     plan = init.toarray() if sparse.issparse(init) else np.asarray(init)
     k = n if m is None else m
+    # Indices, or non-negative shares with no empty row.
     good = (
         (plan.ndim == 1 and plan.shape == (n,) and plan.dtype.kind in "iu" and plan.min() >= 0 and plan.max() < k)
         or (plan.shape == (n, k) and np.isfinite(plan).all() and (plan >= 0).all() and (plan.sum(axis=1) > 0).all())
@@ -302,11 +310,12 @@ def _initial_coupling(estimator: Any, supervision: Supervision | None, merged: M
             f"init must be a name, {n} prototype numbers below {k}, or non-negative shares of shape ({n}, {k}) "
             f"with no empty row; got an array of shape {plan.shape} and type {plan.dtype}."
         )
+    # Indices become shares of one.
     if plan.ndim == 1:
         plan = sparse.csr_array((np.ones(n), plan, np.arange(n + 1)), shape=(n, k))
     if m in (None, n):
         return _balanced_coupling(sparse.csr_array(plan), merged)
-    # With no more distinct samples than prototypes each became a prototype, whatever `init` says.
+    # If there are no more distinct samples than prototypes, each is a prototype, whatever `init` says.
     return plan[merged.rows] if k < len(merged.rows) else "identity"
 
 
@@ -315,6 +324,7 @@ def _balanced_coupling(plan: sparse.csr_array, merged: Merged) -> sparse.csr_arr
     if not merged.trivial:
         raise InvalidInputError("init as an array needs distinct samples when n_prototypes is None.")
     plan = plan[merged.rows][:, merged.rows]
+    # The balanced T-step keeps both marginals, so the start must have them.
     carried = merged.weights @ (plan.multiply(1.0 / plan.sum(axis=1)[:, None]))
     worst = int(np.abs(carried - merged.weights).argmax())
     if abs(carried[worst] - merged.weights[worst]) > 1e-6 * merged.weights[worst]:

@@ -40,7 +40,7 @@ class RenamedParametersMixin:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "__init__" in vars(cls):
+        if "__init__" in vars(cls):  # an inherited constructor is wrapped already
             cls.__init__ = _take_renamed_first(cls.__init__)  # type: ignore[method-assign]
 
     def _take_renamed(self, given: Mapping[str, Any]) -> None:
@@ -56,6 +56,7 @@ class RenamedParametersMixin:
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name, old names included; see :meth:`sklearn.base.BaseEstimator.set_params`."""
         old = {name: params.pop(name) for name in self._renamed if name in params}
+        # First: translations depend on the other parameters.
         super().set_params(**params)  # type: ignore[misc]
         self._take_renamed(old)
         return self
@@ -76,7 +77,7 @@ def _take_renamed_first(init: Callable[..., None]) -> Callable[..., None]:
 def translate_renamed(cls: type, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters of a class with old names replaced by new ones, without a warning.
 
-    For files that an earlier version wrote. Names that are neither old nor new stay as they are.
+    Meant for files from earlier versions. Names that are neither old nor new stay as they are.
 
     Examples
     --------
@@ -87,7 +88,7 @@ def translate_renamed(cls: type, parameters: Mapping[str, Any]) -> dict[str, Any
     """
     renamed: Mapping[str, Translation] = getattr(cls, "_renamed", {})
     found = {name: value for name, value in parameters.items() if name not in renamed}
-    for old, translate in renamed.items():
+    for old, translate in renamed.items():  # in the order of the class, not of the file
         if old in parameters:
             found |= translate(parameters[old], found)
     return found
@@ -100,7 +101,7 @@ def leave_out(value: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def translate_device(device: str | None, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """`device` is part of `backend` now; other backends than torch never used it."""
-    torch = str(parameters.get("backend")).partition(":")[0] == "torch"
+    torch = str(parameters.get("backend")).partition(":")[0] == "torch"  # the backend may name a device already
     return {"backend": f"torch:{device}"} if torch and device is not None else {}
 
 

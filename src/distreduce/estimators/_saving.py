@@ -29,7 +29,7 @@ class SavingMixin:
         ModelSaveError
             The file could not be written; an existing one is unchanged.
         """
-        from distreduce.persistence import save
+        from distreduce.persistence import save  # persistence is a layer above and imports the estimators
 
         save(self, path, dtype=dtype)
 
@@ -55,7 +55,7 @@ class SavingMixin:
         ModelFileError
             The file is missing, damaged, too large, of a newer format, or holds another class.
         """
-        from distreduce.persistence import load
+        from distreduce.persistence import load  # likewise
 
         model: Self = load(path, expected=cls, max_bytes=max_bytes)
         return model

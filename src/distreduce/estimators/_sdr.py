@@ -265,7 +265,7 @@ class SDR(BaseReduction):
         SDR
             The fitted estimator.
         """
-        if y is None:
+        if y is None:  # scikit-learn's checks look for the words of the message
             raise InvalidInputError(
                 "SDR requires y to be passed, but the target y is None. Use DistR to reduce without targets."
             )
@@ -277,12 +277,13 @@ class SDR(BaseReduction):
 
     def _supervise(self, y: Any, n_samples: int, weights: Array) -> Supervision:
         targets = read_targets(y, n_samples, self.task, weights)
+        # The meaning of "auto" depends on the task.
         classes = targets.task == "classification"
         loss, kernel = ("cross_entropy", "delta") if classes else ("squared", "rbf")
         target_loss = get_loss(loss if self.target_loss == "auto" else self.target_loss)
-        target_loss.validate(targets.values)
+        target_loss.validate(targets.values)  # raises, for example for negative counts
         target_kernel = get_kernel(kernel if self.target_kernel == "auto" else self.target_kernel)
-        dependence, _, form = self.dependence.partition(":")
+        dependence, _, form = self.dependence.partition(":")  # "cka:mass" is a measure and a form of the targets
         settings = {
             "alpha": self.alpha,
             "eta": self.eta,

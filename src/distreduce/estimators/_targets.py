@@ -52,15 +52,18 @@ def read_targets(y: Any, n_samples: int, task: str, weights: Array, *, to_learn:
 
     With ``to_learn=False`` (a plot only shows y), a single class and constant numbers are accepted as well.
     """
+    # A table, and which of its rows are known.
     names = _column_names(y)
     labels = _as_table(y, n_samples)
     missing = np.asarray(pd.isna(labels))
     known = np.asarray(~missing.any(axis=1))
     if not (known & (weights > 0)).any():
         raise InvalidInputError("y holds no known target (all are None or NaN); use DistR, which needs none.")
-    if (missing.any(axis=1) & ~missing.all(axis=1)).any():
-        row = int(np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1))[0])
+    incomplete = np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1))
+    if len(incomplete):
+        row = int(incomplete[0])
         raise InvalidInputError(f"y has some targets of row {row} but not all; give all of a row or none (NaN).")
+    # Numbers or classes?
     if task == "auto":
         task = _find_task(y, labels[known])
     reader = _read_classes if task == "classification" else _read_numbers
@@ -68,20 +71,21 @@ def read_targets(y: Any, n_samples: int, task: str, weights: Array, *, to_learn:
 
 
 def read_known_task(y: Any, n_samples: int, task: str) -> str:
-    """The task of a predictor: the one that was asked for, or for "auto" the one that y suggests."""
+    """Return the task of a predictor: `task`, or for "auto" the one that y suggests."""
     return _find_task(y, _read_known(y, n_samples)) if task == "auto" else task
 
 
 def read_known_numbers(y: Any, n_samples: int) -> Array:
-    """y of a regressor, which needs every target: float64 numbers (n,) or (n, c)."""
+    """Return y of a regressor, which needs every target, as float64 numbers (n,) or (n, c)."""
     numbers = _as_numbers(_read_known(y, n_samples), "; for classes use a classifier.")
     assert_all_finite(numbers, input_name="y")
-    return numbers[:, 0] if as_array(y).ndim == 1 else numbers
+    return numbers[:, 0] if as_array(y).ndim == 1 else numbers  # the shape of y decides that of predictions
 
 
 def read_known_labels(y: Any, n_samples: int) -> tuple[NDArray[Any], Index]:
-    """y of a classifier, which needs every label: the classes, and the number of each sample's class."""
-    _read_known(y, n_samples)
+    """Return the classes in y of a classifier, which needs every label, and the index of each sample's class."""
+    _read_known(y, n_samples)  # only its checks
+    # Scikit-learn's own checks and messages, which its estimator tests expect.
     labels = column_or_1d(y, warn=True)
     assert_all_finite(labels, input_name="y")
     check_classification_targets(labels)
@@ -127,11 +131,12 @@ def guess_task(known: NDArray[Any]) -> Task:
         numbers = column.astype(np.float64)
     except (TypeError, ValueError):
         return "classification"
-    if isinstance(column[0], bool | np.bool_):
+    if isinstance(column[0], bool | np.bool_):  # after the conversion, which booleans pass too
         return "classification"
     n_values = len(np.unique(numbers))
-    whole = bool(np.isfinite(numbers).all() and (numbers == np.round(numbers)).all())
-    return "classification" if whole and (n_values <= 2 or 3 * n_values <= len(numbers)) else "regression"
+    integral = bool(np.isfinite(numbers).all() and (numbers == np.round(numbers)).all())
+    # Integers that repeat, or two values: codes of classes rather than measurements.
+    return "classification" if integral and (n_values <= 2 or 3 * n_values <= len(numbers)) else "regression"
 
 
 def _column_names(y: Any) -> tuple[str, ...]:
@@ -156,11 +161,12 @@ def as_array(y: Any) -> NDArray[Any]:
         labels[np.ma.getmaskarray(y)] = None
         return labels
     read = np.asarray(y)
+    # NumPy would turn NaN among strings into the text "nan".
     return np.asarray(y, dtype=object) if read.dtype.kind in "US" and isinstance(y, list | tuple) else read
 
 
 def _as_table(y: Any, n_samples: int) -> NDArray[Any]:
-    """y as an (n, c) array with one row per sample."""
+    """Return y as an (n, c) array with one row per sample."""
     if sparse.issparse(y):
         raise InvalidInputError("y is a sparse matrix; give a dense array (y.toarray()).")
     labels = as_array(y)
@@ -190,6 +196,7 @@ def _read_classes(
         column = np.array(column.tolist()) if _one_type(column) else column.astype(str)
     if column.dtype.kind == "f" and not np.isfinite(column).all():
         raise InvalidInputError("y contains infinity; a label must be finite, or NaN for an unknown one.")
+    # Labels that only rows of weight zero have are not classes; those rows stay all zero.
     classes = np.unique(column[weights[known] > 0])
     if to_learn and len(classes) < 2:
         raise InvalidInputError(
@@ -212,7 +219,7 @@ def _read_numbers(
     values[known] = _as_numbers(labels[known], " for task='regression'.")
     if not np.isfinite(values[known]).all():
         raise InvalidInputError("Input y contains infinity; remove those rows, or put NaN where the target is unknown.")
-    used = known & (weights > 0)
+    used = known & (weights > 0)  # rows of weight zero must not change the scale
     scaled, constant = standardize(values, np.where(used, weights, 0.0))
     if to_learn and constant.all():
         raise InvalidInputError(f"y is constant ({values[used][0, 0]}); there is nothing to learn from it. Use DistR.")
@@ -231,10 +238,11 @@ def _as_numbers(table: NDArray[Any], advice: str) -> Array:
 def standardize(values: Array, weights: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Scale columns to weighted mean 0 and standard deviation 1; return them and which are constant (left at 0)."""
     used = ~np.isnan(values).any(axis=1) & (weights > 0)
+    # First to at most 1: squares of very large or very small targets would overflow or vanish.
     largest = np.abs(values[used]).max(axis=0)
-    largest[largest == 0] = 1.0  # the squares of very large or very small targets would leave the range
+    largest[largest == 0] = 1.0
     w, part = weights[used], values[used] / largest
     mean = w @ part / w.sum()
     spread = np.sqrt(w @ (part - mean) ** 2 / w.sum())
-    constant = spread <= 1e-12
+    constant = spread <= 1e-12  # of values of at most 1: rounding
     return (values / largest - mean) / np.where(constant, 1.0, spread), constant

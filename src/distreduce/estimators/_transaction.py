@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 
 from distreduce.exceptions import NumericalError
 
-UNUSED = ("history_.cka",)  # NaN where the dependence is another one
+UNUSED = ("history_.cka",)  # NaN for other measures of dependence, and without targets
 
 
 @dataclass
@@ -31,17 +31,18 @@ def whole_fit(estimator: Any) -> Iterator[Fitting]:
 
     Failures of LAPACK become a :class:`NumericalError`. Fitted attributes with NaN or infinite values raise one.
     """
+    # A shallow copy is enough: fits replace attributes and do not change them in place.
     before, fitting = dict(vars(estimator)), Fitting()
     try:
         yield fitting
         check_fitted(estimator)
-    except BaseException as error:
+    except BaseException as error:  # a KeyboardInterrupt must not leave half a fit either
         vars(estimator).clear()
         vars(estimator).update(before)
         if isinstance(error, np.linalg.LinAlgError):
             message = f"A matrix could not be factorised ({error}); scale X and y."
             raise NumericalError(message, best=fitting.best) from error
-        if isinstance(error, NumericalError) and error.best is None:
+        if isinstance(error, NumericalError) and error.best is None:  # an error of the solver carries its own
             error.best = fitting.best
         raise
 
@@ -80,4 +81,4 @@ def _parts(value: Any) -> Mapping[Any, Any]:
         return value
     if isinstance(value, tuple | list):
         return dict(enumerate(value))
-    return vars(value) if type(value).__module__.startswith("distreduce.") else {}
+    return vars(value) if type(value).__module__.startswith("distreduce.") else {}  # such as KernelMap

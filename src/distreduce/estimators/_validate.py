@@ -16,8 +16,8 @@ from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 
 DEFAULT_PERPLEXITY = 30.0
-BLOCK_ROWS = 4096
-MOST_WEIGHT = 1e50  # squares and products of larger sums leave the range of numbers
+BLOCK_ROWS = 4096  # rows compared at once
+MOST_WEIGHT = 1e50  # squares and products of larger sums overflow
 
 
 class Backends(StrOptions):
@@ -41,7 +41,7 @@ def read_weights(sample_weight: Any, X: Any) -> Array:
         raise InvalidInputError(f"sample_weight must not be negative; row {row} has {weights[row]}.")
     if (weights > 0).sum() < 2:
         raise InvalidInputError("sample_weight is zero for all samples but one; at least two samples must count.")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):  # a sum of infinity gets the message below
         total = weights.sum()
     if total > MOST_WEIGHT:
         raise InvalidInputError(f"sample_weight sums to {total:g}; weights are counts: divide all by one large number.")
@@ -72,11 +72,11 @@ def effective_perplexity(perplexity: float, weights: Array) -> float:
 
 def check_memory(n: int) -> None:
     """Raise InvalidInputError if the n×n arrays of affinity (single precision) and map (double) exceed the memory."""
-    needed, there = 12 * n * n, physical_memory()
+    needed, there = 12 * n * n, physical_memory()  # 4 + 8 bytes per pair
     if needed > there:
         raise InvalidInputError(
             f"{n} samples need two n×n arrays of {needed / 1e9:.0f} GB together, and this machine has "
-            f"{there / 1e9:.0f} GB. Give n_prototypes, with which memory grows as the samples (affinity='auto')."
+            f"{there / 1e9:.0f} GB. Give n_prototypes: memory then grows linearly with the samples (affinity='auto')."
         )
 
 
@@ -96,7 +96,7 @@ def check_distances(D: Array) -> Array:
         )
     if (D < 0).any():
         raise InvalidInputError(f"Negative values in data passed to metric='precomputed': X holds {D.min()}.")
-    size = float(D.max())
+    size = float(D.max())  # tolerances are relative to the largest distance
     if np.abs(D.diagonal()).max() > 1e-8 * size:
         raise InvalidInputError(
             "X has a distance from a sample to itself that is not 0; give distances, not similarities."
@@ -106,7 +106,7 @@ def check_distances(D: Array) -> Array:
         raise InvalidInputError(
             f"X is not symmetric (largest difference {gap:.3g}); give (X + X.T) / 2 if that is meant."
         )
-    return 0.5 * (D + D.T)
+    return 0.5 * (D + D.T)  # so that it does not matter which of two entries is read
 
 
 def check_spread(X: Any, n_distinct: int, *, precomputed: bool) -> None:
@@ -117,7 +117,7 @@ def check_spread(X: Any, n_distinct: int, *, precomputed: bool) -> None:
         spread = n_distinct > 1 and abs(X - X[np.zeros(X.shape[0], dtype=int)]).max() > 0
     else:
         blocks = (X[start : start + BLOCK_ROWS] for start in range(0, len(X), BLOCK_ROWS))
-        spread = any((block != X[0]).any() for block in blocks)
+        spread = any((block != X[0]).any() for block in blocks)  # ends at the first block with another row
     if not spread:
         raise InvalidInputError(
             "X is constant: all samples have the same features, so there is no geometry to reduce. "

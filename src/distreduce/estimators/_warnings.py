@@ -20,6 +20,7 @@ def warn_about_fit(estimator: Any, reduction: Reduction) -> None:
         again = "" if estimator.checkpoint is None else "; fit again to resume from its checkpoint"
         message = f"{name} was interrupted. It is fitted with the best state until then, that of outer iteration "
         warn_user(f"{message}{reduction.history[-1].iteration}{again}.", InterruptedFitWarning)
+    # A callback that stops a fit, and faults, explain the missing convergence.
     elif not (reduction.converged or reduction.stopped or faults):
         last = [record.objective for record in reduction.history[-2:]]
         message = (
