@@ -94,7 +94,7 @@ def run_cases(cases: Sequence[Case], advance: Callable[[str], object]) -> Iterat
         for method, fit in case.fits.items():
             advance(f"{case.name}: {method}")
             timings.append(_time(method, fit))
-        ratio = timings[-1].seconds / timings[0].seconds
+        ratio = timings[-1].seconds / timings[0].seconds  # ours is the first fit, the reference the last
         yield CaseResult(case.name, case.shape, case.score, tuple(timings), ratio)
 
 
@@ -102,6 +102,7 @@ def compile_loops() -> float:
     """Fit small data in every way once, so that no timing includes compilation; return the seconds."""
     start = time.perf_counter()
     X, y = load_iris(return_X_y=True)
+    # One prototype per sample, few prototypes and a GP: the three kinds of case.
     for case in (_reduction("", X, y, None), _reduction("", X, y, 10), _regression("", X[:60], X[:60, 2])):
         for method, fit in case.fits.items():
             _time(method, fit)
@@ -133,6 +134,7 @@ def _reduction(name: str, X: Array, y: NDArray[Any], m: int | None) -> Case:
 def _regression(name: str, X: Array, y: Array) -> Case:
     """Both standardize the features. Scores are those of a held-out fifth, and scoring counts as time too."""
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=0)
+    # The same model family as our plain GP: one length scale per feature, signal and noise.
     kernel = ConstantKernel() * RBF(np.ones(X.shape[1])) + WhiteKernel()
     plain = make_pipeline(StandardScaler(), GaussianProcessRegressor(kernel, normalize_y=True, random_state=0))
     ours = SDRGPRegressor(random_state=0)

@@ -40,7 +40,7 @@ class Cell:
     @property
     def key(self) -> str:
         """The cell's identity as one line of JSON."""
-        return json.dumps(self.as_dict(), sort_keys=True)
+        return json.dumps(self.as_dict(), sort_keys=True)  # the order of parameters does not matter
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as a dict that JSON can represent."""
@@ -57,4 +57,5 @@ class Cell:
         return f"{self.experiment}: {self.method} on {self.data}{parameters}, seed {self.seed}"
 
     def __hash__(self) -> int:
+        # The generated hash would fail, because `parameters` is a dict.
         return hash(self.key)

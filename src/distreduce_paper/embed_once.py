@@ -23,7 +23,7 @@ class EmbedOnce(ReduceThenCluster):
 
     def _embedding(self, X: Array, perplexity: float, random_state: Any, **steps: Any) -> DistR:
         settings = (X.shape, self.n_components, perplexity, steps)
-        key = f"{settings} {sha256(X.tobytes()).hexdigest()}"
+        key = f"{settings} {sha256(X.tobytes()).hexdigest()}"  # by content: seeds may give equal samples
         if key in _LATEST:
             model, cost = _LATEST[key]
             charge(cost)

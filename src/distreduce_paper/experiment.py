@@ -87,9 +87,11 @@ class Experiment:
         """Return its own cells, one data set after the other, all seeds of a method before the next method."""
         selection = selection or Selection()
         grid = self.quick_grid if selection.quick and self.quick_grid else self.grid
+        # Without a grid, the product is one empty point: a cell without parameters.
         points = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
         return [
             Cell(self.name, data, method, seed, point, selection.quick)
+            # Data sets vary slowest, because `problems` and `embed_once` keep only the latest ones.
             for data in self._select(self.datasets, selection.datasets, self.known_datasets())
             if self._has_task(data)
             for method in self._select(self.methods, selection.methods, self.known_methods())
@@ -124,6 +126,7 @@ class Experiment:
     def _has_task(self, data: str) -> bool:
         from distreduce_paper import problems
 
+        # Own data sets suit the experiment; those of plugins may have the other task.
         return data in self.datasets or self.task in (None, problems.get_problem(data).task)
 
 

@@ -33,6 +33,7 @@ _RUNNING: list[Cost] = []  # nested measurements: a fit is measured inside its c
 @contextmanager
 def measure() -> Iterator[Cost]:
     """Measure the body of the ``with`` statement. CPU seconds are those of all threads of the process."""
+    # Measurements around this one keep the peak so far, before the system forgets it.
     _update_peaks()
     _reset_peak()
     cost = Cost()
@@ -41,7 +42,7 @@ def measure() -> Iterator[Cost]:
     try:
         yield cost
     finally:
-        cost.seconds += time.perf_counter() - wall
+        cost.seconds += time.perf_counter() - wall  # added, because `charge` may have counted work already
         cost.cpu_seconds += time.process_time() - cpu
         _update_peaks()
         _RUNNING.remove(cost)
@@ -65,7 +66,7 @@ def _update_peaks() -> None:
 def _reset_peak() -> None:
     """Reset the peak, which Linux otherwise keeps for the lifetime of the process."""
     try:
-        Path("/proc/self/clear_refs").write_text("5")
+        Path("/proc/self/clear_refs").write_text("5")  # 5 resets VmHWM, the peak of the resident set
     except OSError:
         pass  # not Linux, or not permitted: the peak is that of the process so far
 
@@ -83,7 +84,7 @@ def _lifetime_peak_mb() -> float:
         import resource
     except ImportError:  # Windows
         return float("nan")
-    unit = 1024**2 if sys.platform == "darwin" else 1024
+    unit = 1024**2 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux kilobytes
     return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit)
 
 

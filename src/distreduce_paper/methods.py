@@ -67,7 +67,7 @@ def get_registry(kind: Kind) -> dict[str, Any]:
 
 
 def _register(kind: Kind, name: str, method: Any) -> None:
-    if (kind, name) in _RESERVED:
+    if (kind, name) in _RESERVED:  # a plugin must not change what the paper's rows mean
         raise InvalidInputError(f"The package has its own {kind} {name!r}; choose another name for yours.")
     _REGISTRIES[kind][name] = method
 
@@ -97,6 +97,7 @@ def _paper_embedding(n_components: int, seed: int) -> SDR:
     return SDR(n_components, perplexity=20.0, random_state=seed, **PAPER_ALGORITHM)
 
 
+# Ours: with default parameters, and the variants that the tables show next to it.
 add_predictor(
     "SDR-GP",
     regression=lambda seed: SDRGPRegressor(random_state=seed),
@@ -110,12 +111,14 @@ add_predictor(
     classification=lambda seed: SDRGPClassifier.paper(random_state=seed),
 )
 _add_embedding_gp("SDR-GP, paper's algorithm", _paper_embedding)
+# SDR has its own GP rows above, so its embeddings do not get the common GP.
 add_embedding("SDR", lambda p, seed: SDR(p, perplexity=20.0, random_state=seed), with_gp=False)
 add_embedding("SDR, paper's algorithm", _paper_embedding, with_gp=False)
 add_embedding("NCA", lambda p, seed: baselines.NCA(p, random_state=seed))
 add_embedding("KSPCA", lambda p, seed: baselines.KernelSupervisedPCA(p))
 add_embedding("UMAP", lambda p, seed: baselines.SupervisedUMAP(p, random_state=seed))
 add_embedding("PCA", lambda p, seed: baselines.PCA(p, random_state=seed))
+# Deep baselines. The networks of DKL have convolutions, so they see pixels.
 add_predictor(
     "DKL",
     regression=lambda seed: baselines.DKLRegressor(random_state=seed),
@@ -146,6 +149,7 @@ def _add_reduction_class(name: str, estimator: Callable[..., Any], **options: An
     add_reduction(name, make)
 
 
+# "FGW-only" is SDR without the dependence term: supervision acts through the coupling alone.
 _add_reduction_class("SDR", SDR)
 _add_reduction_class("SDR, eta=auto", SDR, eta="auto")
 _add_reduction_class("SDR, paper's algorithm", SDR, **PAPER_REDUCTION)
@@ -154,4 +158,5 @@ _add_reduction_class("DistR", DistR)
 _add_reduction_class("Cluster-then-DR", baselines.ClusterThenReduce)
 _add_reduction_class("DR-then-Cluster", EmbedOnce)
 
+# From here on, plugins cannot replace a method of the package.
 _RESERVED.update((kind, name) for kind, registry in _REGISTRIES.items() for name in registry)

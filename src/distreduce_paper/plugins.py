@@ -30,11 +30,11 @@ def _load_plugin(path: Path) -> None:
     if spec is None or spec.loader is None or not path.is_file():
         raise InvalidInputError(f"--plugin {path} is not a readable Python file.")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+    sys.modules[name] = module  # before it runs, as an import does: its classes can be pickled
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        del sys.modules[name]
+    except (Exception, SystemExit) as error:  # a file that calls exit() must not end the run
+        del sys.modules[name]  # a corrected file can be loaded again
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
         where = f"line {lines[-1]}: " if lines else ""
         raise InvalidInputError(

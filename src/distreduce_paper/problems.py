@@ -71,7 +71,7 @@ def add_problem(name: str, problem: Problem, kinds: tuple[Kind, ...] = ("predict
     """Register a data set that can be selected in all experiments of these kinds."""
     _check_name(name, taken=name in PROBLEMS and not _is_added(name))
     PROBLEMS[name] = problem
-    _load_whole.cache_clear()
+    _load_whole.cache_clear()  # a plugin may have replaced a data set of its own
     for kind in kinds:
         _ADDED[kind].add(name)
 
@@ -105,6 +105,7 @@ def get_problem(name: str) -> Problem:
 
 def load_whole(name: str, seed: int, *, quick: bool = False) -> tuple[Array, Array]:
     """Load all samples, scaled, as reductions to prototypes see them."""
+    # Where the seed does not matter, all seeds share one entry of the cache.
     X, y = _load_whole(name, seed if quick or get_problem(name).seeded else 0, quick)
     return X.copy(), y.copy()  # a method that works in place must not change the samples of the next one
 
@@ -123,6 +124,7 @@ def load_split(name: str, seed: int, *, images: bool = False, quick: bool = Fals
     """
     problem = get_problem(name)
     X, y = _load(problem, seed, quick)
+    # Split first and scale by the training part: held-out samples must not leak into the scale.
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=seed)
     if problem.images and images:
         X_train, X_test = _shrink(X_train), _shrink(X_test)
@@ -136,6 +138,7 @@ def load_split(name: str, seed: int, *, images: bool = False, quick: bool = Fals
 def _load(problem: Problem, seed: int, quick: bool) -> tuple[Array, Array]:
     X, y = problem.load(seed)
     if quick and len(X) > QUICK_SAMPLES:
+        # A quick run takes a sample of its own for each seed, also where the full data do not depend on it.
         rows = np.random.default_rng(seed).choice(len(X), QUICK_SAMPLES, replace=False)
         X, y = X[rows], y[rows]
     return X, y
@@ -150,6 +153,7 @@ def _scale(problem: Problem, train: Array, *others: Array) -> tuple[Array, ...]:
 
 
 def _standardize(train: Array, *others: Array) -> tuple[Array, ...]:
+    # The scaler wants tables; targets may be a single column (n,).
     scaler = StandardScaler().fit(train.reshape(len(train), -1))
     return tuple(scaler.transform(part.reshape(len(part), -1)).reshape(part.shape) for part in (train, *others))
 
@@ -159,6 +163,7 @@ def _shrink(X: Array) -> Array:
     if X.shape[1] != COIL20_SIDE**2:
         return X
     factor = COIL20_SIDE // DKL_SIDE
+    # Rows and columns of pixels, each in blocks of `factor`; the mean is over both axes of a block.
     return X.reshape(-1, DKL_SIDE, factor, DKL_SIDE, factor).mean(axis=(2, 4)).reshape(-1, DKL_SIDE**2)
 
 

@@ -25,6 +25,7 @@ def load_results(experiment: Experiment, store: Store) -> list[CellResult]:
     """Return the results that the experiment shows: those of full runs, or of quick runs if there are no others."""
     sources = experiment.sources or (experiment.name,)
     results = {name: store.results(name) for name in sources}
+    # An experiment with cells of its own shows a quick run if these are quick; borrowed cells follow.
     decisive = (experiment.name,) if experiment.run is not None else sources
     quick = all(one["quick"] for name in decisive for one in results[name])
     return [one for name in sources for one in results[name] if one["quick"] == quick]
@@ -47,6 +48,7 @@ def _row(result: CellResult) -> dict[str, object]:
 
 def _sort(frame: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
     parameters = [name for name in experiment.grid if name in frame]
+    # By the grid, not by the order of computing: the report must not depend on that.
     ranked = frame.assign(
         _data=_rank(experiment.datasets, frame["data"]), _method=_rank(experiment.methods, frame["method"])
     )

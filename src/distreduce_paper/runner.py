@@ -70,9 +70,11 @@ def run_cells(
     """
     cells = list(dict.fromkeys(cells))
     names = {cell.experiment for cell in cells}
+    # Lock first and then read: another run may just have added results.
     with store.writing(*names):
         done = set().union(*(store.finished(name, also_failed=not retry) for name in names))
         missing = [cell for cell in cells if cell.key not in done]
+        # Stored cells count as progress too.
         for _ in range(len(cells) - len(missing)):
             on_result(None)
         failed = 0
@@ -87,6 +89,7 @@ def compute_cell(cell: Cell, plugins: Plugins = ()) -> CellResult:
     """Compute one cell: its scores or its error, its cost, and the versions and the machine behind it."""
     from distreduce_paper import load_experiment
 
+    # Outside of the `try`: a file that cannot be loaded concerns the run, not this cell.
     load_plugins(plugins)
     with measure() as cost:
         outcome: dict[str, Any]
@@ -150,8 +153,9 @@ def _compute_in_processes(cells: Sequence[Cell], jobs: int, plugins: Plugins) ->
 
 def _compute_in_pool(cells: Sequence[Cell], jobs: int, plugins: Plugins) -> Iterator[CellResult]:
     with warnings.catch_warnings(), parallel_config("loky", inner_max_num_threads=max(1, cpu_count() // jobs)):
-        # joblib replaces a process that has grown, which is of no interest to the user
+        # joblib replaces a worker whose memory has grown, and warns; the results are the same.
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given", category=UserWarning)
+        # One cell per task and none in advance: they take from a second to an hour, and a dead worker loses its own.
         pool = Parallel(jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=jobs)
         yield from pool(delayed(_compute_in_worker)(cell, plugins, os.getpid()) for cell in cells)
 
@@ -167,6 +171,7 @@ def _compute_apart(cell: Cell, plugins: Plugins) -> CellResult:
 def _compute_in_worker(cell: Cell, plugins: Plugins, parent: int) -> CellResult:
     """Compute a cell in a process that ends when its parent does, however the parent ends."""
     if not any(thread.name == _exit_with_parent.__name__ for thread in threading.enumerate()):
+        # Once per worker: the name of the thread tells whether it is there.
         threading.Thread(target=_exit_with_parent, name=_exit_with_parent.__name__, args=(parent,), daemon=True).start()
     return compute_cell(cell, plugins)
 
@@ -174,7 +179,7 @@ def _compute_in_worker(cell: Cell, plugins: Plugins, parent: int) -> CellResult:
 def _exit_with_parent(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(WATCH_SECONDS)
-    os._exit(1)  # nobody is left to take the result
+    os._exit(1)  # no process is left to receive the result
 
 
 def _make_killed(cell: Cell, error: Exception) -> CellResult:
@@ -198,7 +203,9 @@ def _compute_on_dask(cells: Sequence[Cell], address: str, plugins: Plugins) -> I
             "tcp://host:8786."
         ) from error
     with client:
+        # Not pure: the scheduler would answer an equal call with an earlier result, also in a retry.
         futures: list[Any] = client.map(compute_cell, cells, plugins=plugins, pure=False)
+        # A killed worker returns nothing, so the cell must be found by its future.
         cell_of = {future.key: cell for future, cell in zip(futures, cells, strict=True)}
         for future in as_completed(futures):  # type: ignore[no-untyped-call]
             try:

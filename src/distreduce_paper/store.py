@@ -37,6 +37,7 @@ def parse_line(line: bytes) -> CellResult:
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     _require(isinstance(result, dict), "it is not a JSON object")
+    # The fields that identify the cell.
     missing = sorted({*Cell.__dataclass_fields__} - {*result})
     _require(not missing, f"it lacks {missing}")
     _require(all(isinstance(result[name], str) for name in ("experiment", "data", "method")), "a name is not a string")
@@ -45,9 +46,11 @@ def parse_line(line: bytes) -> CellResult:
     _require(isinstance(parameters, dict), "its parameters are not an object")
     scalar = str | int | float | bool | None
     _require(all(isinstance(value, scalar) for value in parameters.values()), "a parameter is not a single value")
+    # Its result.
     _require("result" in result or "error" in result, "it has neither a result nor an error")
     scores = {} if "error" in result else result["result"]
     _require(isinstance(scores, dict), "its result is not an object")
+    # Names that would overwrite columns of the frame, and costs.
     reserved = sorted({*COLUMNS} & {*parameters, *scores})
     _require(not reserved, f"a parameter or a score has the reserved name {reserved}")
     costs = [result[name] for name in COSTS if name in result]
@@ -80,6 +83,7 @@ class Store:
 
     def results(self, experiment: str) -> list[CellResult]:
         """Return the latest result of each cell, in the order in which the cells were first finished."""
+        # A dict keeps the place of the first result and the value of the last.
         latest = {Cell.from_dict(result).key: result for result in self._read(experiment)}
         return list(latest.values())
 
@@ -92,6 +96,7 @@ class Store:
         """Append a result; after an error the file is as it was."""
         line = (json.dumps(result, sort_keys=True, allow_nan=True) + "\n").encode()
         path = self.path(result["experiment"])
+        # O_APPEND and a single write: no other writer can end up within this line.
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             _append(descriptor, line)
@@ -120,7 +125,7 @@ class Store:
     def _read(self, experiment: str) -> Iterator[CellResult]:
         path = self.path(experiment)
         if path.exists():
-            yield from _parse_lines(path, _content(path).split(b"\n")[:-1])
+            yield from _parse_lines(path, _content(path).split(b"\n")[:-1])  # the last piece is empty or incomplete
 
     def _repair(self, experiment: str) -> None:
         """Complete or remove a last line without a newline, provided that this is a file of ours."""
@@ -130,8 +135,9 @@ class Store:
             return
         for _ in _parse_lines(path, lines):  # raises if any line is not a result
             pass
+        # A torn line begins like ours and is not complete JSON; anything else is not ours to remove.
         torn = last[:2] in (b"{", b'{"') and not _is_json(last)
-        if not torn:  # whole but for its newline, or somebody else's, which raises
+        if not torn:  # complete except for its newline, or not ours, which raises
             list(_parse_lines(path, [last], first=len(lines) + 1))
         with path.open("r+b") as file:
             if torn:
@@ -163,7 +169,7 @@ def _is_json(line: bytes) -> bool:
 def _content(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
+            content = file.read(MAX_BYTES + 1)  # one byte more shows that the file is too large
     except OSError as error:
         raise StoreError(f"Cannot read {path} ({error.strerror}); choose another folder with --results.") from error
     if len(content) > MAX_BYTES:
@@ -174,9 +180,9 @@ def _content(path: Path) -> bytes:
 def _append(descriptor: int, line: bytes) -> None:
     before = os.fstat(descriptor).st_size
     if os.write(descriptor, line) < len(line):  # a full disk accepts only a part
-        os.ftruncate(descriptor, before)
+        os.ftruncate(descriptor, before)  # half a line would spoil the file
         raise OSError("the disk is full")
-    os.fsync(descriptor)
+    os.fsync(descriptor)  # a result on disk survives a power failure
 
 
 @contextmanager
@@ -200,6 +206,7 @@ def _take_lock(descriptor: int, folder: Path) -> None:
     except ImportError:  # Windows has no flock: there, users must not start two runs at once
         return
     try:
+        # The system releases the lock when the process ends, however it ends.
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         raise StoreError(

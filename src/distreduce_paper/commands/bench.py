@@ -34,12 +34,14 @@ def bench(
     process scikit-learn's. Data come with scikit-learn or are generated;
     nothing is downloaded or written. Takes about a minute on two cores.
     """
+    # Imported here, so that `distreduce --help` stays fast.
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from distreduce_paper import bench as cases
     from distreduce_paper.commands._progress import progress_bar
     from distreduce_paper.measure import available_cores, describe_machine, package_versions
 
+    # The load before our own fits: afterwards it would be ours.
     chosen, load = cases.make_cases(quick=quick), cases.load_average()
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(24), TimeElapsedColumn())
     with progress_bar(*columns, silent=quiet or as_json, transient=True) as bar:

@@ -102,6 +102,7 @@ def all_(
 
     store, selection = _open_store(results, quick), _select(datasets, methods, seeds, quick)
     cells = _run(NAMES, store, selection, jobs, dask, plugin, retry)
+    # The report comes before the check: it shows the failures.
     _write_report(store, store.folder)
     _check_failures(cells, store)
 
@@ -137,6 +138,7 @@ def _select(datasets: Sequence[str] | None, methods: Sequence[str] | None, seeds
 
 def _list_row(experiment: Experiment, store: Store, selection: Selection) -> dict[str, Any]:
     keys = {cell.key for cell in experiment.cells(selection)} if experiment.run else set()
+    # Only cells of this selection: the store may hold others.
     done = keys & store.finished(experiment.name, also_failed=False)
     failed = (keys & store.finished(experiment.name)) - done
     return {
@@ -179,6 +181,7 @@ def _run(
     from distreduce_paper.experiment import check_selection
     from distreduce_paper.plugins import load_plugins
 
+    # Absolute paths, because workers may run in another folder.
     plugins = tuple(str(path.resolve()) for path in plugin or ())
     load_plugins(plugins)
     experiments = _load_with_sources(names)
@@ -212,6 +215,7 @@ def _load_with_sources(names: Sequence[str]) -> list[Experiment]:
     from distreduce_paper import load_experiment
 
     experiments = [load_experiment(name) for name in names]
+    # A dict drops repetitions and keeps the order, sources before those that show them.
     return [load_experiment(name) for name in dict.fromkeys(n for one in experiments for n in (*one.sources, one.name))]
 
 
@@ -220,6 +224,7 @@ def _check_failures(cells: Sequence[Cell], store: Store) -> None:
     asked: dict[str, set[str]] = {}
     for cell in cells:
         asked.setdefault(cell.experiment, set()).add(cell.key)
+    # From the store and not from this run: earlier failures count as well.
     failed = {
         name: len(keys & store.finished(name) - store.finished(name, also_failed=False)) for name, keys in asked.items()
     }

@@ -30,7 +30,7 @@ def lacks_task(data: str, method: str) -> bool:
 def paper_row(method: str) -> str | None:
     """Return the row of the paper that a method is compared with."""
     if method.startswith("SDR-GP"):
-        return "SDR-GP"
+        return "SDR-GP"  # all variants of ours against the same row
     return method if method in IN_PAPER else None
 
 
@@ -41,6 +41,7 @@ def fit_predictor(cell: Cell) -> tuple[Any, Split, float]:
     if make is None:
         raise InvalidInputError(f"{cell.method} has no {task}.")
     parts = load_split(cell.data, cell.seed, images=method.images, quick=cell.quick)
+    # Only the fit counts; loading and scoring do not.
     with measure() as cost:
         model = make(cell.seed).fit(parts.X_train, parts.y_train)
     return model, parts, cost.seconds
@@ -59,6 +60,7 @@ def fit_and_score(cell: Cell) -> dict[str, Any]:
     else:
         mean, std = model.predict(parts.X_test, return_std=True)
         scores = regression_scores(parts.y_test, mean, std)
+        # Gaussian intervals, which the model's own quantiles replace below.
         levels, observed = calibration_curve(parts.y_test, mean, std, n_levels=N_LEVELS)
         if hasattr(model, "predict_quantiles"):
             scores |= interval_scores(model, parts.X_test, parts.y_test, n_levels=N_LEVELS)

@@ -33,6 +33,7 @@ def fit_reduction(cell: Cell, n_prototypes: int, **options: Any) -> tuple[Any, d
     model = REDUCTIONS[cell.method](n_prototypes, get_problem(cell.data).perplexity, cell.seed)
     if options:
         model.set_params(**options)
+    # Only the fit counts; loading and scoring do not.
     with measure() as cost:
         model.fit(X, y)
     scores = {name: round_digits(value) for name, value in reduction_scores(model, y).items()}
@@ -96,7 +97,7 @@ def draw_level(ax: Axes, method: str, value: float) -> None:
 
 
 def _draw_curve(ax: Axes, method: str, groups: Any) -> None:
-    mean, std = groups.mean(), groups.std(ddof=1).fillna(0.0)
+    mean, std = groups.mean(), groups.std(ddof=1).fillna(0.0)  # a single seed has no deviation
     style = method_style(method)
     ax.plot(mean.index, mean, label=method, **style)  # type: ignore[arg-type]
     ax.fill_between(mean.index, mean - std, mean + std, color=str(style["color"]), alpha=0.15, linewidth=0)

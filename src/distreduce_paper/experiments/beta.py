@@ -61,11 +61,13 @@ def _draw(figure: Figure, frame: pd.DataFrame, own: pd.DataFrame, names: list[st
     axes = figure.subplots(1, len(names), squeeze=False)[0]
     for ax, name in zip(axes, names, strict=True):
         _draw_curves(ax, own[own["data"] == name])
+        # Horizontal lines, from the cells of Table 1.
         others = frame[(frame["experiment"] == "regression") & (frame["data"] == name)]
         for method, value in others.groupby("method", sort=False)["mse"].mean().items():
             if method in BASELINES:
                 draw_level(ax, str(method), value)
         ax.set(title=label(name), xlabel="β", yscale="log")
+        # Plain numbers on the logarithmic axis, at minor ticks too.
         for set_formatter in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
             set_formatter(lambda value, _: f"{value:g}")
     axes[0].set_ylabel("mean squared error")
@@ -78,7 +80,7 @@ def _draw_curves(ax: Axes, part: pd.DataFrame) -> None:
         ("train_mse", "training", "s", "#56B4E9"),
     ):
         groups = part.groupby("beta")[column]
-        mean, std = groups.mean(), groups.std(ddof=1).fillna(0.0)
+        mean, std = groups.mean(), groups.std(ddof=1).fillna(0.0)  # a single seed has no deviation
         ax.errorbar(mean.index, mean, std, marker=marker, color=colour, capsize=2, label=f"{METHOD}, {part_name}")
 
 

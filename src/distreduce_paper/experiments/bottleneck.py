@@ -43,7 +43,7 @@ def run(cell: Cell) -> dict[str, Any]:
     results["original_cka"] = round_digits(original_cka(X, y))
     if isinstance(model, SDR):
         results["own_cka"] = round_digits(model.history_["cka"].iloc[-1])
-    if cell.seed == 0:
+    if cell.seed == 0:  # figures show one seed, and files stay small
         results |= _describe_prototypes(model, y)
         if isinstance(model, SDR):
             results["outer_cka"] = round_list(model.history_["cka"])
@@ -66,6 +66,7 @@ def _trace_inner_loop(cell: Cell, n_prototypes: int) -> list[float]:
     steps = STEPS[:5] if cell.quick else STEPS
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SolverConvergenceWarning)  # stopping early is the purpose
+        # One fit per number of steps, because the history has outer iterations only.
         fits = [fit_reduction(cell, n_prototypes, max_iter=0, max_inner_iter=step, beta=0.0)[0] for step in steps]
     return round_list(model.history_["cka"].iloc[-1] for model in fits)
 
@@ -109,6 +110,7 @@ def _report_own_cka(frame: pd.DataFrame) -> list[Block]:
 
 def _add_original(frame: pd.DataFrame) -> pd.DataFrame:
     """Add the original data as a further method, the first of each data set."""
+    # The CKA of the data is in every cell: take one per seed.
     original = frame.drop_duplicates(["data", "seed"]).assign(
         method=ORIGINAL, cka=lambda rows: rows["original_cka"], silhouette=np.nan
     )
@@ -139,6 +141,7 @@ def _figures(first: pd.DataFrame) -> list[Figure]:
     )
     if "inner_cka" not in first:
         return [prototypes]
+    # Methods of plugins need not be SDR, and then have no curves.
     traced = first[first["inner_cka"].notna()]
     curves = draw_figure(
         "bottleneck_curves",

@@ -57,12 +57,13 @@ def _draw_tradeoff(figure: Figure, frame: pd.DataFrame, names: list[str]) -> Non
     for ax, name in zip(axes, names, strict=True):
         for method, row in means.loc[name].iterrows():
             style = method_style(str(method))
+            # Variants of a method are hollow.
             face = "none" if style["linestyle"] == "--" else style["color"]
             ax.plot(
                 row["mace"], row["mll"], marker=style["marker"], color=style["color"], markerfacecolor=face,
                 linestyle="", markersize=7, label=method,
             )  # fmt: skip
-        ax.invert_xaxis()
+        ax.invert_xaxis()  # so that top right is best
         ax.set(title=label(name), xlabel="MACE (lower is better →)")
     axes[0].set_ylabel("MLL (higher is better)")
     add_legend(figure, 5)

@@ -21,6 +21,7 @@ def report(frame: pd.DataFrame) -> list[Block]:
     if frame.empty:
         return [Text(NOTES)]
     kept = frame[frame["method"].isin(METHODS)]
+    # The frame mixes cells of both tables, which have different scores.
     numbers, classes = (kept[kept["data"].isin(names)] for names in (REGRESSION, CLASSIFICATION))
     return [
         Text(NOTES),

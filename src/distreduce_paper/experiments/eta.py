@@ -36,7 +36,7 @@ def report(frame: pd.DataFrame) -> list[Block]:
     if frame.empty:
         return [Text(NOTES)]
     own, others = frame[frame["experiment"] == "eta"], frame[frame["experiment"] == "prototypes"]
-    others = others[~others["method"].str.startswith("SDR")]
+    others = others[~others["method"].str.startswith("SDR")]  # methods without eta
     return [Text(NOTES), *(_figure(str(name), part, others) for name, part in own.groupby("data", sort=False))]
 
 

@@ -67,6 +67,7 @@ def report(frame: pd.DataFrame) -> list[Block]:
 def _row(data: str, means: pd.DataFrame) -> dict[str, str]:
     plain = means["mll"].get(PLAIN, np.nan)
     row = {"data": label(data)}
+    # The plain GP first; a stable sort keeps the order of the others.
     for method in sorted(means.index, key=lambda name: name != PLAIN):
         gain = "" if method == PLAIN or np.isnan(plain) else f" ({means.loc[method, 'mll'] - plain:+.3f})"
         row[str(method)] = f"{means.loc[method, 'mll']:.3f}{gain}, {100 * means.loc[method, 'coverage_90']:.0f} %"

@@ -46,6 +46,7 @@ def run(cell: Cell) -> dict[str, Any]:
 def make_embedding(cell: Cell) -> Any:
     """Make the cell's method with the settings of the paper, and with a length scale that is fair to KSPCA."""
     model = EMBEDDINGS[cell.method](2, cell.seed)
+    # The turns of the roll are closer than the defaults assume; NOTES has the numbers.
     if cell.data == "swiss_roll" and isinstance(model, baselines.SupervisedUMAP):
         model.set_params(n_neighbors=20)
     if cell.data == "swiss_roll" and isinstance(model, baselines.KernelSupervisedPCA):

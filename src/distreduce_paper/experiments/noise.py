@@ -33,6 +33,7 @@ def run(cell: Cell) -> dict[str, Any]:
     map_reg = float(str(cell.parameters["map_reg"]))
     model = SDR(map_reg=map_reg, task="regression", random_state=cell.seed).fit(parts.X_train, parts.y_train)
     in_plane = KNeighborsRegressor(10).fit(model.embedding_, parts.y_train)
+    # Independent of the ridge: what the plane would have to reach.
     on_all = KNeighborsRegressor(10).fit(parts.X_train, parts.y_train)
     return {
         "in_plane": round(in_plane.score(model.transform(parts.X_test), parts.y_test), 4),

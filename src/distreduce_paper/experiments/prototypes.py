@@ -78,6 +78,7 @@ def _draw(figure: Figure, columns: dict[str, pd.DataFrame], scores: dict[str, st
     axes = draw_scores(figure, columns, scores, "n_prototypes")
     for ax in axes[-1]:
         ax.set(xlabel="prototypes m", xticks=sorted({m for part in columns.values() for m in part["n_prototypes"]}))
+    # Seconds span orders of magnitude, scores do not.
     if "cpu_seconds" in scores:
         for ax in axes.ravel():
             ax.set_yscale("log")
@@ -85,6 +86,7 @@ def _draw(figure: Figure, columns: dict[str, pd.DataFrame], scores: dict[str, st
 
 def _count_leads(frame: pd.DataFrame) -> list[Block]:
     """Count the points at which SDR has the best mean."""
+    # Means of every method at each point, methods as columns.
     means = frame.groupby(["data", "n_prototypes", "method"])[list(SCORES)].mean().unstack("method")
     others = [method for method in dict.fromkeys(frame["method"]) if not method.startswith("SDR")]
     if "SDR" not in set(frame["method"]) or not others:

@@ -29,6 +29,7 @@ _WARM: set[str] = set()  # methods whose compiled loops and imports this process
 def time_fit(cell: Cell) -> dict[str, Any]:
     """Time a fit, after a small one if the method is new to this process."""
     if cell.method not in _WARM:
+        # Not measured: imports and compiled loops are loaded here.
         fit_predictor(replace(cell, quick=True))
         _WARM.add(cell.method)
     return {"fit_seconds": round(fit_predictor(cell)[2], 4)}

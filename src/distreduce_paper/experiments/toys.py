@@ -49,6 +49,7 @@ def _draw(figure: Figure, first: pd.DataFrame, names: list[str], methods: list[s
     for row_number, name in enumerate(names):
         rows = first[first["data"] == name].set_index("method")
         space = figure.add_subplot(*shape, row_number * shape[1] + 1, projection="3d")
+        # Every method has seen the same samples, so any row has them.
         data = rows.iloc[0]
         space.scatter(data["x"], data["y"], data["z"], c=data["target"], depthshade=False, **DOTS)
         space.set(title=label(name), xticklabels=[], yticklabels=[], zticklabels=[])

@@ -77,6 +77,7 @@ def format_mean(values: Array, digits: int = DIGITS) -> str:
     mean = float(np.mean(values))
     if len(values) == 1 or not np.isfinite(values).all():
         return format_number(mean, digits)
+    # The deviation gets the decimals of the mean, so that both can be compared by eye.
     decimals = _decimals(mean, digits)
     return f"{_fixed(mean, decimals)} ± {_fixed(float(np.std(values, ddof=1)), decimals)}"
 
@@ -99,11 +100,12 @@ class _TableBuilder:
                 values = own[ours].dropna().to_numpy(float)
                 paper = self._published(str(method), data, theirs)
                 name = label(theirs)
+                # Three columns, filled from the left as far as there are numbers.
                 line |= {name: _ours(values), f"{name}, paper": DASH, f"{name}, difference": DASH}
                 if paper is None:
                     continue
                 line[f"{name}, paper"] = _theirs(paper)
-                if not len(values) or own["quick"].any():
+                if not len(values) or own["quick"].any():  # quick runs see less data: no verdict
                     continue
                 line[f"{name}, difference"] = _signed(distance(values, paper))
                 comparison = self._compare(str(method), data, theirs, values, paper)

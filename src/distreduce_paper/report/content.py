@@ -49,7 +49,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """The whole report: sections, machines with their number of cells, packages with their versions."""
+    """The complete report: sections, machines with their number of cells, packages with their versions."""
 
     sections: tuple[Section, ...]
     machines: tuple[tuple[str, int], ...]
@@ -64,9 +64,11 @@ class Page:
 def build_page(experiments: Sequence[Experiment], store: Store) -> Page:
     """Build the page of these experiments, in their order."""
     sections = tuple(_build_section(experiment, store) for experiment in experiments)
+    # Sections may show the same cells; each counts once.
     results = {Cell.from_dict(result).key: result for one in experiments for result in load_results(one, store)}
     machines = Counter(str(result["machine"]) for result in results.values())
     packages = {(name, version) for result in results.values() for name, version in result["versions"].items()}
+    # Cells may have been computed with several versions of a package: list them all.
     versions = {name: ", ".join(sorted(v for other, v in packages if other == name)) for name, _ in packages}
     page = Page(sections, tuple(sorted(machines.items())), tuple(sorted(versions.items())))
     _check_figure_names(page.figures)
@@ -88,6 +90,7 @@ def _build_section(experiment: Experiment, store: Store) -> Section:
         command=f"distreduce reproduce run {' '.join(experiment.sources or (experiment.name,))}",
         finished=sum("error" not in result for result in own),
         missing=sum(cell.key not in computed for cell in wanted),
+        # A killed cell has no time. The exact sum does not depend on the order of the cells.
         seconds=math.fsum(result["seconds"] for result in own if math.isfinite(result["seconds"])),
         quick=quick,
         borrowed=tuple(name for name in experiment.sources if name != experiment.name),
@@ -97,6 +100,7 @@ def _build_section(experiment: Experiment, store: Store) -> Section:
 
 def _group_failures(results: Sequence[CellResult]) -> tuple[Failure, ...]:
     groups: dict[tuple[str, str], list[CellResult]] = {}
+    # Sorted, so that the page does not depend on the order of computing.
     for result in sorted(results, key=lambda one: Cell.from_dict(one).key):
         groups.setdefault((result["error"]["type"], result["error"]["message"]), []).append(result)
     return tuple(

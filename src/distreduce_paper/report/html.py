@@ -44,6 +44,7 @@ def group_headings(table: Table) -> list[tuple[str, list[str]]]:
     groups: dict[str, list[str]] = {}
     for column in map(str, table.frame.columns):
         over, _, under = column.rpartition(", ")
+        # "MSE, paper" joins the group before it; names that contain a comma themselves stay alone.
         if under in ("paper", "difference") and groups and over == next(reversed(groups)):
             groups[over] = [*(groups[over] or ["ours"]), under]
         else:

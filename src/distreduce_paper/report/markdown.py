@@ -25,11 +25,13 @@ def render_markdown(page: Page) -> str:
 
 def escape(text: str) -> str:
     """Escape text on one line, so that Markdown shows it verbatim, also inside tables."""
+    # HTML first: Markdown passes tags through.
     return re.sub(r"([\\`*_|\[\]])", r"\\\1", html.escape(" ".join(text.split()), quote=False))
 
 
 def escape_prose(text: str) -> str:
     """Escape text except for its emphasis and code."""
+    # Inside backticks Markdown escapes by itself, and entities would show.
     parts = re.split(r"(`[^`]*`)", text)
     return "".join(part if part.startswith("`") else html.escape(part, quote=False) for part in parts)
 
@@ -69,6 +71,7 @@ def _render_machines(page: Page) -> list[str]:
 
 
 def _render_section(section: Section) -> list[str]:
+    # An anchor of our own: every Markdown renderer makes different ones from headings.
     parts = [f'<a id="{section.name}"></a>', f"## {escape(section.title)}", escape_prose(describe_state(section))]
     parts += [f"> **{words.QUICK}**"] if section.quick else []
     parts += [_render_block(block) for block in section.blocks]
@@ -95,7 +98,7 @@ def _mark_cells(table: Table) -> list[list[str]]:
 
 
 def _render_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    rule = ["---", *["---:"] * (len(columns) - 1)]
+    rule = ["---", *["---:"] * (len(columns) - 1)]  # words to the left, numbers to the right
     lines = [map(escape, columns), rule, *(map(escape, row) for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

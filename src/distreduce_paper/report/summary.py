@@ -63,6 +63,7 @@ def summarize(page: Page) -> Summary:
 
 
 def _find_behind(comparisons: Iterable[tuple[Section, Comparison]]) -> tuple[Behind, ...]:
+    # One entry per row of a table: its numbers share the reason.
     rows: dict[tuple[str, str, str | None], list[tuple[Section, Comparison]]] = {}
     for section, one in comparisons:
         if one.verdict == "worse" and _group(one) != OTHER_METHODS:
@@ -124,4 +125,4 @@ def _tally(name: str, title: str, comparisons: Iterable[Comparison]) -> Tally:
 def _group(one: Comparison) -> int:
     if not one.counterpart.startswith("SDR"):
         return OTHER_METHODS
-    return 0 if one.method == one.counterpart else 1
+    return 0 if one.method == one.counterpart else 1  # our default row, or another of ours

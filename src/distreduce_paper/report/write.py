@@ -38,6 +38,7 @@ def write_report(store: Store, out: Path, names: Sequence[str] | None = None) ->
     """
     page = build_page([load_experiment(name) for name in names or NAMES], store)
     texts = {f"figures/{figure.name}.svg": figure.svg for figure in page.figures}
+    # Pages last: their figures exist by then.
     texts |= {"report.md": render_markdown(page), "report.html": render_html(page)}
     try:
         (out / "figures").mkdir(parents=True, exist_ok=True)
