@@ -1,4 +1,4 @@
-"""SDRGPClassifier as it comes, with the map of images, and a plain GP, on small tables of clean and of noisy classes.
+"""Compare SDRGPClassifier with default parameters, with the map for images, and a plain GP, on small tables.
 
 python benchmarks/classes.py     # accuracy and log probability, means of four folds; about a minute
 """
@@ -26,14 +26,14 @@ MODELS = {
 
 
 def noisy_thirds(n: int = 240) -> tuple[Any, Any]:
-    """Three ordered classes of one feature among seven, with noise."""
+    """Make three ordered classes that depend on one of seven features, with noise."""
     random = np.random.default_rng(5)
     X = random.normal(size=(n, 7))
     return X, np.digitize(X[:, 0] + 0.6 * random.normal(size=n), [-0.5, 0.6])
 
 
 def data() -> dict[str, tuple[Any, Any]]:
-    """Tables, standardised."""
+    """Return the tables, standardised; some have noisy classes."""
     raw = {
         "iris": load_iris(return_X_y=True),
         "wine": load_wine(return_X_y=True),
@@ -45,9 +45,10 @@ def data() -> dict[str, tuple[Any, Any]]:
 
 
 def main() -> None:
-    """Print the table."""
-    warnings.simplefilter("ignore", DistReduceWarning)
+    """Cross-validate each model on each table, and print the scores."""
+    warnings.simplefilter("ignore", DistReduceWarning)  # a fit that reaches its iteration limit is scored too
     table = Table("accuracy / log probability", *MODELS)
+    # The same folds for every model.
     folds = StratifiedKFold(4, shuffle=True, random_state=0)
     for name, (X, y) in data().items():
         cells = []

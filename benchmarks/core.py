@@ -23,15 +23,17 @@ PARTS = (1, 2, 3, 4, 5)
 
 
 def jobs(options: argparse.Namespace, data: Labelled) -> dict[str, Job]:
-    """What is to be run, by what to show meanwhile."""
+    """Return the jobs of the chosen parts, by the text that is shown while they run."""
     threads, quick = options.threads, options.quick
     m = 40 if quick else 100
     chosen: dict[str, Job] = {}
     if 1 in options.parts:
         for size in (100, 400) if quick else (100, 400, 1600):
+            # `size=size` binds the value now: the jobs run after the loop.
             chosen[f"embedding step, m={size}"] = lambda _, size=size: embedding_step(size, threads)
     if 2 in options.parts:
         chosen[f"affinity, {data.name}"] = lambda _: affinity(data, threads)
+        # The number of steps depends on the data: a second set of the same size.
         if "COIL" in data.name and not quick:
             chosen["affinity, synthetic"] = lambda _: affinity(mixture(len(data.X)), threads)
     if 3 in options.parts:
@@ -44,12 +46,12 @@ def jobs(options: argparse.Namespace, data: Labelled) -> dict[str, Job]:
 
 
 def run(options: argparse.Namespace, data: Labelled, console: Console, about: dict[str, Any]) -> list[Row]:
-    """All rows, under a line that says what is being measured; saved after every job, for a run takes long."""
+    """Run all jobs and return their rows; they are saved after every job, because a run takes long."""
     rows: list[Row] = []
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("compiling", total=None)
-        warm_up(options.threads)
+        warm_up(options.threads)  # compilation is in no number
         for name, job in jobs(options, data).items():
             progress.update(task, description=name)
             rows += job(lambda text: progress.update(task, description=text))
@@ -58,7 +60,7 @@ def run(options: argparse.Namespace, data: Labelled, console: Console, about: di
 
 
 def remarks(options: argparse.Namespace, data: Labelled) -> str:
-    """What a reader must know of how the numbers came about."""
+    """Describe how the numbers were measured."""
     missing = "" if "COIL" in data.name else " No COIL-20 (--data): synthetic data of its size in its place."
     quick = " A quick run at reduced sizes." if options.quick else ""
     return (
@@ -80,7 +82,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure, show, save."""
+    """Measure all rows, show them and save them."""
     options, console = parse(arguments), Console()
     data = coil20(options.data, 400 if options.quick else COIL_SIZE)
     about = {"machine": machine(options.threads), "remarks": remarks(options, data)}

@@ -1,4 +1,4 @@
-"""Part 5: how the seconds of ours grow with the samples n and the prototypes m."""
+"""Part 5: how the seconds of our solver grow with the number of samples n and of prototypes m."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PART = "5 growth of ours"
 
 @dataclass(frozen=True)
 class Sweep:
-    """The sizes: n at `fixed_m`, and m at `fixed_n`."""
+    """The sizes to measure: n varies at `fixed_m`, and m varies at `fixed_n`."""
 
     n: Sequence[int]
     m: Sequence[int]
@@ -35,7 +35,7 @@ QUICK = Sweep((250, 500, 1000), (25, 50, 100), 50, 500)
 
 
 def growth(sweep: Sweep, n_threads: int, advance: Callable[[str], None]) -> list[Row]:
-    """One row per step and variable: seconds at the largest size, and the exponent over all sizes."""
+    """Return one row per step and variable: seconds at the largest size, and the exponent over all sizes."""
     measured: dict[str, list[tuple[int, float]]] = {}
     for n in sweep.n:
         advance(f"growth: n={n}")
@@ -58,6 +58,7 @@ def _add(measured: dict[str, list[tuple[int, float]]], name: str, size: int, sec
 def _row(name: str, points: list[tuple[int, float]]) -> Row:
     sizes, seconds = zip(*points, strict=True)
     slope, error = exponent(sizes, seconds)
+    # Small sizes flatten the slope by their fixed costs; the last two show the limit better.
     last, _ = exponent(sizes[-2:], seconds[-2:])
     note = ", ".join(f"{size}: {taken:.3g} s" for size, taken in points) + f"; over the last two sizes {last:.2f}"
     return Row(PART, name, f"ours, at {sizes[-1]}", seconds[-1], None, "exponent", slope, error, note)
@@ -65,12 +66,13 @@ def _row(name: str, points: list[tuple[int, float]]) -> Row:
 
 def _affinity(n: int, n_threads: int) -> float:
     with workers(n_threads) as pool:
+        # The distances are an input of the affinity and not timed.
         D = squared_distances(mixture(n).X, workers=pool)
         return median_seconds(lambda: symmetric_entropic_affinity(D, PERPLEXITY, workers=pool), 3)
 
 
 def _steps(n: int, m: int, n_threads: int) -> tuple[float, float]:
-    """Seconds of one embedding step and of one coupling step, from a random plan and a random embedding."""
+    """Time one embedding step and one coupling step, from a random plan and a random embedding."""
     problem = reduction_problem(mixture(n), m, n_threads, init="random")
     Z = np.random.default_rng(0).standard_normal((m, 2))
     bsfgw = coupling_problem(problem, Z)
@@ -81,8 +83,8 @@ def _steps(n: int, m: int, n_threads: int) -> tuple[float, float]:
 
 
 def _fit(n: int, m: int, n_threads: int) -> float:
-    """One fit with the estimator's defaults."""
+    """Time one fit with default parameters."""
     data, model = mixture(n), SDR(n_prototypes=m, perplexity=PERPLEXITY, n_jobs=n_threads, random_state=0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a fit that meets its iteration limit is measured all the same
+        warnings.simplefilter("ignore")  # a fit that reaches its iteration limit is measured too
         return timed(lambda: model.fit(data.X, data.y))[1]

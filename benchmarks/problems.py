@@ -1,4 +1,4 @@
-"""The data and the problems that ours and the yardstick are both given."""
+"""The data and the problems that our solver and the yardstick both get."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from distreduce.solver.problem import Settings
 Array = NDArray[np.float64]
 
 # The paper's constants; no out-of-sample map (projection=None), which its distributional reduction does not have.
-# Without the map J has many minima, and which one is met depends on how often the plan follows Z. With inner loops of
+# Without the map J has many minima, and which one is found depends on how often the plan follows Z. With inner loops of
 # 10 steps it was no worse than the yardstick's from both starts tried (COIL-20, principal coordinates: −307 against
 # −256; N(0, 1): −104 against 34); with the default 100 it was −200 and −167.
 PAPER = Settings(alpha=0.2, eta=1000.0, target_form="transport", max_inner_iter=10, max_iter=400)
@@ -38,7 +38,7 @@ COIL_SIZE, COIL_CLASSES = 1440, 20
 
 @dataclass(frozen=True)
 class Labelled:
-    """Features (n, d), labels (n,), and what to call them in the table."""
+    """Features (n, d), labels (n,), and their name in the table."""
 
     X: Array
     y: NDArray[np.integer]
@@ -58,6 +58,7 @@ def coil20(folder: Path | None, n: int = COIL_SIZE) -> Labelled:
         return mixture(n)
     with np.load(path, allow_pickle=False) as store:
         images, labels = store["images"], store["labels"].astype(int)
+    # The preparation of the experiments: 50 components, divided by one number.
     scores = PCA(50, random_state=0).fit_transform(images.reshape(len(images), -1) / 255.0)
     rows = np.sort(np.random.default_rng(0).permutation(len(scores))[:n])
     return Labelled(scores[rows] / scores.std(), labels[rows], f"COIL-20, n={len(rows)}")
@@ -85,6 +86,7 @@ def embedding_problem(problem: DenseOracle) -> EmbeddingProblem:
     mass = np.asarray(plan.sum(axis=0)).ravel()
     target, omega = dependence_target(plan, problem.sample.kernel_targets, Delta(), PAPER.target_form, PAPER.dependence)
     A = plan.T @ affinity_times_plan(problem.affinity, plan)
+    # Rounding leaves TᵀCT slightly asymmetric.
     return EmbeddingProblem(mass, 0.5 * (A + A.T), (mass > 0).astype(float), target, omega)
 
 

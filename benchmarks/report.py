@@ -38,13 +38,14 @@ class Row:
     def cells(self) -> list[str]:
         ratio = "" if self.times_ours is None else f"{self.times_ours:.3g}"
         value = "" if self.value is None else f"{self.value:.6g}"
+        # An exponent with its standard error: more digits would pretend precision.
         if self.error is not None:
             value = f"{self.value:.2f} ± {self.error:.2f}"
         return [self.part, self.case, self.method, f"{self.seconds:.3g}", ratio, self.measure, value, self.note]
 
 
 def machine(n_threads: int) -> dict[str, Any]:
-    """Processor, cores, threads and versions."""
+    """Describe processor, cores, threads and versions."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
@@ -74,10 +75,11 @@ def _processor() -> str:
 
 
 def show(rows: list[Row], console: Console) -> None:
-    """The table on screen, a rule between the parts."""
+    """Print the table, with a rule between the parts."""
     table = Table(title="distreduce against the straightforward pipeline", show_lines=False)
     for heading in HEADINGS:
         table.add_column(heading, justify="right" if heading in ("Seconds", "× ours", "Value") else "left")
+    # A row ends a section if the next one belongs to another part.
     for row, following in zip(rows, [*rows[1:], None], strict=True):
         table.add_row(*row.cells(), end_section=following is None or following.part != row.part)
     console.print(table)
@@ -94,7 +96,7 @@ def save(rows: list[Row], about: dict[str, Any], folder: Path) -> None:
 
 
 def markdown(rows: list[Row], about: dict[str, Any]) -> str:
-    """The table as Markdown, below what it was measured on."""
+    """Format the table as Markdown, below a description of the machine."""
     host = about["machine"]
     versions = ", ".join(f"{name} {number}" for name, number in host["versions"].items())
     lines = [

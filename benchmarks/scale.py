@@ -56,12 +56,14 @@ def _cell(data: str, method: str, seed: int, n: int, perplexity: float, threads:
 
 def plan_cells(options: argparse.Namespace) -> list[Cell]:
     """Return the cells that the options ask for; "memory" is one point, at the largest size."""
+    # A quick run keeps small sizes, or takes one if there are none.
     sizes = [n for n in options.sizes if n <= QUICK_SIZE] or [QUICK_SIZE] if options.quick else options.sizes
     cells: list[Cell] = []
     if "fashion" in options.only:
         cells += fashion(1 if options.quick else options.seeds, options.threads)
     if "mixtures" in options.only:
         cells += mixtures(sizes, options.threads)
+    # The mixtures include that point already.
     elif "memory" in options.only:
         cells.append(_cell("mixture", SPARSE, 0, max(sizes), PERPLEXITY, options.threads))
     return cells
@@ -82,6 +84,7 @@ def run(cells: Sequence[Cell], limits: Limits, store: Store, console: Console) -
         for cell in cells:
             n = cell.parameters["n"]
             progress.update(task, description=f"{cell.method} on {cell.data}, n={n:,}, seed {cell.seed}")
+            # Cells come by increasing size: once over a limit, always over it.
             if (cell.data, cell.method) not in stopped:
                 try:
                     ended = "error" not in load_or_measure(cell, limits, store)

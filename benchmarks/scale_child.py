@@ -33,15 +33,18 @@ class PointError(Exception):
 
 def measure_apart(cell: Cell, limits: Limits) -> CellResult:
     """Measure a cell in its own process; if the fit exceeds a limit, the result has an "error" that names it."""
+    # A new process per point: peak memory and compiled code of one fit must not affect another.
     command = [sys.executable, str(Path(__file__).with_name("scale.py")), "--point", cell.key]
     command += ["--limit", str(limits.seconds)]
+    # Files and not pipes, which a child could fill while nobody reads.
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         child = subprocess.Popen(command, stdout=out, stderr=err)
         try:
             heavy = _watch(child, limits.gigabytes)
         finally:
-            child.kill()
+            child.kill()  # also if this program is interrupted
             child.wait()
+        # The child ends itself by SIGALRM if its fit takes too long.
         if heavy or child.returncode == -signal.SIGALRM:
             reason = f"over {limits.gigabytes:g} GB" if heavy else f"over {limits.seconds / 60:.3g} min"
             return {**cell.as_dict(), "error": reason, "limits": asdict(limits)}
@@ -49,6 +52,7 @@ def measure_apart(cell: Cell, limits: Limits) -> CellResult:
             err.seek(0)
             raise PointError(f"{cell}: ended with {child.returncode}\n{err.read()[-2000:]}")
         out.seek(0)
+        # Libraries may print before it: the result is the last line.
         result: dict[str, Any] = json.loads(out.read().splitlines()[-1])
         return result
 

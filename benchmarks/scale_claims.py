@@ -1,4 +1,4 @@
-"""What the benchmark has to show of the sparse path, each claim with the number that was measured."""
+"""The claims about the sparse path that the benchmark checks, each with the measured number."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pandas as pd
 from scale_points import DENSE, SPARSE
 from timing import exponent
 
-LARGEST = 1_000_000
+LARGEST = 1_000_000  # samples at which memory, time and growth are judged
 MOST_EXPONENT, MOST_GB, MOST_MINUTES = 1.1, 8.0, 30.0
 MOST_POINTS, LEAST_MEMORY, LEAST_SPEED = 1.0, 5.0, 3.0
 HOW = "least squares of log seconds on log n"
 
 
 def claims(frame: pd.DataFrame) -> list[dict[str, str]]:
-    """Rows: the claim, what was measured, whether that meets it."""
+    """Return one row per claim: the claim, the measured number, and whether it is met."""
     return [*_fashion(frame[frame["data"] == "fashion"]), *_mixtures(frame[frame["data"] == "mixture"])]
 
 
@@ -28,7 +28,7 @@ def growth(mixtures: pd.DataFrame, column: str) -> tuple[float, float]:
 
 
 def _fashion(fashion: pd.DataFrame) -> Iterator[dict[str, str]]:
-    """Paired by seed: only seeds that both have count."""
+    """Compare sparse and dense fits by seed; only seeds that both have count."""
     values = fashion.dropna(subset=["seconds"]).set_index(["method", "seed"])
     if not {SPARSE, DENSE} <= set(values.index.get_level_values(0)):
         return
@@ -41,6 +41,7 @@ def _fashion(fashion: pd.DataFrame) -> Iterator[dict[str, str]]:
         measured = f"{gap.mean():+.2f}{error} points ({len(gap)} seeds)"
         claim = f"Fashion-MNIST: {score} of sparse at most {MOST_POINTS:g} point below dense"
         yield _row(claim, measured, gap.mean() >= -MOST_POINTS)
+    # Memory with and without interpreter, libraries and data: the claim must hold for both.
     ratios = {
         ("memory of the process", LEAST_MEMORY): dense["peak_mb"].mean() / sparse["peak_mb"].mean(),
         ("memory of the fit", LEAST_MEMORY): dense["fit_mb"].mean() / sparse["fit_mb"].mean(),
@@ -71,6 +72,6 @@ def _mixtures(mixtures: pd.DataFrame) -> Iterator[dict[str, str]]:
 
 
 def _row(claim: str, measured: str, met: bool | None) -> dict[str, str]:
-    """None: the sizes at which the claim is made have not been measured."""
+    """Format a claim; `met` is None if the sizes that it is about have not been measured."""
     verdict = "open" if met is None else "yes" if met else "**no**"
     return {"claim": claim, "measured": measured, "met": verdict}

@@ -41,13 +41,14 @@ def main() -> None:
     X, y = mixture(options.samples, seed=0)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "X.npy"
-        np.save(path, X)
+        np.save(path, X)  # workers read their partitions from this file
         _fit(X[:5000], y[:5000], options)  # compiles the loops
         here, row = _fit(X, y, options)
         rows = [{"where": "in memory, two threads", **row}]
         n, d = X.shape
-        del X
+        del X  # the client must not hold the rows while the cluster fits
         rows.append({"where": "cluster, two processes", **_on_cluster(path, (n, d), y, options, here)})
+        # Half-way through a fit as long as the one before.
         killed_after = 0.5 * rows[-1]["seconds"]
         lost = _on_cluster(path, (n, d), y, options, here, killed_after)
         rows.append({"where": "cluster, one worker killed", "killed_after_seconds": killed_after, **lost})
@@ -90,6 +91,7 @@ def _on_cluster(
     )
     with cluster, Client(cluster) as client:
         if killed_after is not None:
+            # SIGKILL, as if the machine of the worker were lost.
             pid = next(iter(client.run(os.getpid).values()))
             threading.Timer(killed_after, os.kill, (pid, signal.SIGKILL)).start()
         model, row = _fit(_rows(path, shape), y, options)

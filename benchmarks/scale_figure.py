@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, told apart with any colour vision; ours blue, its two stages in its lighter tones.
+# Okabe and Ito's colours, distinct for any colour vision; ours is blue, its two stages light blue.
 LOOKS: dict[str, dict[str, Any]] = {
     "SDR, sparse: whole fit": {"color": "#0072B2", "marker": "o", "linewidth": 2.2, "zorder": 5},
     "SDR, sparse: neighbours": {"color": "#56B4E9", "marker": "^", "linestyle": "--", "zorder": 4},
@@ -26,14 +26,14 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 
 def drawing(mixtures: pd.DataFrame) -> str:
-    """The drawing as SVG."""
+    """Draw the figure and return it as SVG."""
     return draw_figure(
         "scale", "Seconds of a fit over the number of samples.", (6.8, 4.8), lambda f: draw(f, mixtures)
     ).svg
 
 
 def draw(figure: Figure, mixtures: pd.DataFrame) -> None:
-    """One line per method, three for the sparse path; where a method stopped, its last point says why."""
+    """Draw one line per method, three for the sparse path; where a method stopped, its last point says why."""
     ax = figure.subplots()
     for name, (n, seconds) in series(mixtures).items():
         ax.plot(n, seconds, label=name, **LOOKS[name])
@@ -47,22 +47,23 @@ def draw(figure: Figure, mixtures: pd.DataFrame) -> None:
 
 
 def series(mixtures: pd.DataFrame) -> dict[str, tuple[Any, Any]]:
-    """Sizes and seconds of every line that has points."""
+    """Return sizes and seconds of every line that has points."""
     measured = mixtures.dropna(subset=["seconds"])
     lines = {name: measured[measured["method"] == name] for name in (DENSE, PAPER, UMAP)}
     found = {name: (own["n"], own["seconds"]) for name, own in lines.items() if not own.empty}
     sparse = measured[measured["method"] == SPARSE]
     if sparse.empty:
         return found
+    # In the order of the first three entries of LOOKS.
     stages = (sparse["seconds"], sparse["seconds"] - sparse["after_seconds"], sparse["after_seconds"])
     return {name: (sparse["n"], stage) for name, stage in zip(LOOKS, stages, strict=False)} | found
 
 
 def _proportional(ax: Axes, sparse: pd.DataFrame) -> None:
-    """What seconds proportional to n look like, from the first point of ours."""
+    """Draw a line of seconds proportional to n, below our first point."""
     if sparse["n"].nunique() > 1:
         n = np.array([sparse["n"].min(), sparse["n"].max()])
-        seconds = 0.45 * sparse["after_seconds"].iloc[0] * n / n[0]
+        seconds = 0.45 * sparse["after_seconds"].iloc[0] * n / n[0]  # 0.45 keeps the line clear of ours
         ax.plot(n, seconds, color="#999999", linewidth=0.9, zorder=1, label="proportional to n")
 
 

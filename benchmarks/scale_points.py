@@ -1,4 +1,4 @@
-"""One point of scale.py, in a process of its own: make the data, warm up, fit, and say what it took.
+"""One point of scale.py, in its own process: make the data, warm up, fit, and report the cost.
 
 Nothing here imports torch: its 300 MB would count as ours.
 """
@@ -45,12 +45,13 @@ def mixture(n: int, seed: int) -> tuple[Array, Array]:
     centres = CENTRE_SCALE * random.standard_normal((N_COMPONENTS, N_FEATURES))
     component = random.integers(N_COMPONENTS, size=n)
     X = random.standard_normal((n, N_FEATURES))
+    # In place: a sum would hold the samples twice.
     X += centres[component]
     return X, component % N_CLASSES
 
 
 def estimator(cell: Cell) -> Any:
-    """The cell's method, unfitted. umap-learn gets no seed, with which it would use one core."""
+    """Return the unfitted estimator of the cell. umap-learn gets no seed, because with one it uses a single core."""
     settings: dict[str, Any] = dict(cell.parameters)
     m, perplexity, threads = settings["m"], settings["perplexity"], settings["threads"]
     if cell.method == UMAP:
@@ -65,19 +66,19 @@ def estimator(cell: Cell) -> Any:
 
 
 def warm_up(cell: Cell) -> None:
-    """A short fit to few samples, so that no seconds of the real one are those of Numba's compiler."""
+    """Fit few samples first, so that the time of the real fit does not include Numba's compilation."""
     model = estimator(cell)
     if isinstance(model, SDR):
         model.set_params(max_iter=2)
     model.fit(*mixture(WARM_UP_ROWS.get(cell.method, 3000), seed=1))
 
 
-# Taken before `Watch` stands in their places.
+# The original functions, which `Watch` replaces during a fit.
 _ARRANGE, _KEEP_NEIGHBOURS = large_rows.arrange, neighbours.keep_neighbours
 
 
 class Watch:
-    """Takes the seconds of the search for neighbours during a fit on shards, and some rows of the graph it finds."""
+    """Times the search for neighbours during a fit on shards, and keeps some rows of the graph that it finds."""
 
     def __init__(self) -> None:
         self.arrange_seconds = self.neighbour_seconds = self.own_seconds = 0.0
@@ -98,11 +99,13 @@ class Watch:
         self.k, self.rows = k, np.sort(np.random.default_rng(0).permutation(n)[:RECALL_ROWS])
         chosen = np.isin(np.arange(n), self.rows)
         self.links = [row for part in shards.collect(_Links(chosen)) for row in part]
+        # Collecting the rows is our own work: its seconds are subtracted from the fit's.
         self.neighbour_seconds, self.own_seconds = ended - began, time.perf_counter() - ended
 
     def recall(self, X: Array) -> float:
         """Share of the k nearest samples, by brute force, that the graph links with a sample; mean over the rows."""
         samples = X[self.order]
+        # One more than k, because a sample is its own nearest neighbour.
         search = NearestNeighbors(n_neighbors=self.k + 1, algorithm="brute").fit(samples)
         nearest = search.kneighbors(samples[self.rows], return_distance=False)
         exact = [found[found != row][: self.k] for row, found in zip(self.rows, nearest, strict=True)]
@@ -123,10 +126,10 @@ class _Links(ShardPass[list[Array]]):
 
 
 def measure_point(cell: Cell, seconds: float) -> dict[str, Any]:
-    """The record of a cell; the system ends this process (SIGALRM) if the fit itself takes longer than `seconds`."""
+    """Measure a cell; the system ends this process (SIGALRM) if the fit itself takes longer than `seconds`."""
     load = os.getloadavg()[0]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a fit that meets its iteration limit is measured all the same
+        warnings.simplefilter("ignore")  # a fit that reaches its iteration limit is measured too
         warm_up(cell)
         X, y = problems.load_whole(cell.data, cell.seed) if cell.data == "fashion" else mixture(_size(cell), cell.seed)
         model, watch = estimator(cell), Watch()
@@ -142,8 +145,8 @@ def measure_point(cell: Cell, seconds: float) -> dict[str, Any]:
 
 
 def _timed_fit(fit: Callable[[], Any], watch: Watch, limit: float) -> tuple[float, dict[str, float]]:
-    """Resident MB before the fit; its seconds, CPU seconds and peak resident MB."""
-    gc.collect()
+    """Return resident MB before the fit, and its seconds, CPU seconds and peak resident MB."""
+    gc.collect()  # memory of the warm-up must not count as this fit's
     before = _resident_mb()
     stages = (
         patch.object(large_rows, "arrange", watch.arrange),
@@ -158,7 +161,7 @@ def _timed_fit(fit: Callable[[], Any], watch: Watch, limit: float) -> tuple[floa
 
 
 def _outcome(model: Any, watch: Watch, X: Array, y: Array) -> dict[str, Any]:
-    """Scores of a reduction; with neighbours searched for, their seconds and recall."""
+    """Return the scores of a reduction and, if neighbours were searched for, their seconds and recall."""
     found: dict[str, Any] = {}
     if isinstance(model, SDR):
         used = int(np.count_nonzero(model.prototype_weights_))

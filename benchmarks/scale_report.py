@@ -1,4 +1,4 @@
-"""scale.md: what had to be shown, the tables behind it, and how they were measured."""
+"""scale.md: the claims, the tables behind them, and how they were measured."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MEASURED = ("seconds", "peak_mb", "before_mb", "after_seconds", "stopped")
 
 
 def frame_of(results: Sequence[CellResult]) -> pd.DataFrame:
-    """One row per point, sorted by data, size, method and seed; "stopped" says why there are no numbers."""
+    """Return one row per point, sorted by data, size, method and seed; "stopped" says why there are no numbers."""
     rows = [
         {"data": one["data"], "method": one["method"], "seed": one["seed"], **one["parameters"]}
         | {name: one[name] for name in ("seconds", "peak_mb", "load") if name in one}
@@ -64,7 +64,7 @@ def save(results: Sequence[CellResult], folder: Path) -> list[Path]:
 
 
 def markdown(frame: pd.DataFrame, results: Sequence[CellResult]) -> str:
-    """The page."""
+    """Render the page."""
     parts = ["# A fit over the number of samples", f"`{COMMAND}`. {_setting(results)}", NOTES]
     if found := claims(frame):
         parts += ["## What had to be shown", table(pd.DataFrame(found))]
@@ -82,12 +82,13 @@ def markdown(frame: pd.DataFrame, results: Sequence[CellResult]) -> str:
 
 
 def fashion_rows(fashion: pd.DataFrame) -> pd.DataFrame:
-    """One row per kind of affinity, and one for their differences seed by seed."""
+    """Return one row per kind of affinity, and one for their differences by seed."""
     columns = {"seconds": "seconds", "peak_mb": "memory MB", "fit_mb": "of the fit MB", **SCORES, "recall": "recall"}
     shown = {name: title for name, title in columns.items() if name in fashion}
     values = fashion.set_index(["method", "seed"])[list(shown)]
     groups = {method: values.loc[method] for method in (SPARSE, DENSE) if method in values.index}
     if len(groups) == 2:
+        # The index is the seed, so pandas subtracts seed by seed.
         groups["difference"] = (groups[SPARSE] - groups[DENSE]).dropna(how="all")
     return pd.DataFrame(
         {"method": name, "seeds": str(len(group))} | {title: spread(group[column]) for column, title in shown.items()}
@@ -96,7 +97,7 @@ def fashion_rows(fashion: pd.DataFrame) -> pd.DataFrame:
 
 
 def mixture_rows(mixtures: pd.DataFrame) -> pd.DataFrame:
-    """One row per size and method."""
+    """Return one row per size and method."""
     return pd.DataFrame(_mixture_row(row) for row in mixtures.to_dict("records"))
 
 
@@ -113,21 +114,21 @@ def _mixture_row(row: dict[Any, Any]) -> dict[str, str]:
 
 
 def table(frame: pd.DataFrame) -> str:
-    """Markdown; missing cells are empty, all but the first two columns are right-aligned."""
+    """Format as Markdown; missing cells are empty, all but the first two columns are right-aligned."""
     lines = ["|" + "|".join(frame.columns) + "|", "|---|---|" + "--:|" * (len(frame.columns) - 2)]
     lines += ["|" + "|".join(row) + "|" for row in frame.fillna("").astype(str).to_numpy()]
     return "\n".join(lines)
 
 
 def short(value: float | None) -> str:
-    """Three significant digits, whole numbers from a hundred on; empty for NaN or None."""
+    """Format with three significant digits, from 100 on without decimals; empty for NaN or None."""
     if value is None or math.isnan(value):
         return ""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def spread(values: pd.Series) -> str:
-    """Mean ± standard error."""
+    """Format mean ± standard error."""
     known = values.dropna().to_numpy(float)
     if len(known) < 2:
         return short(known[0]) if len(known) else ""
@@ -139,7 +140,7 @@ def _score(value: float | None) -> str:
 
 
 def _setting(results: Sequence[CellResult]) -> str:
-    """Machines, threads, versions and load of the points; several if they were not measured all at once."""
+    """Describe machines, threads, versions and load; points measured at different times may have several of each."""
     machines = sorted({one["machine"] for one in results if "machine" in one})
     threads = sorted({str(one["parameters"]["threads"]) for one in results})
     versions = sorted(

@@ -31,12 +31,14 @@ LEARNING_RATES = (1.0, 0.1, 0.01)
 
 
 def embedding_step(m: int, n_threads: int) -> list[Row]:
-    """Value and gradient at m prototypes in two dimensions, of 1440 samples or, if m is larger, of m."""
+    """Time value and gradient at m prototypes in two dimensions, with 1440 samples or, if m is larger, with m."""
     n = max(m, 1440)
     problem = reduction_problem(mixture(n), m, n_threads, init="identity" if n == m else "random")
     small, Z = embedding_problem(problem), np.random.default_rng(0).standard_normal((m, 2))
+    # The plain float64 gradient is the reference of all errors.
     exact = plain.value_and_gradient(small, Z)[1]
     fused = _fused_steps(small, Z, n_threads)
+    # All ratios are to our objective with all threads.
     ours = fused[-1][1]
     return [
         Row("1 embedding step", f"m={m}, n={n}, p=2", name, seconds, seconds / ours, "gradient's relative error",
@@ -46,7 +48,7 @@ def embedding_step(m: int, n_threads: int) -> list[Row]:
 
 
 def _fused_steps(problem: EmbeddingProblem, Z: Array, n_threads: int) -> list[Step]:
-    """Ours with one thread and with all, the latter last."""
+    """Time our objective with one thread and with all, the latter last."""
     taken: list[Step] = []
     for threads in sorted({1, n_threads}):
         with workers(threads) as pool:
@@ -57,7 +59,7 @@ def _fused_steps(problem: EmbeddingProblem, Z: Array, n_threads: int) -> list[St
 
 
 def _autograd_steps(problem: DenseOracle, Z: Array, n_threads: int) -> list[Step]:
-    """The m×m objective and the full one through autograd, each in both precisions."""
+    """Time autograd on the m×m objective and on the full one, each in both precisions."""
     plan, taken = problem.plan.toarray(), []
     for form in ("reduced to m×m", "full n"):
         for name, dtype in DTYPES.items():
@@ -70,7 +72,7 @@ def _autograd_steps(problem: DenseOracle, Z: Array, n_threads: int) -> list[Step
 
 
 def affinity(data: Labelled, n_threads: int) -> list[Row]:
-    """The symmetric entropic affinity: Newton's method on the dual against Adam at the paper's learning rates."""
+    """Time the symmetric entropic affinity: Newton's method on the dual against Adam at the paper's learning rates."""
     D = squared_distances(data.X)
     weights, scale = np.ones(len(D)), entropic_affinity(D, PERPLEXITY).gamma
     with workers(n_threads) as pool:
@@ -79,6 +81,7 @@ def affinity(data: Labelled, n_threads: int) -> list[Row]:
     case = f"{data.name}, perplexity {PERPLEXITY:g}"
     residual = kkt_residual(found.matrix, found.gamma, weights, PERPLEXITY, scale)
     rows = [Row("2 affinity", case, "ours", ours, 1.0, "KKT residual", residual, note=f"{found.n_evaluations} passes")]
+    # Three steps decide how many threads suit the yardstick.
     _, threads = yardstick_seconds(lambda: yardstick.affinity(D, PERPLEXITY, 0.01, steps=3), n_threads)
     for rate in LEARNING_RATES:
         with yardstick_threads(threads):
@@ -94,13 +97,14 @@ def affinity(data: Labelled, n_threads: int) -> list[Row]:
 
 
 def coupling_step(data: Labelled, m: int, n_threads: int) -> list[Row]:
-    """One T-step from the spectral plan, at the embedding that ours finds for that plan."""
+    """Time one T-step from the spectral plan, at the embedding that our solver finds for that plan."""
     problem = reduction_problem(data, m, n_threads)
     with workers(n_threads) as pool:
         Z = solve(replace(problem, workers=pool), replace(PAPER, max_iter=0)).prototypes
         bsfgw = coupling_problem(problem, Z)
         found = solve_semirelaxed(bsfgw, problem.plan, workers=pool)
         ours = median_seconds(lambda: solve_semirelaxed(bsfgw, problem.plan, workers=pool))
+    # Our T-step drops a term that does not depend on T; the table shows the full value.
     constant = PAPER.alpha * structure_constant(problem.affinity, problem.sample.weights, PAPER.loss)
 
     def value(plan: sparse.csr_array) -> float:
@@ -118,7 +122,7 @@ def coupling_step(data: Labelled, m: int, n_threads: int) -> list[Row]:
 def _pot_couplings(
     problem: DenseOracle, embedding_affinity: Array, n_threads: int
 ) -> list[tuple[str, float, sparse.csr_array, str]]:
-    """POT called once, and called again with refreshed prototype targets until the plan stays."""
+    """Time POT called once, and repeatedly with refreshed prototype targets until the plan stays."""
     plan, calls = problem.plan.toarray(), 0
 
     def call(plan: Array) -> Array:

@@ -19,7 +19,7 @@ def threads_of(number: int) -> str:
 
 
 def timed(call: Callable[[], Result]) -> tuple[Result, float]:
-    """What the call returns, and its seconds."""
+    """Return the result of the call, and its seconds."""
     began = time.perf_counter()
     result = call()
     return result, time.perf_counter() - began
@@ -29,6 +29,7 @@ def median_seconds(call: Callable[[], Any], repeats: int = 9, budget: float = 5.
     """Median over `repeats` calls after one that is not counted; at least three, then no more than `budget` seconds."""
     call()
     taken: list[float] = []
+    # Short calls are repeated in full; long ones stop at the budget.
     while len(taken) < repeats and (len(taken) < 3 or sum(taken) < budget):
         taken.append(timed(call)[1])
     return float(np.median(taken))
@@ -60,6 +61,7 @@ def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> tuple[float, f
     x, y = np.log(np.asarray(sizes, dtype=float)), np.log(np.asarray(seconds, dtype=float))
     x = x - x.mean()
     slope = float(x @ y / (x @ x))
+    # Two parameters are fitted, slope and intercept, so two points leave no freedom.
     residual = y - y.mean() - slope * x
     free = len(x) - 2
     return slope, float(np.sqrt(residual @ residual / free / (x @ x))) if free > 0 else float("nan")

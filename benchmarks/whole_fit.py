@@ -34,14 +34,15 @@ NEARBY_STARTS, NUDGE = 10, 1e-9
 
 @dataclass(frozen=True)
 class Ours:
-    """Our solution of the paper's objective, and how long it took."""
+    """Our solution of the paper's objective, and its seconds."""
 
     reduction: Reduction
     seconds: float
 
     def seconds_to(self, objective: float) -> float | None:
-        """Seconds at the end of the first outer iteration that was no worse; None if there was none."""
+        """Return the seconds until the first outer iteration with at most this objective; None if there is none."""
         history = self.reduction.history
+        # Time outside of the iterations, such as the start, comes first.
         before = self.seconds - sum(record.seconds for record in history)
         for k, record in enumerate(history):
             if record.objective <= objective:
@@ -50,7 +51,7 @@ class Ours:
 
 
 def whole_fit(data: Labelled, m: int, n_threads: int, quick: bool) -> list[Row]:
-    """J reached by ours and by the yardsticks, from two starts, and SDR as users call it."""
+    """Compare J of our solver and of the yardsticks from two starts, and add SDR with default parameters."""
     problem = reduction_problem(data, m, n_threads)
     starts = {"start: principal coordinates": problem.prototypes}
     if not quick:
@@ -63,10 +64,12 @@ def whole_fit(data: Labelled, m: int, n_threads: int, quick: bool) -> list[Row]:
 
 
 def _same_objective(problem: DenseOracle, case: str, chosen: list[str], n_threads: int) -> list[Row]:
-    """The paper's J (no map) from one plan and one embedding; the affinity is given to all and not in the seconds."""
+    """Minimise the paper's J (no map) from one start; all get the same affinity, whose time does not count."""
     with workers(n_threads) as pool:
         solve(replace(problem, workers=pool), PAPER)
+        # The second run is timed: the first compiles and fills caches.
         ours = Ours(*timed(lambda: solve(replace(problem, workers=pool), PAPER)))
+        # The spread of J over these starts shows how much a difference between methods means.
         nearby = [solve(replace(near, workers=pool), PAPER).objective for near in _nearby(problem)]
     J = objective_of(problem, ours.reduction.plan, ours.reduction.prototypes)
     note = (
@@ -80,7 +83,7 @@ def _same_objective(problem: DenseOracle, case: str, chosen: list[str], n_thread
 
 
 def _default_schedule(problem: DenseOracle, case: str, ours: Ours) -> Row:
-    """The same by the estimator's schedule: fewer, longer inner loops, made for the objective with the map."""
+    """Solve with the estimator's schedule: fewer, longer inner loops, made for the objective with the map."""
     with workers(1) as pool:
         found, seconds = timed(lambda: solve(replace(problem, workers=pool), replace(PAPER, **DEFAULT_SCHEDULE)))
     note = f"{len(found.history)} outer iterations, {_used(found.plan)} prototypes used"
@@ -89,7 +92,7 @@ def _default_schedule(problem: DenseOracle, case: str, ours: Ours) -> Row:
 
 
 def _nearby(problem: DenseOracle) -> Iterator[DenseOracle]:
-    """The same problem from starts that differ by rounding: J has many minima, and which one is met is chance."""
+    """Yield the problem from starts that differ by rounding: J has many minima, and which one is found is chance."""
     random = np.random.default_rng(0)
     for _ in range(NEARBY_STARTS):
         Z = problem.prototypes
@@ -97,7 +100,7 @@ def _nearby(problem: DenseOracle) -> Iterator[DenseOracle]:
 
 
 def _yardstick(problem: DenseOracle, case: str, name: str, ours: Ours, n_threads: int) -> list[Row]:
-    """What the yardstick reached in ten outer iterations (the best it passed), and when ours was there."""
+    """Run the yardstick for ten outer iterations; compare its best J, and when our solver reached it."""
     dtype, reduced = YARDSTICKS[name]
     objective = yardstick.embedding_objective(problem, problem.plan.toarray(), PAPER.alpha, PAPER.eta, dtype, reduced)
     z = torch.from_numpy(problem.prototypes).to(dtype)
@@ -119,10 +122,10 @@ def _yardstick(problem: DenseOracle, case: str, name: str, ours: Ours, n_threads
 
 
 def _estimator(data: Labelled, m: int, problem: DenseOracle, n_threads: int, ours: float) -> Row:
-    """SDR.fit with its defaults: affinity, map and barycentric targets included; its own objective is another."""
+    """Time SDR.fit with default parameters: affinity and map count, and its own objective is a different one."""
     model = SDR(n_prototypes=m, perplexity=PERPLEXITY, n_jobs=n_threads, random_state=0, task="classification")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a fit that meets its iteration limit is measured all the same
+        warnings.simplefilter("ignore")  # a fit that reaches its iteration limit is measured too
         model.fit(data.X, data.y)
         _, seconds = timed(lambda: model.fit(data.X, data.y))
     J = objective_of(problem, model.coupling_, model.prototypes_)

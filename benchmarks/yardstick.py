@@ -2,7 +2,7 @@
 
 Symmetric entropic affinity by Adam on its dual; the coupling by POT's semi-relaxed fused Gromov-Wasserstein, prototype
 targets refreshed between calls; the embedding by autograd and Adam. Written for speed where that takes no new idea:
-pairwise distances through a matrix product, the target kernel formed once an outer iteration, float32 where asked.
+pairwise distances through a matrix product, the target kernel formed once per outer iteration, float32 on request.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FLOOR = 1e-10
 
 @dataclass(frozen=True)
 class AdamAffinity:
-    """P, its dual variables γ, the steps made, and whether at the last one they stopped being numbers."""
+    """P, its dual variables γ, the number of steps, and whether the last one was NaN or infinite."""
 
     matrix: Array
     gamma: Array
@@ -47,6 +47,7 @@ def affinity(sq_distances: Array, perplexity: float, learning_rate: float, steps
         log_P = (mu[:, None] + mu - 2 * D) / (gamma[:, None] + gamma)
         P = log_P.exp()
         mass, entropy = P.sum(1), -(P * log_P).sum(1)
+        # The gradient of the dual in closed form; Adam minimises, so these are of its negative.
         gamma.grad, mu.grad = entropy + mass - target - 1, mass - 1
         if not bool(torch.isfinite(gamma.grad + mu.grad).all()):
             return AdamAffinity(P.numpy(), gamma.numpy(), step, True)
@@ -68,7 +69,7 @@ class Embedding:
     """α GW(KL) − η CKA of Z for one plan, for autograd.
 
     GW goes through the n×m tensor product C T log C̄ at every step, as in the public code; `reduced` forms q and TᵀCT
-    once and stays at m×m, which the public code does not. Prototypes without mass take no part, as in ours.
+    once and stays at m×m, which the public code does not. Prototypes without mass are ignored, as in our solver.
     """
 
     def __init__(self, problem: DenseOracle, plan: Array, alpha: float, eta: float, dtype: torch.dtype) -> None:
@@ -112,7 +113,7 @@ class Embedding:
 
 
 def embed(objective: Embedding, z: Tensor, adam: torch.optim.Optimizer) -> float:
-    """At most 1000 steps of Adam on z (its only parameter), less where the loss settles; returns the last loss."""
+    """Take at most 1000 steps of Adam on z (its only parameter), fewer if the loss settles; return the last loss."""
     previous, value = np.inf, np.inf
     for _ in range(INNER_STEPS):
         adam.zero_grad()
@@ -128,12 +129,13 @@ def embed(objective: Embedding, z: Tensor, adam: torch.optim.Optimizer) -> float
 def supervision_cost(plan: Array, Y: Array) -> Array:
     """Cross-entropies (n, m) between one-hot targets and the prototypes' mean targets at this plan."""
     mass = plan.sum(axis=0)
+    # An empty prototype gets the mean target of all samples.
     G = np.where(mass[:, None] > 0, plan.T @ Y, Y.sum(axis=0)) / np.where(mass > 0, mass, len(Y))[:, None]
     return -Y @ np.log(np.maximum(G, FLOOR)).T
 
 
 def couple(problem: DenseOracle, plan: Array, embedding_affinity: Array, alpha: float) -> Array:
-    """One call of POT at the prototype targets of `plan`."""
+    """Call POT once, at the prototype targets of `plan`."""
     found: Array = ot.gromov.semirelaxed_fused_gromov_wasserstein(
         supervision_cost(plan, problem.sample.targets),
         problem.affinity,
@@ -148,7 +150,7 @@ def couple(problem: DenseOracle, plan: Array, embedding_affinity: Array, alpha: 
 
 
 def student(Z: Array, plan: Array) -> Array:
-    """Normalised Student-t affinity; prototypes without mass take no part in the normaliser."""
+    """Normalised Student-t affinity; prototypes without mass are left out of the normaliser."""
     used = (plan.sum(axis=0) > 0).astype(float)
     w = 1 / (1 + pairwise(torch.from_numpy(Z)).numpy())
     return np.asarray(w / (used @ w @ used))
@@ -166,7 +168,7 @@ class Snapshot:
 def fit(
     problem: DenseOracle, alpha: float, eta: float, dtype: torch.dtype = torch.float64, reduced: bool = False
 ) -> list[Snapshot]:
-    """Embedding and coupling in turn, ten times or until the loss rises; a snapshot after every half-step."""
+    """Alternate embedding and coupling, ten times or until the loss rises; take a snapshot after every half-step."""
     began, T = time.perf_counter(), problem.plan.toarray()
     # A copy: Adam writes into z, and the start belongs to the other methods as well.
     z = torch.tensor(problem.prototypes, dtype=dtype, requires_grad=True)
@@ -191,6 +193,6 @@ def fit(
 def embedding_objective(
     problem: DenseOracle, plan: Array, alpha: float, eta: float, dtype: torch.dtype, reduced: bool
 ) -> Embedding:
-    """The loss in its full form or, if asked, reduced to the prototypes."""
+    """Return the loss in its full form or, with `reduced`, on the prototypes alone."""
     full = Embedding(problem, plan, alpha, eta, dtype)
     return full.reduced() if reduced else full
