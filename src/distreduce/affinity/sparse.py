@@ -31,7 +31,7 @@ from distreduce.affinity.symmetric import START_TOLERANCE, AffinitySolution, con
 from distreduce.exceptions import AffinityConvergenceWarning, InvalidInputError
 from distreduce.sharding.cells import Probes
 from distreduce.sharding.graph import GraphRows
-from distreduce.sharding.shards import Shard, ShardPass, Shards, local_shards
+from distreduce.sharding.shards import Result, Shard, ShardPass, Shards, local_shards
 
 # Enough weight in every row is necessary, not sufficient: many samples may all need the mass of the same few.
 _MORE_NEIGHBOURS = (
@@ -41,7 +41,7 @@ _MORE_NEIGHBOURS = (
 # half a per cent, with bandwidths that hubs cannot take to zero.
 ON_A_GRAPH: dict[str, Any] = {"tol": 5e-3, "least_bandwidth": 0.3, "most_passes": 60}
 BALANCING_PASSES = 30
-# The search for the bandwidth of a row always starts here, unlike in the dense loops: a row must not know its shard.
+# The search for a bandwidth always starts here, unlike in the dense loops: a row must not depend on its shard.
 _LOG_BANDWIDTH_GUESS = -1.0
 
 
@@ -79,7 +79,7 @@ def keep_sparse_affinity(
         among them took 850 passes for 100,000 samples, against 130 down to 0.3.
     most_passes : float
         Passes over the graph after which Newton's method begins no further step. Where it has not met `tol` by then,
-        only the masses of the rows are brought to one: bandwidths are kept, and entropies are not enforced.
+        only the masses of the rows are balanced to one: bandwidths are kept, and entropies are not enforced.
 
     Returns
     -------
@@ -88,6 +88,7 @@ def keep_sparse_affinity(
     w = as_weights(weights, int(shards.bounds[-1]))
     check_perplexity(perplexity, w)
     _check_reach(shards, w, perplexity)
+    # Start from the bandwidths that the rows would have by themselves.
     rows = sparse_row_bandwidths(shards, w, perplexity, START_TOLERANCE)
     # Units and start as in the dense solver.
     unit = float(np.median(rows.scale))
@@ -95,6 +96,7 @@ def keep_sparse_affinity(
     bounds = (least_bandwidth, most_passes)
     solution = solve(dual, rows.gamma / unit, -rows.log_partition, rows.scale / unit, tol, max_iter, *bounds)
     point, converged = solution.point, solution.converged
+    # Out of passes: balance the masses, and leave bandwidths and entropies as they are.
     if not converged and dual.n_evaluations >= most_passes:
         point = balance(dual, point, tol, BALANCING_PASSES)
         converged = bool(np.abs(point.mass - 1.0).max() <= 10 * tol)
@@ -102,6 +104,7 @@ def keep_sparse_affinity(
         message = convergence_message(solution.kkt, tol, dual.n_evaluations)
         warnings.warn(message + _MORE_NEIGHBOURS, AffinityConvergenceWarning, stacklevel=2)
     dual.keep_affinity(point)
+    # After balancing, entropies are not enforced: the residual is that of the masses.
     residual = solution.kkt if point is solution.point else float(np.abs(point.mass - 1.0).max())
     return AffinitySolution(unit * point.gamma, unit * point.mu, residual, dual.n_evaluations, converged)
 
@@ -112,9 +115,11 @@ def neighbour_affinity(features: Any, weights: Array, perplexity: float) -> spar
     The perplexity is lowered to a third of the total weight where the samples are few.
     """
     n = len(weights)
+    # A single shard and a single cell: the search is exact.
     one_cell = Probes(np.zeros((1, features.shape[1])), np.array([n]), np.zeros((1, 1), dtype=np.int32))
     shards = local_shards({"features": features, "cells": np.zeros(n, dtype=np.int32)}, bounds=np.array([0, n]))
     perplexity = min(perplexity, max(weights.sum() / 3, 1.0))
+    # Three times the perplexity, as the message of _check_reach recommends.
     keep_neighbours(shards, min(n - 1, math.ceil(3 * perplexity)), [[0]], one_cell)
     keep_sparse_affinity(shards, weights, perplexity, **ON_A_GRAPH)
     return whole_graph(shards, "affinity")
@@ -123,7 +128,7 @@ def neighbour_affinity(features: Any, weights: Array, perplexity: float) -> spar
 def _check_reach(shards: Shards, weights: Array, perplexity: float) -> None:
     """A row over entries of total weight W has a perplexity of at most W."""
     least = min(shards.collect(_LeastRowWeight(weights)))
-    if least < perplexity * (1.0 - 1e-12):
+    if least < perplexity * (1.0 - 1e-12):  # equal is allowed, up to rounding
         raise InvalidInputError(
             f"perplexity is {perplexity:g}, but a sample and its neighbours weigh only {least:g}; "
             "raise the number of neighbours (affinity), to three times the perplexity or more, or lower the perplexity."
@@ -138,6 +143,7 @@ class _LeastRowWeight(ShardPass[float]):
     weights: Array
 
     def __call__(self, shard: Shard) -> float:
+        # No row is empty, as reduceat requires: each holds its own sample.
         return float(np.add.reduceat(self.weights[shard.graph.indices], shard.graph.indptr[:-1]).min())
 
 
@@ -154,6 +160,7 @@ class SparseDual:
     def evaluate(self, gamma: Array, mu: Array) -> DualPoint:
         """One pass over the entries: value, row sums and curvature at (γ, μ)."""
         self.n_evaluations += 1
+        # One row per sample, so that a neighbour's numbers lie side by side.
         samples = np.stack([self.weights, gamma, mu], axis=1)
         parts = self.shards.collect(_DualSums(samples, samples, 2.0 / self.scale))
         return dual_point(self, gamma, mu, np.concatenate(parts, axis=1))
@@ -179,8 +186,8 @@ def sparse_row_bandwidths(shards: Shards, weights: Array, perplexity: float, tol
 
 
 @dataclass(frozen=True)
-class _DualSums(ShardPass[Array]):
-    """Row sums of the dual; `own` are the shard's rows of `samples`, and the distances are multiplied by `factor`."""
+class _GraphPass(ShardPass[Result]):
+    """A pass over the graph; `own` are the shard's rows of `samples`, and the distances are multiplied by `factor`."""
 
     reads = ("graph",)
     per_sample = ("own",)
@@ -188,27 +195,23 @@ class _DualSums(ShardPass[Array]):
     samples: Array
     factor: float
 
+
+class _DualSums(_GraphPass[Array]):
+    """Row sums of the dual."""
+
     def __call__(self, shard: Shard) -> Array:
         return sparse_sums(*shard.graph, self.factor, self.own, self.samples)
 
 
-@dataclass(frozen=True)
-class _HessianSums(_DualSums):
+class _HessianSums(_GraphPass[Array]):
     """Row sums of a product with the Hessian."""
 
     def __call__(self, shard: Shard) -> Array:
         return sparse_hessian(*shard.graph, self.factor, self.own, self.samples)
 
 
-@dataclass(frozen=True)
-class _Affinity(ShardPass[GraphRows]):
+class _Affinity(_GraphPass[GraphRows]):
     """P on the entries of the graph."""
-
-    reads = ("graph",)
-    per_sample = ("own",)
-    own: Array
-    samples: Array
-    factor: float
 
     def __call__(self, shard: Shard) -> GraphRows:
         lowest = lowest_exponent(shard.graph.values)
@@ -251,12 +254,14 @@ def sparse_sums(indptr: Array, indices: Array, distances: Array, factor: float, 
     """``row_sums`` over the entries of every row; a sample is (w, γ, μ)."""
     n_rows = len(own)
     sums = np.empty((5, n_rows))
+    # One buffer for all rows, instead of an allocation in each.
     room = room_for_row(indptr, samples)
     for i in range(n_rows):
         start, stop = indptr[i], indptr[i + 1]
         gather(indices[start:stop], samples, room)
         k = stop - start
         w, gamma, mu = room[0, :k], room[1, :k], room[2, :k]
+        # 0.0 is the distance of the sample to itself.
         row_sums(distances[start:stop], 0.0, factor, own[i, 0], own[i, 1], own[i, 2], w, gamma, mu, sums[:, i])
     return sums
 

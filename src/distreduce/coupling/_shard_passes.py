@@ -1,4 +1,4 @@
-"""What a T-step asks of one shard: passes over its rows, block by block, and the compiled loops inside them.
+"""The passes of a T-step over the rows of one shard, block by block, and the compiled loops inside them.
 
 A row of CT touches few prototypes. The loops add it up in one buffer of m numbers, remember what they touched, and
 clear only that.
@@ -21,9 +21,9 @@ from distreduce._utils.typing import Array, Plan
 from distreduce.coupling.problem import structure_terms
 from distreduce.coupling.row_moves import changes, subtract
 from distreduce.losses import BregmanLoss, supervised_rows
-from distreduce.sharding.shards import Shard, ShardPass
+from distreduce.sharding.shards import Result, Shard, ShardPass
 
-BLOCK_ROWS = 2048
+BLOCK_ROWS = 2048  # rows whose costs (rows, m) are in memory at once
 
 
 class PlanEntries(NamedTuple):
@@ -35,6 +35,7 @@ class PlanEntries(NamedTuple):
 
     @classmethod
     def of(cls, plan: Plan) -> PlanEntries:
+        # SciPy chooses the type of indices by size; the loops are compiled for one type.
         return cls(plan.indptr.astype(np.int64), plan.indices.astype(np.int32), plan.data)
 
 
@@ -83,7 +84,7 @@ class ShardGradient(NamedTuple):
 
 
 class ShardMoves(NamedTuple):
-    """Best move of every row: its target, the exact change of J, and (cost now, change of the cost)."""
+    """The best move of every row: its target, the exact change of J, and (cost now, change of the cost)."""
 
     target: NDArray[np.int32]
     change: Array
@@ -116,8 +117,8 @@ class HeldProblem:
 
 
 @dataclass(frozen=True)
-class Gradient(ShardPass[ShardGradient]):
-    """Gradient of J, row by row, and the cheapest vertex; `own` are the shard's rows of T, `fitted` those of KL."""
+class _HeldPass(ShardPass[Result]):
+    """A pass around a plan T; `own` are the shard's rows of T, `fitted` those of KL."""
 
     reads = ("affinity", "targets")
     per_sample = ("weights", "own", "fitted")
@@ -125,6 +126,10 @@ class Gradient(ShardPass[ShardGradient]):
     own: Plan
     fitted: Array
     held: HeldProblem
+
+
+class Gradient(_HeldPass[ShardGradient]):
+    """Gradient of J, row by row, and the cheapest vertex."""
 
     def __call__(self, shard: Shard) -> ShardGradient:
         held, m = self.held, len(self.held.f2q)
@@ -136,19 +141,14 @@ class Gradient(ShardPass[ShardGradient]):
                 first, *shard.affinity, *held.plan, *entries, self.weights, cost, base, slopes,
                 cheapest, transported, across, sums,
             )  # fmt: skip
+        # Near samples share shards and prototypes: most of a shard's matrices is zero.
         return ShardGradient(cheapest, sparse.csr_array(transported), sparse.csr_array(across), sums)
 
 
 @dataclass(frozen=True)
-class BestMoves(ShardPass[ShardMoves]):
-    """The best move of every row to one prototype as a whole; fields as in :class:`Gradient`."""
+class BestMoves(_HeldPass[ShardMoves]):
+    """The best move of every row, with all its mass, to one prototype."""
 
-    reads = ("affinity", "targets")
-    per_sample = ("weights", "own", "fitted")
-    weights: Array
-    own: Plan
-    fitted: Array
-    held: HeldProblem
     f2: Array
 
     def __call__(self, shard: Shard) -> ShardMoves:
@@ -192,6 +192,7 @@ class StructureConstant(ShardPass[float]):
     def __call__(self, shard: Shard) -> float:
         rows = shard.affinity
         terms = structure_terms(rows.values.astype(np.float64), self.loss) * self.weights[rows.indices]
+        # No row is empty, as reduceat requires: each holds its own sample.
         return float(np.add.reduceat(terms, rows.indptr[:-1]) @ self.own)
 
 
@@ -206,7 +207,7 @@ class TargetSums(ShardPass[Array]):
 
     def __call__(self, shard: Shard) -> Array:
         if shard.targets is None:
-            return np.empty((self.own.shape[1], 0))
+            return np.empty((self.own.shape[1], 0))  # no columns: the shards can still be added up
         Y = np.asarray(shard.targets, dtype=np.float64)
         return np.column_stack([self.own.T @ self.loss.embed(Y), self.own.T @ supervised_rows(Y).astype(float)])
 
@@ -225,6 +226,7 @@ class Supervision(ShardPass[float]):
         Y = shard.targets
         if Y is None:
             return 0.0
+        # Block by block: the costs of all rows would be an array (rows, m).
         costs = (
             (rows, self.loss.cost(np.asarray(Y[rows], dtype=np.float64), self.prototype_targets))
             for rows in _blocks(len(shard))
@@ -236,7 +238,7 @@ def add_sparse(parts: list[sparse.csr_array]) -> Array:
     """Sum (m, m) of the shards' sparse matrices, in the order of the shards."""
     total = parts[0].toarray()
     for part in parts[1:]:
-        rows = np.flatnonzero(np.diff(part.indptr))
+        rows = np.flatnonzero(np.diff(part.indptr))  # rows that have entries
         total[rows] += part[rows].toarray()
     return np.asarray(total)
 
@@ -252,6 +254,7 @@ def _gather(i, indptr, indices, values, plan_indptr, plan_indices, plan_data, ro
     count = 0
     for entry in range(indptr[i], indptr[i + 1]):
         j, c = indices[entry], np.float64(values[entry])
+        # Very small affinities have been flushed to zero.
         if c == 0.0:
             continue
         for t in range(plan_indptr[j], plan_indptr[j + 1]):
@@ -291,7 +294,7 @@ def _transport(  # type: ignore[no-untyped-def]
         count = _gather(i, indptr, indices, values, plan_indptr, plan_indices, plan_data, row, touched)
         for t in range(own_indptr[i], own_indptr[i + 1]):
             _add(own_data[t], row, touched, count, transported[own_indices[t]])
-        row[touched[:count]] = 0.0
+        row[touched[:count]] = 0.0  # clean for the next row, without a pass over all m
 
 
 @njit(**KERNEL)
@@ -308,17 +311,21 @@ def _gradient_rows(  # type: ignore[no-untyped-def]
     for r in range(cost.shape[0]):
         i = first + r
         count = _gather(i, indptr, indices, values, plan_indptr, plan_indices, plan_data, row, touched)
+        # The gradient of this row. CT changes it for the touched prototypes only.
         for k in range(m):
             gradient[k] = cost[r, k] + base[k]
         for t in range(count):
             subtract(row[touched[t]], slopes[touched[t]], gradient)
+        # The vertex V sends all of the row to its cheapest prototype.
         best = gradient.argmin()
         cheapest[i] = best
+        # Sums of T, over the prototypes that the row uses.
         for t in range(own_indptr[i], own_indptr[i + 1]):
             k, share = own_indices[t], own_data[t]
             _add(share, row, touched, count, transported[k])
             sums[0] += share * gradient[k]
             sums[2] += share * cost[r, k]
+        # The same sums of V.
         _add(weights[i], row, touched, count, across[best])
         sums[1] += weights[i] * gradient[best]
         sums[3] += weights[i] * cost[r, best]
@@ -330,12 +337,13 @@ def _best_moves(  # type: ignore[no-untyped-def]
     first, indptr, indices, values, plan_indptr, plan_indices, plan_data, own_indptr, own_indices, own_data,
     weights, start, cost, f2q, f2, h2, alpha, target, change, linear,
 ):  # fmt: skip
-    """The prototype to which each row of a block would best move as a whole, and what that changes."""
+    """The prototype to which each row of a block would best move with all its mass, and what that changes."""
     m = len(f2q)
     row, touched, plan_row = np.zeros(m), np.empty(m, dtype=np.int32), np.zeros(m)
     for r in range(cost.shape[0]):
         i = first + r
         count = _gather(i, indptr, indices, values, plan_indptr, plan_indices, plan_data, row, touched)
+        # C_ii, the row of T as a dense array, and its cost now.
         own, now = _diagonal(i, indptr, indices, values, start + i), 0.0
         for t in range(own_indptr[i], own_indptr[i + 1]):
             plan_row[own_indices[t]] = own_data[t]
@@ -345,4 +353,4 @@ def _best_moves(  # type: ignore[no-untyped-def]
         target[i], change[i] = best, gains[best]
         linear[i, 0], linear[i, 1] = now, weights[i] * cost[r, best] - now
         row[touched[:count]] = 0.0
-        plan_row[own_indices[own_indptr[i] : own_indptr[i + 1]]] = 0.0
+        plan_row[own_indices[own_indptr[i] : own_indptr[i + 1]]] = 0.0  # only what was set

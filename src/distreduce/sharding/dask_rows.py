@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distreduce._utils.typing import Array, Index
-from distreduce.exceptions import InvalidInputError
 from distreduce.sharding.cells import find_centres, n_cells, nearest_centre, sample_size
 from distreduce.sharding.dask_collections import (
     check_block,
@@ -29,13 +28,14 @@ from distreduce.sharding.dask_collections import (
 )
 from distreduce.sharding.dask_shards import RETRIES, DaskShards, submit_all
 from distreduce.sharding.order import Arrangement, arrange_by_cells, merge_by_key, row_keys
+from distreduce.sharding.row_file import no_room
 from distreduce.sharding.rows import RowMap, Rows, subsample_size, take_subsample
 from distreduce.sharding.sample import ShardedSample
 from distreduce.sharding.shards import Part, Shard, ShardPass
 
 
 def read_rows(X: Any, on_shards: Callable[[int], bool]) -> Any:
-    """The rows of a dask array or frame: :class:`DaskRows` if `on_shards` of their number, else an array.
+    """Read a dask array or frame: as :class:`DaskRows` if ``on_shards(n)`` is true for its n rows, else as an array.
 
     Without a client the partitions are read here one after another, into a temporary file: the array is a view of it.
     """
@@ -60,6 +60,7 @@ class DaskRows(Rows):
         from dask.delayed import delayed
 
         dtype, task = number_type(X), delayed(check_block, pure=False)
+        # Checked once; the workers hold the checked blocks from here on.
         blocks = client.compute([task(block, dtype) for block in partitions(X)], retries=RETRIES)
         found = client.gather(submit_all(client, _extent, [blocks], key="Extent"))
         lengths, lows, highs = zip(*found, strict=True)
@@ -67,6 +68,7 @@ class DaskRows(Rows):
         self.shape = (int(bounds[-1]), int(empty_rows(X).shape[1]))
         self.extremes = np.stack([np.min(lows, axis=0), np.max(highs, axis=0)])
         self._client, self._blocks = client, blocks
+        # The partitions as shards, for passes over the rows before they are in order.
         self._partitions = DaskShards([{"features": block} for block in blocks], bounds, client)
 
     def gather(self) -> Array:
@@ -79,6 +81,7 @@ class DaskRows(Rows):
         chosen = np.zeros(self.shape[0], dtype=bool)
         chosen[rows] = True
         found = np.concatenate(self._partitions.collect(_Take(chosen)))
+        # The partitions return the rows in ascending order: restore the order that was asked for.
         return np.asarray(found[np.searchsorted(np.sort(rows), rows)])
 
     def map(self, row_map: RowMap) -> Array:
@@ -88,6 +91,7 @@ class DaskRows(Rows):
     def arrange(self, Y: Array | None, weights: Array, random_state: np.random.RandomState) -> Arrangement:
         """As :func:`distreduce.sharding.order.arrange`."""
         merged = merge_by_key(np.concatenate(self._partitions.collect(_Keys(Y))), weights)
+        # In the order of their hashes, the first rows are a random sample.
         k = n_cells(len(merged.rows))
         means = find_centres(self.take(merged.rows[: sample_size(k, self.shape[1])]), k, random_state)
         nearest = np.concatenate(self._partitions.collect(_Apply(partial(nearest_centre, centres=means))))
@@ -104,25 +108,29 @@ class DaskRows(Rows):
         ]
         shards = DaskShards(parts, bounds, self._client)
         small: dict[Part, Any] = {"cells": arrangement.cells, "targets": targets, "kernel_targets": kernel_targets}
+        # Small arrays go to the workers as arguments of a pass: each shard gets its own rows.
         for name, array in small.items():
             if array is not None:
                 shards.keep(name, _Slice(array))
+        # A subsample for starting points and landmarks, in this process.
         chosen = arrangement.random_order[: subsample_size(self.shape[1])]
         subsample = take_subsample(self.take(order[chosen]) / unit, targets, kernel_targets, arrangement, chosen)
         return ShardedSample(shards, arrangement.merged.weights, subsample, arrangement.probes, arrangement.others)
 
     def _regroup(self, rows: Index, bounds: Index, unit: float) -> list[Any]:
         """A future for every shard: its features, put together from the partitions that hold rows of it."""
+        # Where each row is: its partition, and its place there.
         of_partition = np.searchsorted(self._partitions.bounds, rows, side="right") - 1
         local = rows - self._partitions.bounds[of_partition]
         features = []
         for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+            # One task per partition takes the shard's rows from it, one more puts them together.
             order = np.argsort(of_partition[start:stop], kind="stable")
             numbers, sources = local[start:stop][order], of_partition[start:stop][order]
             used, first = np.unique(sources, return_index=True)
             columns = [[self._blocks[p] for p in used], np.split(numbers, first[1:])]
             pieces = submit_all(self._client, _take_rows, columns, key="TakeRows")
-            columns = [[np.argsort(order)], [unit], *([piece] for piece in pieces)]
+            columns = [[np.argsort(order)], [unit], *([piece] for piece in pieces)]  # argsort inverts the order
             features += submit_all(self._client, _put_together, columns, key="PutTogether")
         return features
 
@@ -182,18 +190,16 @@ def _read_into_file(X: Any) -> Array:
             try:
                 file.write(block.data)
             except OSError as error:
-                raise InvalidInputError(
-                    f"The temporary file for the rows of X could not grow beyond {n} rows ({error}); "
-                    "free space, or set TMPDIR to a folder that has it."
-                ) from error
+                raise no_room(f"beyond {n} rows", error) from error
             n += len(block)
         file.flush()
+        # The file has no name, and outlives its handle as long as it is mapped.
         return np.memmap(file, dtype, mode="r", shape=(n, d)) if n else np.empty((0, d), dtype)
 
 
 def _extent(rows: Array) -> tuple[int, Array, Array]:
     """Number of rows, and smallest and largest number of every column."""
-    low = rows.min(axis=0, initial=np.inf)
+    low = rows.min(axis=0, initial=np.inf)  # an empty partition changes no extreme
     return len(rows), low, rows.max(axis=0, initial=-np.inf)
 
 

@@ -15,13 +15,21 @@ from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 
 
+def no_room(limit: str, error: OSError) -> InvalidInputError:
+    """The error when a temporary file cannot grow `limit` ("to 100 bytes")."""
+    return InvalidInputError(
+        f"The temporary file for the rows of X could not grow {limit} ({error}); "
+        "free space, or set TMPDIR to a folder that has it."
+    )
+
+
 class RowFile:
     """A temporary file of rows of equal length; it is deleted when nothing refers to it any more."""
 
     def __init__(self, n_features: int, dtype: Any, folder: str | Path | None = None) -> None:
         self.n_features, self.dtype = n_features, np.dtype(dtype)
         self._file = tempfile.TemporaryFile(prefix="distreduce-", dir=folder)  # noqa: SIM115
-        weakref.finalize(self, self._file.close)
+        weakref.finalize(self, self._file.close)  # closing deletes it
 
     @property
     def row_bytes(self) -> int:
@@ -31,6 +39,7 @@ class RowFile:
         """Write rows under the given row numbers, in any order."""
         order = np.argsort(numbers, kind="stable")
         numbers, rows = numbers[order], np.ascontiguousarray(rows[order], dtype=self.dtype)
+        # Consecutive numbers are written in one call.
         for run in np.split(np.arange(len(numbers)), np.flatnonzero(np.diff(numbers) != 1) + 1):
             if len(run):
                 self._write_run(int(numbers[run[0]]), rows[run[0] : run[-1] + 1])
@@ -41,10 +50,7 @@ class RowFile:
             while done < len(view):  # one call writes 2 GB at most
                 done += os.pwrite(self._file.fileno(), view[done:], offset + done)
         except OSError as error:
-            raise InvalidInputError(
-                f"The temporary file for the rows of X could not grow to {offset + len(view)} bytes ({error}); "
-                "free space, or set TMPDIR to a folder that has it."
-            ) from error
+            raise no_room(f"to {offset + len(view)} bytes", error) from error
 
     def read(self, first: int, count: int) -> Array:
         """Consecutive rows, in memory."""
@@ -83,9 +89,10 @@ class StoredRows:
             start, stop, step = rows.indices(len(self))
             if step == 1:
                 return self._file.read(self._start + start, max(0, stop - start))
-        wanted = np.arange(len(self))[rows]
+        wanted = np.arange(len(self))[rows]  # NumPy resolves masks and negative numbers
         out = np.empty((len(wanted), self.shape[1]), dtype=self.dtype)
         order = np.argsort(wanted, kind="stable")
+        # Consecutive rows, and repeated ones, are read in one call.
         for run in np.split(order, np.flatnonzero(np.diff(wanted[order]) > 1) + 1) if len(order) else ():
             first, last = wanted[run[0]], wanted[run[-1]]
             block = self._file.read(self._start + int(first), int(last - first) + 1)
