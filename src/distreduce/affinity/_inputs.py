@@ -16,6 +16,7 @@ def as_distances(sq_distances: ArrayLike) -> Array:
         distances = distances.astype(np.float64)
     if distances.ndim != 2 or distances.shape[0] != distances.shape[1] or distances.shape[0] == 0:
         raise InvalidInputError(f"sq_distances must be a square matrix, got an array of shape {distances.shape}.")
+    # NaN reaches both extremes, and fails both comparisons.
     low, high = distances.min(), distances.max()
     if not (low >= 0.0 and high < np.inf):
         raise InvalidInputError(
@@ -34,6 +35,7 @@ def as_weights(weights: ArrayLike | None, n: int, *, allow_zero: bool = False) -
         raise InvalidInputError(f"weights must have shape ({n},), one per sample, got {array.shape}.")
     if not (np.all(np.isfinite(array)) and np.all(array >= 0.0) and array.sum() > 0.0):
         raise InvalidInputError("weights must be finite and non-negative, and not all zero.")
+    # A row of weight zero has no curvature in the dual: Newton's method would divide by it.
     if not allow_zero and np.any(array == 0.0):
         raise InvalidInputError("weights must be positive; drop the samples of weight zero.")
     return array

@@ -69,6 +69,7 @@ def dual_point(dual: ConcaveDual, gamma: Array, mu: Array, sums: Array) -> DualP
     mass, plogp, *blocks = sums
     w = dual.weights
     linear = float(w @ (mu + gamma * (dual.log_perplexity + 1.0)))
+    # The sums run over j only: the Hessian also has the weight of the row itself.
     return DualPoint(gamma, mu, mass, -plogp, w * np.array(blocks), float(w @ (gamma * mass)) - linear)
 
 
@@ -87,6 +88,7 @@ class Dual:
         """One pass over the pairs: value, row sums and curvature at (γ, μ)."""
         self.n_evaluations += 1
         n = len(mu)
+        # Distances in units of the scale: ℓ_ij = (μ_i + μ_j − factor · D_ij) / s_ij.
         parts = self.workers.run(dual_sums, chunk_count(n), self.distances, 2.0 / self.scale, self.weights, gamma, mu)
         return dual_point(self, gamma, mu, ordered_sum(parts))
 
@@ -128,9 +130,10 @@ def row_sums(
     out: Array,
 ) -> None:
     """Σ_j w_j × (P, Pℓ, P/s, −Pℓ/s, Pℓ²/s)_ij of one row of distances, ``own`` that of i to itself."""
+    # Five sums in one pass: all of them need the exponential, which is the expensive part.
     mass, plogp, mu_mu, mu_gamma, gamma_gamma = 0.0, 0.0, 0.0, 0.0, 0.0
     for j in range(len(row)):
-        inverse = 1.0 / (gamma_i + gamma[j])
+        inverse = 1.0 / (gamma_i + gamma[j])  # the only division per pair
         ell = min(max((mu_i + mu[j] - factor * row[j]) * inverse, MIN_EXPONENT), MAX_EXPONENT)
         p = weights[j] * bounded_exp(ell)
         q = p * inverse
@@ -141,7 +144,7 @@ def row_sums(
         gamma_gamma += q * ell * ell
     # A change of x_i enters x_i + x_i twice: the Hessian's diagonal block counts the pair (i, i) twice.
     ell = min(max((mu_i - 0.5 * factor * own) / gamma_i, MIN_EXPONENT), MAX_EXPONENT)
-    q = w_i * bounded_exp(ell) * 0.5 / gamma_i
+    q = w_i * bounded_exp(ell) * 0.5 / gamma_i  # s_ii = 2 γ_i
     out[0], out[1] = mass, plogp
     out[2], out[3], out[4] = mu_mu + q, mu_gamma - q * ell, gamma_gamma + q * ell * ell
 
@@ -187,6 +190,7 @@ def row_hessian(
     for j in range(len(row)):
         inverse = 1.0 / (gamma_i + gamma[j])
         ell = min(max((mu_i + mu[j] - factor * row[j]) * inverse, MIN_EXPONENT), MAX_EXPONENT)
+        # s_ij dℓ_ij, the change of the exponent times its width.
         change = d_mu_i + d_mu[j] - ell * (d_gamma_i + d_gamma[j])
         change *= weights[j] * bounded_exp(ell) * inverse
         along_mu += change
@@ -210,6 +214,7 @@ def fill_row(
 ) -> None:
     """Write P_ij of one row of distances."""
     for j in range(len(row)):
+        # The brackets and the true division give the entries (i, j) and (j, i) the same bits.
         ell = ((mu_i + mu[j]) - factor * row[j]) / (gamma_i + gamma[j])
         p = bounded_exp(min(max(ell, MIN_EXPONENT), MAX_EXPONENT))
-        out[j] = p if ell > lowest else 0.0
+        out[j] = p if ell > lowest else 0.0  # denormal numbers would slow down every later product

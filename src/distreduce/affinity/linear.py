@@ -15,7 +15,7 @@ from distreduce.affinity.dual import ConcaveDual, DualPoint
 
 # Curvature in γ given to every row, relative to w_i/γ_i: a row that lost all its neighbours has none of its own.
 _RIDGE = 1e-8
-_MAX_PRODUCTS = 30
+_MAX_PRODUCTS = 30  # of one step, which is then taken as far as it has been solved
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class NewtonSystem:
         gamma_gamma = gamma_gamma + _RIDGE * self.dual.weights / self.point.gamma
         # A row that is uniform over its support has a singular block; the bound keeps its solution finite.
         determinant = np.maximum(mu_mu * gamma_gamma - mu_gamma**2, 1e-14 * mu_mu * gamma_gamma)
+        # Cramer's rule, for all rows at once.
         d_mu = np.where(free, (gamma_gamma * target[0] - mu_gamma * target[1]) / determinant, target[0] / mu_mu)
         d_gamma = np.where(free, (mu_mu * target[1] - mu_gamma * target[0]) / determinant, 0.0)
         return np.array([d_mu, d_gamma])
@@ -48,14 +49,16 @@ class NewtonSystem:
 def conjugate_gradient(system: NewtonSystem, target: Array, free: Array, precision: float) -> Array:
     """Solution of the system for the free unknowns (every dμ, and dγ where ``free``); the others are zero."""
     solution = np.zeros_like(target)
+    # Start: the residual of zero, without the equations of γ that are held.
     residual = target * np.array([np.ones_like(free), free])
     direction = preconditioned = system.precondition(residual, free)
     norm = start = float(np.vdot(residual, preconditioned))
     for _ in range(_MAX_PRODUCTS):
+        # Judged in the norm of the preconditioner, which is known anyway.
         if norm <= precision**2 * start:
             break
         image = system.product(direction)
-        image[1] *= free
+        image[1] *= free  # held γ have no equation
         length = norm / float(np.vdot(direction, image))
         solution = solution + length * direction
         residual = residual - length * image
@@ -75,7 +78,8 @@ def solve_in_box(system: NewtonSystem, target: Array, free: Array, box: tuple[Ar
     inside = np.clip(step[1], *box)
     outside = free & (inside != step[1])
     if outside.any():
+        # Second solve: the unknowns that left the box are constants on its border.
         fixed = np.array([np.zeros_like(inside), np.where(outside, inside, 0.0)])
         step = fixed + conjugate_gradient(system, target - system.product(fixed), free & ~outside, precision)
-        step[1] = np.clip(step[1], *box)
+        step[1] = np.clip(step[1], *box)  # those that leave it only now are clipped: no third solve
     return step

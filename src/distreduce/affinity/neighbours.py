@@ -29,7 +29,7 @@ from distreduce.sharding.shards import Shard, ShardFold, ShardPass, Shards
 _BLOCK_ROWS = 512
 # Rows of many features are compared in smaller blocks: a dense block of sparse rows takes up to 128 MB.
 _BLOCK_ENTRIES = 2**24
-_NOBODY = np.iinfo(np.int32).max
+_NOBODY = np.iinfo(np.int32).max  # sorts after every sample number
 
 
 def keep_neighbours(shards: Shards, k: int, others: Sequence[Sequence[int]], probes: Probes) -> None:
@@ -50,11 +50,13 @@ def keep_neighbours(shards: Shards, k: int, others: Sequence[Sequence[int]], pro
     probes : Probes
         The cells.
     """
+    # Stage 1: every sample finds its k nearest.
     shards.keep("searched", _ChooseCells(probes))
     # The nearest shards first: the sooner the near samples are found, the fewer far ones are taken in between.
     nearest_first = [sorted(seen, key=lambda other: abs(other - shard)) for shard, seen in enumerate(others)]
     shards.fold("nearest", _Search(min(k, int(shards.bounds[-1]) - 1), probes.near), nearest_first)
     shards.drop("searched")
+    # Stage 2: each of these links also in the other direction, so that the graph is symmetric.
     shards.fold("incoming", _CollectLinks(), others)
     shards.keep("graph", _Link())
     shards.drop("incoming")
@@ -65,6 +67,7 @@ def whole_graph(shards: Shards, part: Literal["graph", "affinity"] = "graph") ->
     """The graph of squared distances, or of affinities, of all shards as one sparse matrix."""
     rows = shards.collect(_ReadGraph() if part == "graph" else _ReadAffinity())
     n = int(shards.bounds[-1])
+    # Each shard counts its row starts from its own first row.
     lengths = np.concatenate([np.diff(part.indptr) for part in rows])
     indptr = np.concatenate([[0], lengths.cumsum()])
     indices, values = (np.concatenate([part[field] for part in rows]) for field in (1, 2))
@@ -108,18 +111,22 @@ class _Search(ShardFold[Nearest]):
 
     def __call__(self, result: Nearest | None, shard: Shard, other: Shard) -> Nearest | None:
         size = max(32, min(_BLOCK_ROWS, _BLOCK_ENTRIES // shard.features.shape[1]))
+        # The cells are sorted: cell c of the other shard is its rows borders[c]:borders[c + 1].
         borders = np.searchsorted(other.cells, np.arange(len(self.near) + 1))
         changed = None
         for start, stop in cell_blocks(shard.cells, size):
             # Ranges of the other shard's rows that some of these rows are compared with, and which rows those are.
             cells = self.near[shard.cells[start]]
+            # A padding of −1 is an empty range: borders[−1] is the end of the rows, borders[0] their start.
             wanted = shard.searched[start:stop] & (borders[cells] < borders[cells + 1])
             columns = np.flatnonzero(wanted.any(axis=0))
             ranges = [(wanted[:, column], borders[cells[column]], borders[cells[column] + 1]) for column in columns]
+            # In pieces: a block of products stays small, however large the cell.
             blocks = [
                 (rows, at, min(at + size, last)) for rows, first, last in ranges for at in range(first, last, size)
             ]
             if blocks:
+                # Copied before the first change: the result so far belongs to an earlier call.
                 changed = _copy(result, len(shard), self.k) if changed is None else changed
                 offsets = (start, shard.rows.start, other.rows.start)
                 _compare(_dense(shard.features[start:stop]), other.features, blocks, offsets, changed)
@@ -138,7 +145,7 @@ class _CollectLinks(ShardFold[tuple[Incoming, ...]]):
         found = np.flatnonzero(ends.view(np.uint32) < len(shard))
         if not len(found):
             return result or ()
-        sources = (found // ends.shape[1] + other.rows.start).astype(np.int32)
+        sources = (found // ends.shape[1] + other.rows.start).astype(np.int32)  # k ends per row
         return (*(result or ()), Incoming(ends.ravel()[found], sources, other.nearest.distances.ravel()[found]))
 
 
@@ -150,6 +157,7 @@ class _Link(ShardPass[GraphRows]):
 
     def __call__(self, shard: Shard) -> GraphRows:
         nearest, numbers = shard.nearest, np.arange(shard.rows.start, shard.rows.stop, dtype=np.int32)
+        # Outgoing links, and the sample itself, sorted by number; empty places come last.
         own = np.column_stack([numbers, nearest.indices])
         order = own.argsort(axis=1)
         own = np.take_along_axis(own, order, 1)
@@ -158,6 +166,7 @@ class _Link(ShardPass[GraphRows]):
         outgoing = (_borders(taken.sum(axis=1)), own[taken], distances[taken])
         if not shard.incoming:
             return GraphRows(*outgoing)
+        # Incoming links by their end. They come in the order of their sources, which a stable sort keeps.
         ends, sources, values = (np.concatenate(field) for field in zip(*shard.incoming, strict=True))
         order = ends.argsort(kind="stable")
         borders = _borders(np.bincount(ends, minlength=len(own)))
@@ -174,6 +183,7 @@ def _copy(found: Nearest | None, rows: int, k: int) -> Nearest:
 
 def _compare(points: Array, other: Any, blocks: list[Any], offsets: tuple[int, int, int], result: Nearest) -> None:
     """Compare some of the points with ranges of another shard's rows; `blocks` are (which points, start, stop)."""
+    # Around the mean of the block norms are small, and with them the error of the bounds.
     middle = points.mean(axis=0)
     centred = _shift(points, middle)
     for wanted, start, stop in blocks:
@@ -224,10 +234,12 @@ def _take_nearer(
     """
     for i in range(len(rows)):
         place = start + rows[i]
+        # The point's own size is the same for all candidates: it is subtracted once.
         limit = distances[place, 0] - sizes_a[i]
         for j in range(len(candidates)):
             if products[i, j] + sizes_b[j] > limit or own_offset + place == other_offset + j:
                 continue
+            # By definition, in float64: BLAS decides which distances are computed, never their values.
             distance = np.float32(pair_distance(points[rows[i]], candidates[j]))
             if _farther(distances[place, 0], indices[place, 0], distance, other_offset + j):
                 _replace_farthest(distances[place], indices[place], distance, other_offset + j)
@@ -242,6 +254,7 @@ def _farther(distance: float, index: int, than: float, other: int) -> bool:
 @njit(**KERNEL)
 def _replace_farthest(distances: Array, indices: Array, distance: float, index: int) -> None:
     """Replace the first element of a heap."""
+    # Sift down: the children of place p are 2p + 1 and 2p + 2.
     place, child = 0, 1
     while child < len(distances):
         if child + 1 < len(distances) and _farther(
@@ -278,6 +291,7 @@ def _union(
             right = more_indices[b] if b < more_indptr[row + 1] else _NOBODY
             out_indices[end] = min(left, right)
             out_values[end] = values[a] if left <= right else more_values[b]
-            a, b, end = a + (left <= right), b + (right <= left), end + 1
+            a, b, end = a + (left <= right), b + (right <= left), end + 1  # an entry of both advances both
         out_indptr[row + 1] = end
+    # Copies, so that the unused ends of the arrays are freed.
     return out_indptr, out_indices[:end].copy(), out_values[:end].copy()

@@ -20,13 +20,15 @@ from distreduce._utils.typing import Array
 from distreduce.affinity.dual import ConcaveDual, DualPoint
 from distreduce.affinity.linear import NewtonSystem, solve_in_box
 
+# Bounds of one step of a row: of log γ, of ν, and of μ in units of its natural width.
 _MIN_LOG_GAMMA_STEP, _MAX_LOG_GAMMA_STEP = 0.1, 2.0
 _MAX_NU_STEP, _MAX_MU_STEP = 1.0, 3.0
-_STEP_LENGTHS = (1.0, 0.3)
+_STEP_LENGTHS = (1.0, 0.3)  # shares of the full step; if both fail, the Hessian is damped
 # A step to the floor of γ ends on it but for rounding, which differs between NumPys.
 _AT_FLOOR = 1.0 + 1e-9
 # Two samples far from all others have only the sum of their γ determined: damped by this much, a step leaves the rest.
 _SLIGHT_DAMPING = 1e-4
+# Damping once the slight one has failed; beyond the largest the method gives up.
 _FIRST_DAMPING, _DAMPING_FACTOR, _MAX_DAMPING = 0.3, 8.0, 1e6
 
 
@@ -85,12 +87,15 @@ def solve(
         step = newton_step(NewtonSystem(dual, point, damping), residuals, floor, radius, min(0.3, forcing))
         trial = search(dual, point, step, floor, scale, best_merit, bounded=least > 0.0)
         if trial is None:
+            # Neither −g nor the residuals fell: the same point again, with more damping.
             damping = max(_DAMPING_FACTOR * damping, _FIRST_DAMPING) if damping > 0.0 else _SLIGHT_DAMPING
             continue
+        # After a success damping falls, and is switched off below its first value.
         damping = damping / _DAMPING_FACTOR if damping > _FIRST_DAMPING else 0.0
         previous, before = point, residuals
         point, residuals = trial
         radius = next_radius(radius, np.abs(np.log(point.gamma / previous.gamma)), before, residuals)
+        # The best so far, not the last: a step that was taken because −g fell may raise the merit.
         best_merit = min(best_merit, residuals.merit)
     return Solution(point, residuals.kkt, residuals.kkt <= tol)
 
@@ -100,6 +105,7 @@ def balance(dual: ConcaveDual, point: DualPoint, tol: float, max_iter: int) -> D
     for _ in range(max_iter):
         if np.abs(point.mass - 1.0).max() <= tol:
             break
+        # By half, because both ends of a pair correct its affinity.
         point = dual.evaluate(point.gamma, point.mu - 0.5 * width(dual, point) * np.log(point.mass))
     return point
 
@@ -108,9 +114,10 @@ def measure(dual: ConcaveDual, point: DualPoint, floor: Array, scale: Array) -> 
     """Residuals of a point; see ``Residuals``."""
     log_mass = np.log(point.mass)
     excess = point.entropy / point.mass + log_mass - dual.log_perplexity
-    free = (point.gamma > floor) | (excess < 0.0)
+    free = (point.gamma > floor) | (excess < 0.0)  # at its floor, γ can only rise
     excess = np.where(free, excess, 0.0)
     relative = np.where(point.gamma > floor, point.gamma / scale, 0.0)
+    # The merit judges rows scaled to mass one, as the equations do; kkt judges them as they are.
     merit = float(dual.weights @ (log_mass**2 + np.maximum(-excess, np.minimum(relative, excess)) ** 2))
     slack = point.entropy - dual.log_perplexity
     violation = np.maximum(-slack, np.minimum(relative, slack))
@@ -133,7 +140,9 @@ def newton_step(system: NewtonSystem, residuals: Residuals, floor: Array, radius
     d_mass = -point.mass * residuals.log_mass
     d_entropy = -point.mass * residuals.excess + (point.entropy / point.mass - 1.0) * d_mass
     linearised = dual.weights * np.array([d_mass, d_entropy + d_mass])
+    # Damped more than slightly, follow the gradient: every row then descends on its own.
     target = linearised if system.damping <= _SLIGHT_DAMPING else -gradient(dual, point)
+    # The radius of log γ, and the floor, as bounds of dγ.
     box = np.maximum(point.gamma * np.expm1(-radius), floor - point.gamma), point.gamma * np.expm1(radius)
     return solve_in_box(system, target, residuals.free, box, precision)
 
@@ -149,6 +158,7 @@ def search(
     nu = point.mu / point.gamma
     d_log_gamma = np.log1p(step[1] / point.gamma)
     held = (point.gamma <= floor) & (step[1] == 0.0)
+    # The step of (μ, γ) as a step of ν = μ/γ, to first order.
     d_nu = np.clip((step[0] - nu * step[1]) / point.gamma, *nu_box(dual, point, held))
     far = _MAX_MU_STEP * width(dual, point)
     d_mu = np.clip(step[0], -far, far)
@@ -157,6 +167,7 @@ def search(
         gamma = np.where(gamma <= _AT_FLOOR * floor, floor, gamma)
         trial = dual.evaluate(gamma, point.mu + length * d_mu if bounded else gamma * (nu + length * d_nu))
         residuals = measure(dual, trial, floor, scale)
+        # One of the two is enough: each may rise on the way to the solution.
         if residuals.merit < 0.9 * best_merit or descends(dual, point, trial):
             return trial, residuals
     return None
@@ -187,6 +198,7 @@ def descends(dual: ConcaveDual, point: DualPoint, trial: DualPoint) -> bool:
     """
     chord = np.array([trial.mu - point.mu, trial.gamma - point.gamma])
     start, end = float(np.vdot(gradient(dual, point), chord)), float(np.vdot(gradient(dual, trial), chord))
+    # Rounding of the terms that add up to −g.
     noise = 1e-13 * float(dual.weights @ (np.abs(point.mu) + point.gamma * (dual.log_perplexity + 1.0)))
     by_slopes = start < 0.0 and end <= -0.5 * start
     return by_slopes or trial.value < point.value + min(1e-4 * start, -noise)
@@ -196,6 +208,7 @@ def next_radius(radius: Array, taken: Array, before: Residuals, after: Residuals
     """Narrow the bound of the rows that jumped across their solution to a residual as large, widen the others."""
     jumped = np.zeros(len(radius), dtype=bool)
     for old, new in ((before.log_mass, after.log_mass), (before.excess, after.excess)):
+        # The sign changed, and the residual is neither small nor clearly smaller.
         jumped |= (old * new < 0.0) & (np.abs(new) > np.maximum(0.3, 0.7 * np.abs(old)))
     # Not to zero: a row at its floor has not moved at all, and must be able to leave it.
     narrower = np.maximum(0.4 * taken, _MIN_LOG_GAMMA_STEP)

@@ -25,7 +25,7 @@ from distreduce.affinity._inputs import as_distances, as_weights, check_perplexi
 SLACK_BANDWIDTH = 1e-6
 # log γ is sought below log max_j D_ij + 20: there a row is uniform to 1e-17, whatever its distances.
 _LOG_WIDEST = 20.0
-_MAX_STEPS = 200
+_MAX_STEPS = 200  # bisection alone would end after about 60
 
 
 @dataclass(frozen=True)
@@ -124,11 +124,13 @@ def solve_row(
 ) -> tuple[float, float, float, float, float]:
     """(γ, log Z, scale, slack) of one row, and log γ relative to its farthest sample, of which ``guess`` is a guess."""
     farthest, nearest, weight_at_zero = _row_extent(row, weights)
+    # Slack: the samples at distance zero alone have a perplexity of ξ or more.
     if np.log(weight_at_zero) >= log_perplexity - 1e-12:
         scale = nearest if nearest < np.inf else 1.0
         return SLACK_BANDWIDTH * scale, np.log(weight_at_zero), scale, 1.0, guess
     # In units of the farthest sample nothing overflows.
     unit = 1.0 / farthest
+    # At `low` not even the nearest sample gets any mass, at `high` the row is uniform.
     low, high = np.log(nearest * unit / -MIN_EXPONENT), _LOG_WIDEST
     log_gamma, log_partition = _bandwidth(row, unit, weights, log_perplexity, guess, low, high, tol)
     gamma = np.exp(log_gamma) * farthest
@@ -164,6 +166,7 @@ def _bandwidth(
         log_partition = np.log(partition)
         mean = first / partition
         error = log_partition + mean - target
+        # The root stays between low and high.
         if error > 0.0:
             high = theta
         else:
@@ -171,6 +174,7 @@ def _bandwidth(
         if abs(error) <= tol or high - low <= 1e-15 * (1.0 + abs(theta)):
             break
         slope = second / partition - mean * mean
+        # Far from the root H is flat: an infinite step is replaced by bisection.
         step = theta - error / slope if slope > 0.0 else np.inf
         theta = step if low < step < high else 0.5 * (low + high)
     return theta, log_partition

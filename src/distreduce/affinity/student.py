@@ -45,7 +45,7 @@ def student_affinity(embedding: ArrayLike, weights: ArrayLike | None = None, *, 
     r = as_weights(weights, len(points), allow_zero=True)
     kernel = np.empty((len(points), len(points)))
     parts = workers.run(_student_rows, chunk_count(len(points)), points, r, kernel)
-    kernel /= sum(parts)
+    kernel /= sum(parts)  # in the order of the chunks: threads do not change the bits
     return kernel
 
 
@@ -55,6 +55,7 @@ def _student_rows(chunk: int, n_chunks: int, points: Array, weights: Array, out:
     m, p = points.shape
     total = 0.0
     for k in range(chunk, m, n_chunks):
+        # All j, although ω is symmetric: every chunk then writes only to its own rows.
         for j in range(m):
             squared = 0.0
             for c in range(p):

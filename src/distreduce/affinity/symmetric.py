@@ -107,6 +107,7 @@ def symmetric_entropic_affinity(
     """
     distances = as_distances(sq_distances)
     w = as_weights(weights, len(distances))
+    # Start from the bandwidths that the rows would have by themselves.
     rows = row_bandwidths(distances, perplexity, w, tol=START_TOLERANCE, workers=workers)
     # Computing in units of a typical bandwidth makes the solution exactly as good on any scale of the distances.
     unit = float(np.median(rows.scale))
@@ -116,6 +117,7 @@ def symmetric_entropic_affinity(
     if not solution.converged:
         message = convergence_message(solution.kkt, tol, dual.n_evaluations)
         warnings.warn(message, AffinityConvergenceWarning, stacklevel=2)
+    # An entry of P depends on its own distance only, so that P may be written over D.
     matrix = distances if overwrite and distances.flags.writeable else np.empty_like(distances)
     dual.fill(solution.point, matrix)
     point = solution.point

@@ -26,6 +26,7 @@ def transport_vertex(cost: Array, rows: Array, columns: Array) -> sparse.csr_arr
     """
     if not np.isfinite(cost).all():
         raise NumericalError("The cost of the coupling is not finite; check the scale of X and y.")
+    # The assignment first, since it may already be the solution.
     if len(rows) == len(columns):
         _, assignment = linear_sum_assignment(cost)
         if np.array_equal(rows, columns[assignment]):

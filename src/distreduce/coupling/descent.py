@@ -60,9 +60,11 @@ def descend(problem: Descent[D], at: Iterate, max_iter: int, tol: float) -> tupl
     """
     for iteration in range(1, max_iter + 1):
         direction = problem.direction(at)
+        # Stationary: no vertex is cheaper than T by more than the tolerance.
         if direction.gap <= tol * max(1.0, abs(direction.at.value)):
             return direction.at, iteration, True
         step, at = problem.search(direction)
+        # Exhausted: even the exact step does not lower J.
         if step == 0 or direction.at.value - at.value <= tol * max(1.0, abs(at.value)):
             return at, iteration, True
     return at, max_iter, False
@@ -79,11 +81,13 @@ def conditional_gradient(
     T, CT = initial, affinity_times_plan(problem.affinity, initial, workers)
     value, n_iter, converged = problem.value(T, CT), 0, False
     while n_iter < max_iter and not converged:
+        # Hold the targets at T, descend, and measure what refreshing them gains.
         held = problem.with_targets_held(T)
         start = Iterate(T, CT, held.value(T, CT))
         found, steps, settled = descend(_DenseDescent(held, oracle, workers), start, max_iter - n_iter, tol)
         T, CT = found.plan, found.product
         previous, value, n_iter = value, problem.value(T, CT), n_iter + steps
+        # Without targets nothing is refreshed: the first descent is the last.
         converged = settled and (problem.targets is None or previous - value <= tol * max(1.0, abs(value)))
     return CouplingResult(rescale_rows(T, problem.weights), CT, value, n_iter, converged)
 
@@ -110,5 +114,6 @@ class _DenseDescent:
         T, CT, V = direction.at.plan, direction.at.product, direction.vertex
         CV = affinity_times_plan(self.problem.affinity, V, self.workers)
         step = self.problem.step_to(T, CT, V, CV, direction.gradient)
+        # C·T is linear in T: the new plan needs no product of its own.
         T, CT = move_towards(T, V, step), (1 - step) * CT + step * CV
         return step, Iterate(T, CT, self.problem.value(T, CT))

@@ -20,7 +20,7 @@ from distreduce.losses import supervised_rows
 
 # More eigenvectors than this cost time and add noise: 50 and m gave the same scores on COIL-20 and SNARE-seq.
 SPECTRAL_COMPONENTS = 50
-DENSE_EIGENVECTORS = 1500
+DENSE_EIGENVECTORS = 1500  # up to this many samples LAPACK's solver is used
 BLOCK_ROWS = 512
 
 
@@ -51,6 +51,7 @@ def initial_plan(
     elif init == "spectral" or targets is None or target_kernel is None:
         assignment = spectral_clusters(affinity, weights, n_prototypes, random_state)
     elif isinstance(target_kernel, Delta | Linear) and is_one_hot(targets) and n_prototypes >= targets.shape[1]:
+        # By class: one Lanczos run on all of C ∘ K_Y found 8 of the 20 eigenvalues 1 on COIL-20.
         assignment = _clusters_by_class(affinity, weights, targets, n_prototypes, random_state)
     else:
         agreement = partial(_agreement, targets, target_kernel)
@@ -90,8 +91,10 @@ def _clusters_by_class(
     """
     known = supervised_rows(targets)
     label = np.where(known, np.nan_to_num(targets).argmax(axis=1), -1)
+    # Unlabelled samples: the class to which most of their affinity goes.
     votes = weights[known, None] * targets[known]
     label[~known] = (affinity[np.ix_(~known, known)] @ votes).argmax(axis=1)
+    # Numbers of prototypes per class, then clusters in each.
     mass = np.bincount(label, weights=weights, minlength=targets.shape[1]).astype(np.float64)
     sizes = apportion(mass, np.bincount(label, minlength=targets.shape[1]), m)
     assignment, first = np.empty(len(weights), dtype=np.intp), 0
@@ -108,6 +111,7 @@ def apportion(mass: Array, counts: Index, m: int) -> Index:
     """Prototypes per class, m in total: in proportion to mass, at least one and at most `counts` per class."""
     seats = (counts > 0).astype(np.intp)
     while seats.sum() < m:
+        # D'Hondt's method; a class with as many prototypes as samples gets no more.
         quotient = np.where(seats < counts, mass / (seats + 1.0), -1.0)
         seats[int(quotient.argmax())] += 1
     return seats
@@ -141,8 +145,10 @@ def _spectral_embedding(
     M = np.empty((n, n), dtype=np.float32)
     for start in range(0, n, BLOCK_ROWS):
         rows = slice(start, min(n, start + BLOCK_ROWS))
+        # √h_i C_ij √h_j is symmetric, and has the eigenvalues of C with sample i repeated h_i times.
         block = affinity[rows] * root[rows, None] * root
         M[rows] = block if agreement is None else block * agreement(rows)
+    # At least tiny: float32 may leave a sample without any affinity.
     degree = np.maximum(M @ root.astype(np.float32), np.finfo(np.float32).tiny) / root
     scale = (1.0 / np.sqrt(degree)).astype(np.float32)
     M *= scale[:, None]
@@ -158,6 +164,7 @@ def _leading_eigenvectors(M: NDArray[np.float32], k: int, random_state: np.rando
     """
     n = len(M)
     if n <= DENSE_EIGENVECTORS:
+        # eigh orders eigenvalues from the smallest up.
         return np.asarray(eigh(M, subset_by_index=(n - k, n - 1))[1], dtype=np.float64)
     first = random_state.standard_normal((n, k)).astype(np.float32)
     with warnings.catch_warnings():

@@ -76,9 +76,11 @@ def initial_plan_on_shards(
         if init not in ("kmeans", "spectral") and sample.kernel_targets is not None:
             start = (n_prototypes, affinity_of, random_state)
             centres = _supervised_centres(shards, weights, sample, target_kernel, *start)
+        # Without targets, by choice or because none are known.
         if centres is None:
             means = _cluster_centres(sample.features, sample.weights, n_prototypes, random_state)
             centres = Centres(means, np.arange(len(means)))
+        # Every sample joins its nearest centre, those that were clustered too.
         assignment = np.concatenate(shards.collect(NearestPrototype(centres)))
     return hard_plan(use_all(assignment, n_prototypes), weights, n_prototypes)
 
@@ -94,13 +96,14 @@ def _supervised_centres(
 ) -> Centres | None:
     """Centres that separate the targets as well; None if no sample of the subsample has a known target."""
     pool = _Pool(sample.features, sample.weights, np.asarray(sample.kernel_targets))
+    # Masses and counts of all samples: the subsample may miss a rare class.
     parts = shards.collect(_ClassSums(weights))
     mass, counts = np.sum([part[0] for part in parts], axis=0), np.sum([part[1] for part in parts], axis=0)
     one_hot = isinstance(kernel, Delta | Linear) and all(part[2] for part in parts)
     if one_hot and m >= np.count_nonzero(counts):
         pool = _Pool(*(part[:SPECTRAL_ROWS] for part in pool))
         pool = _add_rare_classes(pool, shards, weights, counts, apportion(mass, counts, min(m, counts.sum())))
-        # Of the pool as a whole: samples of other classes take their share of a row, as they do in the whole sample.
+        # Of the whole pool, not of each class: other classes take their share of a row, as they do among all samples.
         affinity = affinity_of(pool.features, pool.weights)
         return _class_centres(pool, affinity, mass, weights.sum() - mass.sum(), m, random_state)
     if not supervised_rows(pool.targets).any():
@@ -119,7 +122,7 @@ class _ClassSums(ShardPass[tuple[Array, Index, bool]]):
     def __call__(self, shard: Shard) -> tuple[Array, Index, bool]:
         targets = np.asarray(shard.kernel_targets)
         known, c = supervised_rows(targets), targets.shape[1]
-        labels = targets[known].argmax(axis=1)
+        labels = targets[known].argmax(axis=1)  # classes only if the last result is true
         mass = np.bincount(labels, weights=self.weights[known], minlength=c).astype(np.float64)
         return mass, np.bincount(labels, minlength=c), is_one_hot(targets)
 
@@ -129,9 +132,11 @@ def _add_rare_classes(pool: _Pool, shards: Shards, weights: Array, counts: Index
     known = supervised_rows(pool.targets)
     label = np.where(known, np.nan_to_num(pool.targets).argmax(axis=1), -1)
     in_pool = np.bincount(label[known], minlength=len(counts))
+    # Too few samples here, although the shards hold more.
     rare = (in_pool < seats) & (in_pool < counts)
     if not rare.any():
         return pool
+    # The shards send all samples of these classes: the pool's own would be counted twice.
     kept = ~(known & rare[label])
     others = shards.collect(_RowsOfClasses(weights, rare))
     return _stack([_Pool(pool.features[kept], pool.weights[kept], pool.targets[kept]), *others])
@@ -171,9 +176,11 @@ def _class_centres(
     The mass of unlabelled samples is divided among the classes as in the pool, by the nearest labels.
     """
     known, label = supervised_rows(pool.targets), _complete_targets(pool).argmax(axis=1)
+    # Unlabelled mass goes to the classes in the shares that it has in the pool.
     guessed = np.bincount(label[~known], weights=pool.weights[~known], minlength=len(mass))
     mass = mass + unlabelled * guessed / max(guessed.sum(), np.finfo(float).tiny)
     seats = apportion(mass, np.bincount(label, minlength=len(mass)), min(m, len(label)))
+    # Cluster each class; its prototypes are numbered after those of the classes before it.
     first, prototype = np.cumsum(seats) - seats, np.empty(len(label), dtype=np.intp)
     for k in np.flatnonzero(seats):
         own = np.flatnonzero(label == k)
@@ -184,11 +191,12 @@ def _class_centres(
 
 def _joint_centres(pool: _Pool, m: int, random_state: np.random.RandomState) -> Centres:
     """Centres of (x, y) with y scaled to the total variance of x."""
-    scale = (_spread(pool.features) or 1.0) / (_spread(pool.targets) or 1.0)
+    scale = (_spread(pool.features) or 1.0) / (_spread(pool.targets) or 1.0)  # constant columns have no spread
     Y = scale * pool.targets
     X, d = pool.features, pool.features.shape[1]
     joint = sparse.hstack([X, Y], format="csr") if sparse.issparse(X) else np.hstack([X, Y])
     found = _cluster_centres(joint, pool.weights, m, random_state)
+    # Targets in their own unit again; the weight of their distances takes over the scale.
     return Centres(found[:, :d], np.arange(len(found)), found[:, d:] / scale, scale**2)
 
 
@@ -197,7 +205,7 @@ def _spread(A: Any) -> float:
     if not sparse.issparse(A):
         return float(np.sqrt(np.var(A, axis=0, dtype=np.float64).sum()))
     variance = np.asarray(A.multiply(A).mean(axis=0)) - np.asarray(A.mean(axis=0)) ** 2
-    return float(np.sqrt(max(0.0, variance.sum())))
+    return float(np.sqrt(max(0.0, variance.sum())))  # rounding may make it negative
 
 
 def _complete_targets(pool: _Pool) -> Array:
@@ -235,6 +243,7 @@ def _nearest_in_block(features: Array, targets: Array | None, centres: Centres) 
     found = np.empty(len(features), dtype=np.intp)
     for rows, among in _comparable(np.arange(len(features)), targets, centres):
         dense = centres._replace(x=_dense(centres.x)) if among is None else _some(centres, among)
+        # At most BLOCK_NUMBERS distances at a time.
         for part in np.array_split(rows, len(rows) * len(dense.x) // BLOCK_NUMBERS + 1):
             found[part] = _nearest_of(features[part], None if targets is None else targets[part], dense)
     return found
@@ -253,13 +262,14 @@ def _comparable(rows: Index, targets: Array | None, centres: Centres) -> Iterato
     known = supervised_rows(targets)
     label, of_point = np.nan_to_num(targets).argmax(axis=1), centres.targets.argmax(axis=1)
     if not known.all():
-        yield rows[~known], None
+        yield rows[~known], None  # unlabelled samples may join any class
     for k in np.unique(label[known]):
         yield rows[known & (label == k)], np.flatnonzero(of_point == k)
 
 
 def _nearest_of(features: Array, targets: Array | None, centres: Centres) -> Index:
     """Prototype of the nearest point, by one matrix product."""
+    # Without |x|², which is the same for all centres.
     distances = (centres.x**2).sum(axis=1) - 2.0 * (features @ centres.x.T)
     if targets is not None and centres.targets is not None and np.isfinite(centres.weight):
         known = supervised_rows(targets)

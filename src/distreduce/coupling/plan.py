@@ -40,7 +40,7 @@ def column_mass(T: Plan) -> Array:
 
 def affinity_times_plan(affinity: NDArray[np.floating], plan: Plan, workers: Workers = SERIAL) -> Array:
     """C·T in O(n·nnz(T)): for a hard plan, column sums of C grouped by prototype."""
-    out = np.zeros(plan.shape)
+    out = np.zeros(plan.shape)  # float64, even if C is float32
     n_chunks = -(-len(affinity) // ROWS_PER_CHUNK)
     workers.run(_affinity_rows, n_chunks, affinity, plan.indptr, plan.indices, plan.data, out)
     return out

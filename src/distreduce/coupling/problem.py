@@ -34,13 +34,14 @@ def structure_constant(affinity: NDArray[np.floating], weights: Array, loss: Lit
     r""":math:`\sum_{ij} f_1(C_{ij}) h_i h_j`, the part of GW that no coupling changes; without an n×n copy."""
     total = 0.0
     for row, weight in zip(affinity, weights, strict=True):
-        a = np.asarray(row, dtype=np.float64)
+        a = np.asarray(row, dtype=np.float64)  # C may be float32
         total += weight * float(structure_terms(a, loss) @ weights)
     return total
 
 
 def structure_terms(affinity: Array, loss: Literal["kl", "square"]) -> Array:
     r""":math:`f_1` of :func:`structure_matrices`, by entry: :math:`a\log a - a` for KL, :math:`a^2` for square."""
+    # 0 log 0 = 0.
     return affinity * np.log(np.where(affinity > 0, affinity, 1.0)) - affinity if loss == "kl" else affinity**2
 
 
@@ -106,6 +107,7 @@ class CouplingProblem:
 
     def gradient(self, T: Plan, affinity_T: Array) -> Array:
         """dJ/dT = (1−α) L_s + M + 2α (1 (f2 q)ᵀ − C T h2)."""
+        # The factor 2 holds because C, f2 and h2 are symmetric.
         return self.linear_cost(T) + 2 * self.alpha * ((self.f2 @ column_mass(T))[None, :] - affinity_T @ self.h2)
 
     def step_to(self, T: Plan, affinity_T: Array, vertex: Plan, affinity_vertex: Array, gradient: Array) -> float:
@@ -115,6 +117,7 @@ class CouplingProblem:
         over them), so that a descent of the model is a descent of J.
         """
         delta = sparse.csr_array(vertex - T)
+        # GW is quadratic in T: at the difference of two plans its value is the curvature.
         a = self.alpha * self.structure(delta, affinity_vertex - affinity_T)
         return exact_step(a, float(delta.multiply(gradient).sum()))
 

@@ -24,11 +24,13 @@ LEAST_GAIN = 1e-12
 
 
 def move_rows(problem: CouplingProblem, found: CouplingResult, *, workers: Workers = SERIAL) -> CouplingResult:
-    """Sweep until no row lowers J by moving as a whole; every sweep refreshes the prototype targets."""
+    """Sweep until no row lowers J by moving with all its mass; every sweep refreshes the prototype targets."""
+    # Dense copies: a sweep changes single rows of both.
     T, CT, moved = found.plan.toarray(), found.affinity_plan.copy(), False
     least = LEAST_GAIN * max(1.0, abs(found.value))
     for _ in range(MAX_SWEEPS):
         cost = problem.linear_cost(sparse.csr_array(T))
+        # Afresh in every sweep: within one, moves update it and its roundings add up.
         f2q = problem.f2 @ T.sum(axis=0)
         constants = (problem.affinity, problem.weights, problem.f2, problem.h2, problem.alpha, cost, least)
         if _sweep(*constants, T, CT, f2q) == 0:
@@ -37,6 +39,7 @@ def move_rows(problem: CouplingProblem, found: CouplingResult, *, workers: Worke
     if not moved:
         return found
     plan = sparse.csr_array(T)
+    # Afresh, without the roundings of all the moves.
     CT = affinity_times_plan(problem.affinity, plan, workers)
     return replace(found, plan=plan, affinity_plan=CT, value=problem.value(plan, CT))
 
@@ -50,13 +53,14 @@ def _sweep(C, h, f2, h2, alpha, cost, least, T, CT, f2q):  # type: ignore[no-unt
         target = change.argmin()
         if change[target] < -least:
             moves += 1
+            # Apply the move: its row d of the difference changes T, q and CT.
             for k in range(len(f2)):
                 d = (h[i] if k == target else 0.0) - T[i, k]
                 if d != 0.0:
                     T[i, k] += d
                     f2q += d * f2[k]
                     for j in range(len(h)):
-                        CT[j, k] += d * C[i, j]
+                        CT[j, k] += d * C[i, j]  # C is symmetric: row i instead of column i
     return moves
 
 
@@ -72,11 +76,13 @@ def changes(own, h, f2, h2, alpha, cost, row, CT, f2q):  # type: ignore[no-untyp
     """J(row → h e_b) − J for every prototype b: with d = h e_b − row, ⟨∇J, d⟩ + α dᵀ(f2 − C_ii h2) d."""
     m = len(row)
     slope, across, constant = cost + 2 * alpha * f2q, np.zeros(m), 0.0
+    # `slope` becomes ∇J of the row, `across` (f2 − C_ii h2) row.
     for l in range(m):
         if CT[l] != 0.0:
             subtract(2 * alpha * CT[l], h2[l], slope)
         if row[l] != 0.0:
             across += row[l] * (f2[l] - own * h2[l])
+    # What does not depend on the target b.
     for l in range(m):
         if row[l] != 0.0:
             constant += row[l] * (alpha * across[l] - slope[l])

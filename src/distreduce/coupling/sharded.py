@@ -105,10 +105,12 @@ def solve_on_shards(problem: ShardedCoupling, initial: Plan, *, tol: float = 1e-
     As in :func:`distreduce.coupling.solve_semirelaxed`: conditional gradient with the prototype targets held and then
     refreshed, then exact moves of single rows, here of many at once.
     """
+    # Product and value of the start are unknown: the first pass computes them.
     at, n_iter, converged = Iterate(initial, np.empty(0), np.inf), 0, False
     while n_iter < MAX_ITER and not converged:
         targets = _prototype_targets(problem.shards, at.plan, problem.loss)
         before, (at, steps, _) = at, descend(_ShardedDescent(problem, targets), at, MAX_ITER - n_iter, tol)
+        # As in the dense solver: until refreshed targets gain no more.
         converged = targets is None or before.value - at.value <= tol * max(1.0, abs(at.value))
         n_iter += steps
     return _move_rows(problem, rescale_rows(at.plan, problem.weights), at.product, tol)
@@ -134,6 +136,7 @@ class _ShardedDescent:
         held = problem.hold(T, self.prototype_targets)
         parts = problem.shards.collect(Gradient(problem.weights, T, problem.fitted, held))
         transported, across = (add_sparse([part[k] for part in parts]) for k in (1, 2))
+        # Symmetric but for rounding.
         transported = 0.5 * (transported + transported.T)
         slope, vertex_slope, linear, _ = np.add.reduce([part.sums for part in parts])
         value = linear + problem.alpha * problem.structure(q, transported)
@@ -144,9 +147,11 @@ class _ShardedDescent:
         """One light pass, for VᵀCV."""
         problem, at, V = self.problem, direction.at, direction.vertex
         end, across, gap = transported_on_shards(problem.shards, V), direction.across, direction.gap
+        # (V − T)ᵀC(V − T), from the three matrices.
         change = end - across - across.T + at.product
         curvature = problem.alpha * problem.structure(column_mass(V) - column_mass(at.plan), change)
         step = exact_step(curvature, -gap)
+        # TᵀCT after the step, by the same expansion.
         product = (1 - step) ** 2 * at.product + step * (1 - step) * (across + across.T) + step**2 * end
         return step, Iterate(move_towards(at.plan, V, step), product, at.value + step * (step * curvature - gap))
 
@@ -159,6 +164,7 @@ def _move_rows(problem: ShardedCoupling, T: Plan, transported: Array, tol: float
     for _ in range(MAX_SWEEPS):
         held = problem.hold(T, _prototype_targets(problem.shards, T, problem.loss))
         parts = problem.shards.collect(BestMoves(problem.weights, T, problem.fitted, held, problem.f2))
+        # Of every row: its best target, the change of J alone, and its linear cost now and the change of it.
         target, change, linear = (np.concatenate(column) for column in zip(*parts, strict=True))
         value = problem.alpha * problem.structure(column_mass(T), transported)
         least = tol * max(1.0, abs(value + float(linear[:, 0].sum())))
@@ -179,14 +185,17 @@ def _best_subset(
     least: float,
 ) -> tuple[Plan, Array] | None:
     """The plan after the largest set of best moves that lowers J by more than `least`, with its TᵀCT; or None."""
+    # Best moves first, of those that lower J.
     order = np.argsort(change, kind="stable")
     n_moves = int(np.searchsorted(change[order], 0.0))
     for _ in range(MAX_HALVINGS):
         chosen = order[:n_moves]
+        # Too little to gain, even if the moves did not interact.
         if n_moves == 0 or -change[chosen].sum() <= least:
             return None
         moved = _move(T, chosen, target, problem.weights)
         transported = transported_on_shards(problem.shards, moved)
+        # The true change of J: moves of neighbours interact.
         after = problem.alpha * problem.structure(column_mass(moved), transported)
         if after + float(linear_change[chosen].sum()) < structure - least:
             return moved, transported
@@ -200,7 +209,7 @@ def _move(T: Plan, rows: Index, target: NDArray[np.int32], weights: Array) -> Pl
     stays[rows] = 0.0
     moved = sparse.csr_array((weights[rows], (rows, target[rows])), shape=T.shape)
     kept = sparse.csr_array(sparse.diags_array(stays) @ T)
-    kept.eliminate_zeros()
+    kept.eliminate_zeros()  # the old entries of moved rows
     return sparse.csr_array(kept + moved)
 
 
