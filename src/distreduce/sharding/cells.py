@@ -27,14 +27,14 @@ EXACT_ROWS = 40_000
 ROWS_PER_CELL = 500
 MAX_CELLS = 4096
 SAMPLE_PER_CELL = 64
-SAMPLE_ENTRIES = 2**27
+SAMPLE_ENTRIES = 2**27  # a gigabyte of float64
 # The recall that this gives, and its cost: see affinity/neighbours.py.
 SEARCHED_ROWS = 32_000
 # A sample chooses among the cells nearest to its own that hold this many times the samples it will be compared with:
 # a factor of two loses 0.07 of the recall, a factor of four gains nothing.
 REACH = 3
-_ITERATIONS = 5
-_BLOCK = 256
+_ITERATIONS = 5  # of k-means: cells need not be optimal
+_BLOCK = 256  # rows whose scores are in memory at once
 
 
 class Probes(NamedTuple):
@@ -93,6 +93,7 @@ def centre_scores(block: Any, centres: Array) -> Array:
     middle = centres.mean(axis=0)
     weights = np.ascontiguousarray((centres - middle).T)
     constants = 0.5 * np.einsum("cj,cj->j", weights, weights) + middle @ weights
+    # Dense rows too: one loop, and the same bits however the rows are stored.
     entries = sparse.csr_array(block, copy=True)
     entries.sum_duplicates()
     return _scores(entries.indptr, entries.indices, entries.data, weights, constants)
@@ -105,7 +106,7 @@ def _scores(indptr: Array, columns: Array, values: Array, weights: Array, consta
         out[i] = constants
         for entry in range(indptr[i], indptr[i + 1]):
             value, row = float(values[entry]), weights[columns[entry]]
-            for j in range(len(constants)):
+            for j in range(len(constants)):  # contiguous, which is SIMD code
                 out[i, j] -= value * row[j]
     return out
 
@@ -129,6 +130,7 @@ def find_probes(centres: Array, counts: Array) -> Probes:
         order = distances.argsort(axis=1, kind="stable")
         widths = _first_to_reach(counts[order], REACH * SEARCHED_ROWS).sum(axis=1)
         lists.extend(row[:width].astype(np.int32) for row, width in zip(order, widths, strict=True))
+    # As one rectangular array, padded with −1.
     near = np.full((len(lists), max(map(len, lists))), -1, dtype=np.int32)
     for row, found in zip(near, lists, strict=True):
         row[: len(found)] = found
@@ -137,6 +139,7 @@ def find_probes(centres: Array, counts: Array) -> Probes:
 
 def _first_to_reach(counts: Array, rows: int) -> Array:
     """Which entries of every row are needed, from the left, for a sum of at least `rows`."""
+    # The sum before an entry decides: the entry that reaches the limit is still needed.
     return np.asarray(counts.cumsum(axis=1) - counts < rows)
 
 
@@ -147,8 +150,9 @@ def choose_cells(features: Any, cells: Array, probes: Probes) -> Array:
     """
     chosen = np.zeros((len(cells), probes.near.shape[1]), dtype=bool)
     for start, stop in cell_blocks(cells, _BLOCK):
+        # All rows of a block are in one cell, and have the same cells in reach.
         near = probes.near[cells[start]]
-        near = near[near >= 0]
+        near = near[near >= 0]  # without the padding
         order = centre_scores(features[start:stop], probes.centres[near]).argsort(axis=1, kind="stable")
         block = np.zeros(order.shape, dtype=bool)
         np.put_along_axis(block, order, _first_to_reach(probes.counts[near][order], SEARCHED_ROWS), axis=1)
@@ -158,7 +162,7 @@ def choose_cells(features: Any, cells: Array, probes: Probes) -> Array:
 
 def cell_blocks(cells: Array, size: int) -> Iterator[tuple[int, int]]:
     """Ranges of at most `size` rows of a single cell each; the cells of the rows are sorted."""
-    borders = np.flatnonzero(np.diff(cells, prepend=-1, append=-1))
+    borders = np.flatnonzero(np.diff(cells, prepend=-1, append=-1))  # first row of every cell, and the end
     for first, last in zip(borders[:-1], borders[1:], strict=True):
         for start in range(first, last, size):
             yield int(start), int(min(start + size, last))

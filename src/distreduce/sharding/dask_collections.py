@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError, InvalidTypeError
 
-# Bytes that the rows of X may take when all of them are brought to this process.
+# Largest size of X, in bytes, that is gathered in this process.
 MAX_GATHERED = 2_000_000_000
 # Fitted attributes with one entry or more per training sample that no prediction needs: they do not travel.
 _PER_SAMPLE = ("coupling_", "labels_", "embedding_")
@@ -45,7 +45,7 @@ def current_client() -> Any:
         return None
     try:
         return distributed.default_client()
-    except ValueError:
+    except ValueError:  # Dask's answer when no client exists
         return None
 
 
@@ -63,10 +63,10 @@ def empty_rows(X: Any) -> Any:
 
 
 def partitions(X: Any) -> list[Any]:
-    """Delayed blocks of whole rows."""
+    """Delayed blocks of complete rows."""
     if hasattr(X, "columns"):
         return list(X.to_delayed())
-    return list(X.rechunk({1: -1}).to_delayed().ravel())
+    return list(X.rechunk({1: -1}).to_delayed().ravel())  # a row must not be divided among blocks
 
 
 def number_type(X: Any) -> Any:
@@ -77,6 +77,7 @@ def number_type(X: Any) -> Any:
 def check_block(block: Any, dtype: Any) -> Array:
     """A partition's rows as numbers, in C order; errors are those of arrays in memory."""
     try:
+        # A single partition may be empty.
         return np.asarray(check_array(block, dtype=dtype, order="C", ensure_min_samples=0, input_name="X"))
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"{error} This is about a partition of X.") from error
@@ -119,10 +120,13 @@ def predict_by_blocks(estimator: Any, method: str, X: Any, **options: Any) -> An
     zeros = np.zeros((1, empty.shape[1]))
     one_row = pd.DataFrame(zeros, columns=empty.columns) if isinstance(empty, pd.DataFrame) else zeros
     examples = _outputs(estimator, method, one_row, options, ())
+    # traverse=False: Dask must not search the model for collections. pure=False: nor hash it.
     model = delayed(_without_samples(estimator), traverse=False, pure=False)
     task = delayed(_outputs, nout=len(examples), pure=False)
+    # Estimators reject zero rows, but a partition may have none.
     if_empty = tuple(example[:0] for example in examples)
     blocks = [task(model, method, block, options, if_empty) for block in partitions(X)]
+    # A frame does not know the lengths of its partitions.
     lengths = X.chunks[0] if hasattr(X, "chunks") else (np.nan,) * len(blocks)
     arrays = [_concatenate([block[i] for block in blocks], lengths, example) for i, example in enumerate(examples)]
     return arrays[0] if len(arrays) == 1 else tuple(arrays)
@@ -151,6 +155,7 @@ def _outputs(
 
 
 def _without_samples(estimator: Any) -> Any:
+    # A shallow copy: the estimator of the user keeps its attributes.
     model = copy(estimator)
     for name in _PER_SAMPLE:
         vars(model).pop(name, None)

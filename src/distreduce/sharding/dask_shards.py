@@ -54,6 +54,7 @@ class DaskShards(Shards):
         """Futures of the results of all shards."""
         numbers = range(len(self))
         places = [_Place.of(self.bounds, number, shard_pass) for number in numbers]
+        # Columns of arguments, with one entry per shard.
         columns = [[self._share(shard_pass.without_slices())] * len(self), places]
         columns += self._futures(shard_pass.reads, numbers)
         return submit_all(self._client, _run_pass, columns, key=type(shard_pass).__name__)
@@ -63,6 +64,7 @@ class DaskShards(Shards):
         results: list[Any] = [None] * len(self)
         places = [_Place.of(self.bounds, number) for number in range(len(self))]
         shared = self._share(fold)
+        # In turn t, every shard meets the t-th of its others; shards that have fewer are done.
         for turn in range(max(map(len, others), default=0)):
             own = [number for number, seen in enumerate(others) if turn < len(seen)]
             other = [others[number][turn] for number in own]
@@ -106,18 +108,21 @@ def submit_all(client: Any, function: Callable[..., Any], columns: Sequence[Sequ
     # Vectors with one number per sample are arguments by intent; Dask warns about arguments from ten megabytes on.
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
         task = partial(_call, function)
+        # Not pure: Dask would hash all arguments to find equal tasks.
         return list(client.map(task, *columns, key=key, pure=False, retries=RETRIES))
 
 
 def _call(function: Callable[..., Any], *arguments: Any) -> Any:
     """On a worker: the function's result, with BLAS on one thread as in a fit in memory."""
     with single_threaded_blas():
+        # Held by the task as well, which may run longer than the limit lingers.
         _LINGERING.renew()
         return function(*arguments)
 
 
 def _run_pass(shard_pass: ShardPass[Result], place: _Place, *parts: Any) -> Result:
     shard = Shard(place.number, place.rows, dict(zip(shard_pass.reads, parts, strict=True)))
+    # The pass with the shard's rows of its per-sample fields, which travelled separately.
     return replace(shard_pass, **place.slices)(shard)
 
 
@@ -147,7 +152,7 @@ class _LingeringLimit:
             else:
                 self._timer.cancel()
             self._timer = threading.Timer(LINGER_SECONDS, self._release)
-            self._timer.daemon = True
+            self._timer.daemon = True  # a worker need not wait for it to end
             self._timer.start()
 
     def _release(self) -> None:

@@ -8,7 +8,7 @@ from distreduce._utils.typing import Array
 
 
 class GraphRows(NamedTuple):
-    """Rows of a sparse n×n matrix in compressed form; the pattern of the whole matrix is symmetric.
+    """Rows of a sparse n×n matrix in compressed form; the pattern of the full matrix is symmetric.
 
     ``indptr`` (int64, one more than rows) counts from the shard's first row. ``indices`` (int32, sorted within a row)
     are numbers of samples over all shards and include the row's own number. ``values`` are float32.

@@ -62,8 +62,8 @@ def _row_keys(X: Any, Y: Array | None) -> NDArray[np.void]:
     """One comparable key per row, ordered as the numbers themselves: no unit or origin of X changes the order."""
     if sparse.issparse(X):
         X = _sparse_ranks(X)
-    table = np.ascontiguousarray(X if Y is None else np.hstack([X, Y]), dtype=np.float64) + 0.0
-    table[np.isnan(table)] = np.nan
+    table = np.ascontiguousarray(X if Y is None else np.hstack([X, Y]), dtype=np.float64) + 0.0  # −0.0 becomes 0.0
+    table[np.isnan(table)] = np.nan  # one bit pattern for all NaN
     bits = table.view(np.int64)
     # Bytes compare like the numbers once negative ones are inverted, the sign is flipped and the largest byte is first.
     sortable = np.where(bits < 0, ~bits, bits ^ np.int64(-(2**63))).astype(">i8")

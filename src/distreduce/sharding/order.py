@@ -26,8 +26,8 @@ from distreduce.sharding.shards import equal_bounds
 # Below shards.ROWS_PER_SHARD: a shard's border then moves by less than half a shard to the next border of cells.
 LARGEST_CELL = 2000
 _BLOCK = 2048
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_LANES = np.array([0x243F6A8885A308D3, 0x13198A2E03707344], dtype=np.uint64)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ divided by the golden ratio
+_LANES = np.array([0x243F6A8885A308D3, 0x13198A2E03707344], dtype=np.uint64)  # digits of π
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,7 @@ def arrange(
     """Arrange rows in memory: X dense or CSR (n, d), Y (n, c) or None, weights (n,) ≥ 0, not all zero."""
     keys = _by_blocks(lambda rows: row_keys(X[rows], None if Y is None else Y[rows]), X.shape[0], workers)
     merged = merge_by_key(keys, weights)
+    # In the order of their hashes, the first rows are a random sample.
     k = n_cells(len(merged.rows))
     means = find_centres(X[merged.rows[: sample_size(k, X.shape[1])]], k, random_state)
     # Merged rows as well: X may be a file, which is read fastest from first to last.
@@ -111,10 +112,11 @@ def _add_hashes(indptr: Array, columns: Array, values: Array, first: int, lanes:
     for i in range(len(indptr) - 1):
         for entry in range(indptr[i], indptr[i + 1]):
             value = float(values[entry])
-            if value != 0.0:
-                bits = np.float64(value if value == value else np.nan).view(np.uint64)
+            if value != 0.0:  # a stored zero must not differ from one that is not stored
+                bits = np.float64(value if value == value else np.nan).view(np.uint64)  # one bit pattern for all NaN
                 column = np.uint64(first + columns[entry] + 1) * _GOLDEN
                 for lane in range(2):
+                    # Sums modulo 2⁶⁴ do not depend on the order of the entries.
                     keys[i, lane] += _mix(bits ^ _mix(column ^ lanes[lane]))
 
 
@@ -130,6 +132,7 @@ def merge_by_key(keys: NDArray[np.uint64], weights: Array) -> Merged:
     """Merge rows of equal keys and sort them by key; rows of weight zero are left out."""
     used = np.flatnonzero(weights > 0)
     order = used[np.lexsort((keys[used, 1], keys[used, 0]))]
+    # A key that differs from the one before it starts a new sample.
     new = np.ones(len(order), dtype=bool)
     new[1:] = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
     group = np.full(len(weights), -1, dtype=np.intp)
@@ -142,6 +145,7 @@ def merge_by_key(keys: NDArray[np.uint64], weights: Array) -> Merged:
 
 def arrange_by_cells(merged: Merged, nearest: NDArray[np.int32], centres: Array) -> Arrangement:
     """The arrangement of samples that are in the order of their keys, from the centre nearest to each."""
+    # Stable: within a cell, samples stay in the order of their keys.
     order = np.argsort(nearest, kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
@@ -149,6 +153,7 @@ def arrange_by_cells(merged: Merged, nearest: NDArray[np.int32], centres: Array)
     group = np.append(place, -1)[merged.group]
     cells, pieces = split_large_cells(nearest[order], len(centres))
     bounds = shard_bounds(cells)
+    # The pieces of a split cell all have its centre.
     found = find_probes(np.repeat(centres, pieces, axis=0), np.bincount(cells))
     in_order = Merged(merged.rows[order], group, merged.weights[order])
     return Arrangement(in_order, place, bounds, cells, found, shards_in_reach(cells, bounds, found.near))
@@ -163,16 +168,17 @@ def split_large_cells(nearest: NDArray[np.int32], n_centres: int) -> tuple[NDArr
     counts = np.bincount(nearest, minlength=n_centres)
     pieces = np.minimum(counts, 1) if n_centres == 1 else -(-counts // LARGEST_CELL)
     first_row, first_cell = counts.cumsum() - counts, pieces.cumsum() - pieces
-    within = np.arange(len(nearest)) - first_row[nearest]
+    within = np.arange(len(nearest)) - first_row[nearest]  # place of each sample in its cell
     return (first_cell[nearest] + within * pieces[nearest] // counts[nearest]).astype(np.int32), pieces
 
 
 def shard_bounds(cells: NDArray[np.int32]) -> Index:
-    """Borders of about equal shards of whole cells; of a single cell, borders of equal shards."""
+    """Borders of about equal shards that split no cell; a single cell is cut into equal shards."""
     even = equal_bounds(len(cells))
     if cells[0] == cells[-1]:
         return even
     borders = np.flatnonzero(np.diff(cells, prepend=-1, append=-1))
+    # Move every even border to the nearer of the two borders of cells around it.
     right = np.searchsorted(borders, even)
     left = np.maximum(right - 1, 0)
     return np.where(even - borders[left] < borders[right] - even, borders[left], borders[right]).astype(np.intp)
@@ -182,8 +188,10 @@ def shards_in_reach(cells: NDArray[np.int32], bounds: Index, near: Array) -> lis
     """For every shard, the shards that hold a cell in reach of its cells or have its cells in reach."""
     n_shards, n_cells = len(bounds) - 1, len(near)
     shard = np.repeat(np.arange(n_shards), np.diff(bounds))
+    # Which shard holds which cells, and which cells are in reach of each other.
     holds = sparse.csr_array((np.ones(len(cells), bool), (shard, cells)), shape=(n_shards, n_cells))
     cell, column = np.nonzero(near >= 0)
     reach = sparse.csr_array((np.ones(len(cell), bool), (cell, near[cell, column])), shape=(n_cells, n_cells))
     seen = (holds @ reach @ holds.T).toarray()
+    # Both ways: links are collected from the shards that searched this one.
     return [np.flatnonzero(row).tolist() for row in seen | seen.T]

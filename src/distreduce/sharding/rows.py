@@ -19,7 +19,7 @@ from distreduce.sharding.shards import LocalShards, Part
 SUBSAMPLE_ROWS, SUBSAMPLE_NUMBERS = 50_000, 50_000_000
 # ... but always this many rows: the out-of-sample map has as many landmarks.
 LEAST_SUBSAMPLE = 2000
-FILE_ROWS = 4096
+FILE_ROWS = 4096  # read and written at once
 
 
 class RowMap(Protocol):
@@ -77,6 +77,7 @@ class LocalRows(Rows):
     ) -> ShardedSample:
         """As in the base class; the shards of a memory-mapped array lie in a temporary file."""
         X, order, bounds = self.X, arrangement.merged.rows, arrangement.bounds
+        # A mapped X may exceed the memory: in their new order, its rows go to a file as well.
         is_mapped = isinstance(getattr(X, "base", None), np.memmap)
         file = _write_in_order(X, unit, order) if is_mapped else None
         parts: list[dict[Part, Any]] = []
@@ -91,6 +92,7 @@ class LocalRows(Rows):
                     "kernel_targets": None if kernel_targets is None else kernel_targets[rows],
                 }
             )
+        # Sparse rows are small, however many columns they have.
         chosen = arrangement.random_order[: SUBSAMPLE_ROWS if sparse.issparse(X) else subsample_size(X.shape[1])]
         subsample = take_subsample(X[order[chosen]] / unit, targets, kernel_targets, arrangement, chosen)
         shards = LocalShards(parts, bounds, self.workers)
@@ -129,7 +131,7 @@ def take_subsample(
 def _write_in_order(X: Any, unit: float, rows: Index) -> RowFile:
     """Write the distinct rows of X, in their new order, to a file; X is read once, from its first row to its last."""
     file = RowFile(X.shape[1], X.dtype)
-    place = np.full(X.shape[0], -1, dtype=np.intp)
+    place = np.full(X.shape[0], -1, dtype=np.intp)  # −1: a duplicate, or a row without weight
     place[rows] = np.arange(len(rows))
     for start in range(0, X.shape[0], FILE_ROWS):
         numbers = place[start : start + FILE_ROWS]

@@ -52,7 +52,7 @@ class ShardedSample:
     weights : (n,) array
         Weights h of all samples.
     subsample : Sample
-        Some of the samples, drawn at random, in this process.
+        A random subsample, in this process.
     probes : Probes
         Which cells the neighbours of the samples of a cell are sought in.
     others : list of lists

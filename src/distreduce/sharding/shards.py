@@ -23,6 +23,7 @@ from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.sharding.graph import GraphRows, Incoming, Nearest
 
+# Fixed numbers: the borders of shards decide roundings, and must not depend on the machine.
 ROWS_PER_SHARD = 2048
 MAX_SHARDS = 64
 
@@ -74,6 +75,7 @@ class Shard:
 
     def __init__(self, number: int, rows: slice, parts: Mapping[Part, Any]) -> None:
         self.number, self.rows = number, rows
+        # Only what the pass reads: reading another part is an AttributeError, on threads as on a cluster.
         for name, part in parts.items():
             setattr(self, name, part)
 
@@ -195,6 +197,7 @@ class LocalShards(Shards):
 
     def _call(self, shard_pass: ShardPass[Result]) -> Callable[[int, int], Result]:
         def call(number: int, n_shards: int) -> Result:
+            # As on a cluster, a pass gets its own rows of its per-sample fields.
             shard = self._shard(number, shard_pass.reads)
             return replace(shard_pass, **shard_pass.slices(shard.rows))(shard)
 
@@ -214,7 +217,7 @@ def add_up(results: Iterator[Any]) -> Any:
     total = next(results)
     for result in results:
         total += result
-        del result
+        del result  # freed before the next one is computed
     return total
 
 
