@@ -57,9 +57,10 @@ def rounds_alike(kernel: Kernel, A: Any) -> bool:
 
 
 def diagonal(kernel: Kernel, A: Any) -> Array:
-    """k(a, a) for every row of A, without the whole matrix."""
+    """k(a, a) for every row of A, without the full matrix."""
     if isinstance(kernel, RationalQuadratic | RBF):
-        return np.ones(A.shape[0])
+        return np.ones(A.shape[0])  # functions of distance with k(0) = 1
+    # Blocks on the diagonal of the kernel matrix.
     blocks = (A[start : start + _DIAGONAL_ROWS] for start in range(0, A.shape[0], _DIAGONAL_ROWS))
     exact = (block if sparse.issparse(block) else np.asarray(block, dtype=np.float64) for block in blocks)
     return np.concatenate([np.diagonal(kernel(block)) for block in exact])
@@ -119,7 +120,7 @@ class RBF:
 
     def __call__(self, A: Any, B: Any = None) -> Array:
         """Kernel matrix between the rows of A and of B, dense or scipy.sparse."""
-        if not isinstance(self.length_scale, tuple):
+        if not isinstance(self.length_scale, tuple):  # one scale for all features: distances first
             return self.of_sq_distance(sq_distances(A, B))
         scaled_B = None if B is None else self._scaled(B)
         return np.asarray(np.exp(-0.5 * sq_distances(self._scaled(A), scaled_B)))

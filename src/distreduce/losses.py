@@ -120,7 +120,7 @@ class BregmanLoss(ABC):
     def cost(self, Y: Array, G: Array) -> Array:
         """Matrix (n, m) of L_s(y_i, g_j); the rows of unsupervised samples are zero."""
         known = supervised_rows(Y)
-        if known.all():
+        if known.all():  # the usual case, without copies
             return self._divergence(Y, G)
         cost = np.zeros((len(Y), len(G)))
         cost[known] = self._divergence(Y[known], G)
@@ -144,6 +144,7 @@ class BregmanLoss(ABC):
         if not total > 0:
             raise InvalidInputError("T puts no mass on any sample with a known y: prototype targets are undefined.")
         filled = mass > _EMPTY_SHARE * total
+        # Empty prototypes: sums and masses of all prototypes together.
         mean = np.where(filled[:, None], sums, sums.sum(axis=0)) / np.where(filled, mass, total)[:, None]
         return self.from_mean(mean)
 
@@ -162,7 +163,7 @@ class BregmanLoss(ABC):
             raise InvalidInputError("y has no row with known targets: every row is NaN.")
         outside = ~np.isfinite(Y[known]) | ~self._inside(Y[known])
         if outside.any():
-            row, column = np.argwhere(outside)[0]
+            row, column = np.argwhere(outside)[0]  # numbered among the known rows
             raise InvalidInputError(
                 f"y must be {self.domain} for target_loss={self.name!r} (an unsupervised row is all NaN); "
                 f"found {Y[known][row, column]} in row {np.flatnonzero(known)[row]}, column {column}."

@@ -36,6 +36,7 @@ def replacing(path: str | os.PathLike[str], *, mark: str | None = None) -> Itera
     if os.path.lexists(target):
         if not target.is_file():
             raise FileExistsError(f"{os.fspath(path)!r} exists and is not a file")
+        # os.replace needs write access to the folder only: it would replace a protected file.
         if not os.access(target, os.W_OK):
             raise PermissionError(f"{os.fspath(path)!r} is write-protected")
     temporary = temporary_path(target, mark)
@@ -43,6 +44,7 @@ def replacing(path: str | os.PathLike[str], *, mark: str | None = None) -> Itera
         yield temporary
         if target.exists():
             os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
+        # Before the rename, or a crash could leave the name with an empty file.
         _flush(temporary)
         os.replace(temporary, target)
     finally:

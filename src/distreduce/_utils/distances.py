@@ -53,6 +53,7 @@ def squared_distances(X: Any, dtype: DTypeLike = np.float64, *, workers: Workers
     n = X.shape[0] if sparse.issparse(X) else len(X)
     out = np.empty((n, n), dtype=dtype)
     if sparse.issparse(X):
+        # The loop merges sorted columns. A copy, because sorting would change the caller's matrix.
         csr = sparse.csr_matrix(X, dtype=np.float64, copy=True)
         csr.sum_duplicates()
         csr.sort_indices()
@@ -64,6 +65,7 @@ def squared_distances(X: Any, dtype: DTypeLike = np.float64, *, workers: Workers
     if points.shape[1] <= DIRECT_FEATURES:
         workers.run(_direct_rows, chunk_count(n), points, out)
     else:
+        # Centred, norms are smaller, and fewer pairs cancel.
         _by_products(points - points.mean(axis=0), out, workers)
     return out
 
@@ -72,7 +74,7 @@ def sq_distances(A: Any, B: Any = None) -> Array:
     """Squared Euclidean distances (n, m) between rows, dense or scipy.sparse, safe against cancellation where dense."""
     B = A if B is None else B
     if sparse.issparse(A) or sparse.issparse(B):
-        # A copy, because scikit-learn writes zeros on the diagonal when it is handed one object twice: a row would then
+        # A copy, because scikit-learn writes zeros on the diagonal when it gets the same object twice: a row would then
         # differ from the same row asked for alone.
         return np.asarray(euclidean_distances(A, B.copy() if B is A else B, squared=True), dtype=np.float64)
     A, B = np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64)
@@ -85,6 +87,7 @@ def _wide_sq_distances(A: Array, B: Array) -> Array:
     A, B = A - origin, B - origin
     scale = np.einsum("ik,ik->i", A, A)[:, None] + np.einsum("ik,ik->i", B, B)[None, :]
     d2: Array = scale - 2.0 * (A @ B.T)
+    # Repair pairs whose difference has lost its digits, in blocks of bounded size.
     close = np.argwhere(d2 < _CANCELLATION * scale)
     for i, j in (block.T for block in np.array_split(close, len(close) * A.shape[1] // _REPAIR_BLOCK + 1)):
         d2[i, j] = ((A[i] - B[j]) ** 2).sum(axis=1)
@@ -96,6 +99,7 @@ def _by_products(points: Array, out: Array, workers: Workers) -> None:
     norms = np.einsum("ij,ij->i", points, points)
     for start in range(0, len(points), _BLOCK_ROWS):
         with single_threaded_blas():
+            # Only j ≥ start: the loop below mirrors the result.
             products = points[start : start + _BLOCK_ROWS] @ points[start:].T
         workers.run(_product_rows, chunk_count(len(products)), products, start, norms, points, out)
 
@@ -129,7 +133,7 @@ def _product_rows(
         for j in range(i, len(norms)):
             size = norms[i] + norms[j]
             distance = size - 2.0 * products[row, j - start]
-            if not distance > _CANCELLATION * size:
+            if not distance > _CANCELLATION * size:  # NaN as well
                 distance = pair_distance(points[i], points[j])
             out[i, j] = out[j, i] = distance
 
@@ -144,6 +148,7 @@ def _sparse_rows(chunk: int, n_chunks: int, indptr: Array, indices: Array, data:
             while a < indptr[i + 1] or b < indptr[j + 1]:
                 has_a, has_b = a < indptr[i + 1], b < indptr[j + 1]
                 difference = 0.0
+                # Advance the row with the smaller column, or both if they share it.
                 use_a = has_a and (not has_b or indices[a] <= indices[b])
                 use_b = has_b and (not has_a or indices[b] <= indices[a])
                 if use_a:

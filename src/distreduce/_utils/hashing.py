@@ -27,6 +27,7 @@ def fingerprint(*values: Any) -> str:
     """
     digest = hashlib.sha256()
     for part in _parts(values):
+        # With its length: ("ab", "c") and ("a", "bc") must differ.
         digest.update(len(part).to_bytes(8, "little"))
         digest.update(part)
     return digest.hexdigest()
@@ -62,6 +63,7 @@ def _parts(value: Any) -> Iterator[Any]:
         yield repr(value).encode()
     elif isinstance(value, np.ndarray):
         yield repr((value.dtype.str, value.shape)).encode()
+        # The bytes of an array of objects are addresses.
         yield repr(value.tolist()).encode() if value.dtype.hasobject else np.ascontiguousarray(value).tobytes()
     elif sparse.issparse(value):
         rows = value.tocsr()
@@ -75,7 +77,7 @@ def _parts(value: Any) -> Iterator[Any]:
 
 def _members(value: Any) -> list[Any]:
     if isinstance(value, Mapping):
-        return [member for key in sorted(value) for member in (key, value[key])]
+        return [member for key in sorted(value) for member in (key, value[key])]  # insertion order does not matter
     if isinstance(value, tuple | list):
         return [len(value), *value]
     if is_dataclass(value):

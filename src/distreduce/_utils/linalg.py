@@ -52,7 +52,8 @@ def jittered_cholesky(A: Array, unit: Array | float, jitters: Iterable[float]) -
             continue
         if np.isfinite(factor.diagonal()).all():  # a NaN anywhere reaches a later pivot
             return factor, jitter
-        break
+        break  # jitter does not remove NaN
+    # The upper triangle is still that of the input: it shows which of the two errors this is.
     if np.isfinite(np.triu(A, 1)).all():
         raise LinAlgError("the matrix is not positive definite, even with jitter on its diagonal")
     raise FloatingPointError("the matrix holds NaN or infinity")

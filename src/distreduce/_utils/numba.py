@@ -58,7 +58,7 @@ def bounded_exp(x: float) -> float:
     """
     k = np.floor(x * _LOG2_E + 0.5)
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW
-    p = 1.0 / 479001600.0
+    p = 1.0 / 479001600.0  # 1/12!, then down to 1/0! by Horner's scheme
     p = p * r + 1.0 / 39916800.0
     p = p * r + 1.0 / 3628800.0
     p = p * r + 1.0 / 362880.0
@@ -71,6 +71,7 @@ def bounded_exp(x: float) -> float:
     p = p * r + 0.5
     p = p * r + 1.0
     p = p * r + 1.0
+    # 2**k: its biased exponent, moved to its place in the bits of a float.
     return p * np.int64((np.int64(k) + 1023) << 52).view(np.float64)
 
 
@@ -86,7 +87,7 @@ def log_from_one(x: float) -> float:
     f = np.int64(bits - (k << 52)).view(np.float64)
     s = (f - 1.0) / (f + 1.0)
     s2 = s * s
-    p = 1.0 / 21.0
+    p = 1.0 / 21.0  # Horner's scheme in s²
     p = p * s2 + 1.0 / 19.0
     p = p * s2 + 1.0 / 17.0
     p = p * s2 + 1.0 / 15.0

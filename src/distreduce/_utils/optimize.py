@@ -68,10 +68,12 @@ class BestSoFar:
                 value, gradient, *kept = self.objective(point)
         except (ArithmeticError, np.linalg.LinAlgError):
             value = np.inf
+        # After an exception `gradient` is unbound, and the infinite value keeps it from being read.
         if not (np.isfinite(value) and value < self.failed and np.isfinite(gradient).all()):
             self.n_failures += 1
             return np.inf, None
         if value < self.value:
+            # A copy: SciPy's minimisers write the next point into the same array.
             self.value, self.point, self.kept = value, point.copy(), kept
         return value, gradient
 
@@ -82,5 +84,6 @@ class BestSoFar:
         """
         value, gradient = self(point)
         if gradient is None:
+            # Before the first success there is no value to be above.
             return (0.0 if self.point is None else 1.0 + self.value + abs(self.value)), np.zeros_like(point)
         return value, gradient

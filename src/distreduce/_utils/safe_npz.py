@@ -44,6 +44,7 @@ def read_arrays(path: Path, names: Sequence[str] | None = None, largest: int | N
     """
     if not zipfile.is_zipfile(path):
         raise ValueError("it is not a zip archive")
+    # Check all headers first: np.load allocates before it reads.
     with zipfile.ZipFile(path) as archive:
         _check(archive, allowed_bytes(path) if largest is None else largest)
     with np.load(path, allow_pickle=False) as store:
@@ -74,6 +75,7 @@ def _check_array(stream: IO[bytes], member: zipfile.ZipInfo) -> None:
     (length,) = struct.unpack("<I" if wide else "<H", stream.read(4 if wide else 2))
     header = ast.literal_eval(stream.read(min(length, 10_000)).decode("latin1").strip())  # NumPy's own limit
     count = 1
+    # As Python integers, which do not overflow.
     for side in header["shape"]:
         count *= int(side)
     kind = np.dtype(header["descr"])

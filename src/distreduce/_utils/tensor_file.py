@@ -52,6 +52,7 @@ def write_file(path: Path, document: Mapping[str, Any], tensors: Tensors, *, mar
     try:
         with replacing(path, mark=mark) as temporary:
             temporary.touch(exist_ok=False)
+            # The mode that the umask gives to a new file.
             mode = temporary.stat().st_mode
             save_file(tensors, temporary, metadata={KEY: text})
             os.chmod(temporary, stat.S_IMODE(mode))  # safetensors makes its files private
@@ -76,6 +77,7 @@ def _check_sizes(path: Path, max_bytes: int) -> None:
     status = os.stat(path)
     require(stat.S_ISREG(status.st_mode), "it is not a regular file")
     require(status.st_size <= max_bytes, f"it has {status.st_size} bytes, more than max_bytes={max_bytes}")
+    # The first eight bytes are the length of the header: check it before safetensors reads that much.
     with open(path, "rb") as file:
         start = file.read(8)
     require(len(start) == 8, "it is empty or cut off")
@@ -87,6 +89,7 @@ def _check_sizes(path: Path, max_bytes: int) -> None:
 def _parse(text: str) -> dict[str, Any]:
     require(len(text) <= MAX_JSON, f"its JSON has {len(text)} characters; at most {MAX_JSON} are read")
     document = json.loads(text, parse_constant=_no_constant)
+    # Level by level, because recursion on a forged file could exhaust the stack.
     level, depth = [document], 0
     while level:
         require(depth <= MAX_DEPTH, f"its JSON is nested more than {MAX_DEPTH} deep")
@@ -108,6 +111,7 @@ def read_tensors(handle: Any, document: Mapping[str, Any]) -> Tensors:
         kind = handle.get_slice(name).get_dtype()
         require(kind in DTYPES, f"tensor {name!r} has the type {kind}, which models do not use")
         tensors[name] = np.array(handle.get_tensor(name), dtype=DTYPES[kind])
+        # Bytes other than 0 and 1 would be booleans that NumPy treats inconsistently.
         if kind == "BOOL":
             require(bool((tensors[name].view(np.uint8) <= 1).all()), f"tensor {name!r} is not boolean")
     rest = {key: value for key, value in document.items() if key != "sha256"}

@@ -72,6 +72,7 @@ class Reader:
         """Read what :meth:`Writer.array` wrote, in its type and memory order."""
         full = self.prefix + name
         require(isinstance(node, dict) and node.get("kind") in ("array", "text"), f"{full} is not an array")
+        # Each tensor belongs to one value: a small forged file must not become many large arrays.
         require(full in self.tensors and full not in self.used, f"tensor {full!r} is missing")
         self.used.add(full)
         tensor = self.tensors[full]
@@ -80,6 +81,7 @@ class Reader:
         dtype, order = node.get("dtype"), node.get("order")
         require(order in ("C", "F"), f"{full} has no memory order")
         stored = tensor.dtype.name
+        # Single precision may be widened; nothing else is converted.
         fits = stored == dtype or (stored, dtype) == ("float32", "float64")
         require(fits, f"tensor {full!r} has the type {stored}, not {dtype!r}")
         with np.errstate(invalid="ignore"):  # signalling NaNs are found with all others, when the values are checked

@@ -42,6 +42,7 @@ class Writer:
 
     def value(self, name: str, value: Any) -> Node:
         """Write any value that a parameter may have; arrays stay exact."""
+        # Plain Python types first: NumPy scalars and paths are not JSON.
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, os.PathLike):
@@ -64,12 +65,13 @@ class Writer:
     def _scalar(self, name: str, value: Any) -> Node:
         if isinstance(value, float) and not math.isfinite(value):
             raise UnsavableModelError(f"{self.prefix}{name} is {value}; a file can only hold finite numbers.")
-        return str(value) if isinstance(value, str) else value
+        return str(value) if isinstance(value, str) else value  # a subclass of str becomes a str
 
     def array(self, name: str, value: Any, *, compact: bool = False) -> Node:
         """Write an array of numbers or text. Its memory order is kept, because rounding in products depends on it."""
         A = np.asarray(value)
         if A.dtype.kind in TEXT_UNITS:
+            # Texts of equal width, as code points along one more axis.
             width = max(1, A.dtype.itemsize // np.dtype(TEXT_UNITS[A.dtype.kind]).itemsize)
             code = A.dtype.kind
             text = np.ascontiguousarray(A, dtype=f"={code}{width}")
@@ -80,6 +82,7 @@ class Writer:
                 f"{self.prefix}{name} is an array of type {A.dtype}; a file holds numbers, booleans and text. "
                 "Convert it (labels: to str) and fit again."
             )
+        # safetensors knows C order only: store the transpose, and remember that.
         turned = A.flags.f_contiguous and not A.flags.c_contiguous
         stored = A.T if turned else A
         dtype = np.float32 if self.single and compact and A.dtype == np.float64 else A.dtype.newbyteorder("=")
@@ -103,7 +106,7 @@ class Writer:
 def _numbers(name: str, value: Any) -> NDArray[Any]:
     try:
         numbers = np.asarray(value)
-    except ValueError:
+    except ValueError:  # a ragged list
         numbers = np.empty(0, dtype=object)
     if numbers.dtype.kind not in "biuf":
         raise UnsavableModelError(f"{name} is a {type(value).__name__} that does not hold numbers: {value!r}.")

@@ -99,7 +99,7 @@ class _SharedLimit:
 
         The limit that they set still applies, and is lifted after the first fit of the child.
         """
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # the old one may be held by a thread that does not exist here
         self._users = 0
 
 

@@ -25,6 +25,7 @@ def library_versions(packages: Iterable[str]) -> dict[str, str]:
 
 def available_cores() -> int:
     """Return the number of cores that this process may use."""
+    # A process may be bound to some of the machine's cores.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

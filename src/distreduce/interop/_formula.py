@@ -28,7 +28,7 @@ KERNEL_NAMES: dict[type, str] = {RBF: "rbf", RationalQuadratic: "rq", Linear: "l
 
 @dataclass(frozen=True)
 class MapFormula:
-    r"""A whole ``transform``, with every scale folded into u and c.
+    r"""A complete ``transform``, with every scale folded into u and c.
 
     .. math:: z(x) = \sum_i k(u, c_i)\, L_i, \qquad u = (x - o) / s
 
@@ -73,6 +73,7 @@ def map_formula(model: Any) -> MapFormula:
     check_is_fitted(model)
     if isinstance(model, Pipeline):
         found = map_formula(model.steps[-1][1])
+        # From the last scaler to the first: each acts before what has been found so far.
         for name, step in reversed(model.steps[:-1]):
             found = _after_step(found, name, step)
     elif isinstance(model, BaseReduction):
@@ -93,6 +94,7 @@ def _after_step(found: MapFormula, name: str, step: Any) -> MapFormula:
             f"Step {name!r} of the pipeline is a {type(step).__name__}; only StandardScaler can be exported with the "
             "map. Export the last step alone, and apply the others before it."
         )
+    # With with_mean=False a scaler still has a mean_, which it does not subtract.
     d = step.n_features_in_
     return found.after(
         np.zeros(d) if step.mean_ is None or not step.with_mean else step.mean_,
@@ -108,7 +110,8 @@ def _from_kernel_map(fitted: KernelMap) -> MapFormula:
             "or 'linear', or an RBF, RationalQuadratic or Linear of distreduce.kernels."
         )
     centres = fitted.inputs.toarray() if sparse.issparse(fitted.inputs) else fitted.inputs
-    d = len(fitted.coefficients) if centres is None else centres.shape[1]
+    d = len(fitted.coefficients) if centres is None else centres.shape[1]  # distances: one column per sample
+    # One length per feature, whether the kernel has a single one or a tuple.
     length = np.full(d, getattr(kernel, "length_scale", 1.0))
     offset = np.zeros(d)
     if centres is not None and not isinstance(kernel, Linear):

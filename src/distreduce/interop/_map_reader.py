@@ -20,7 +20,8 @@ def load_map(path: Any) -> Callable[[Any], Any]:
     def transform(X: Any) -> Any:
         u = (np.asarray(X, dtype=np.float64) - found["offset"]) / found["scale"]
         if kernel == "linear":
-            return u @ (c.T @ L)
+            return u @ (c.T @ L)  # d×p numbers instead of a kernel matrix
+        # Without centres, rows are distances already.
         d2 = u**2 if c is None else np.maximum((u**2).sum(1)[:, None] + (c**2).sum(1) - 2 * u @ c.T, 0)
         return (np.exp(-d2 / 2) if kernel == "rbf" else (1 + d2 / (2 * a)) ** -a) @ L
 

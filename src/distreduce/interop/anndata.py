@@ -79,6 +79,7 @@ def sdr(
     targets = _targets(adata, columns)
     settings = {"random_state": 0, "task": _task(targets), **parameters}
     y = targets.iloc[:, 0] if len(columns) == 1 else targets
+    # Fit before anything is written: if this fails, adata is unchanged.
     model = SDR(n_prototypes=n_prototypes, **settings).fit(_representation(adata, use_rep), y)
     written = adata.copy() if copy else adata
     _write(written, model, key_added, {"labels": columns, "use_rep": use_rep})
@@ -124,6 +125,7 @@ def _task(targets: pd.DataFrame) -> str:
 
 
 def _representation(adata: AnnData, use_rep: str | None) -> Any:
+    # As in scanpy, "X" is adata.X unless obsm has an entry of that name.
     if use_rep is None or (use_rep == "X" and "X" not in adata.obsm):
         if adata.X is None:
             raise InvalidInputError("adata.X is empty; name the entry of obsm to reduce with use_rep.")
@@ -132,7 +134,7 @@ def _representation(adata: AnnData, use_rep: str | None) -> Any:
         raise InvalidInputError(
             f"use_rep={use_rep!r} is not a key of obsm, which has {', '.join(adata.obsm.keys()) or 'none'}."
         )
-    found = adata.obsm[use_rep]
+    found = adata.obsm[use_rep]  # an array, a sparse matrix or a frame
     return found.to_numpy() if isinstance(found, pd.DataFrame) else found
 
 

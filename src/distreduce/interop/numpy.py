@@ -81,7 +81,7 @@ def _check(found: Arrays) -> None:
     """Check the shapes and values that the notes of `save_map` promise."""
     require(str(found["kernel"]) in KERNEL_NAMES.values(), "its kernel is unknown")
     for name in ("alpha", "offset", "scale", "coefficients", "centres"):
-        value = found.get(name, np.ones(1))
+        value = found.get(name, np.ones(1))  # an absent array passes
         require(value.dtype == np.float64 and bool(np.isfinite(value).all()), f"{name} has NaN or infinite values")
     coefficients, d = found["coefficients"], found["offset"].size
     require(coefficients.ndim == 2 and coefficients.size > 0 and d > 0, "coefficients or offset are empty")
@@ -89,5 +89,6 @@ def _check(found: Arrays) -> None:
     for name, shape in shapes.items():
         require(name not in found or found[name].shape == shape, f"{name} does not have the shape {shape}")
     require(bool((found["scale"] > 0).all()) and bool(found["alpha"] > 0), "a scale is not positive")
+    # Only a function of distances can do without centres, with one feature per training sample.
     distances = found["kernel"] != "linear" and d == len(coefficients)
     require("centres" in found or distances, "it has no centres")

@@ -80,6 +80,7 @@ class _Graph:
 def _add_map(graph: _Graph, formula: MapFormula) -> None:
     """Add the operators of the formula."""
     u = graph("Div", graph("Sub", "X", formula.offset), formula.scale)
+    # The kernel matrix K, by the formula of its kernel.
     if formula.kernel == "linear" and formula.centres is not None:
         K = graph("MatMul", u, formula.centres.T)
     elif formula.kernel == "rbf":
@@ -95,5 +96,7 @@ def _squared_distances(graph: _Graph, formula: MapFormula, u: str) -> str:
     squares = graph("Mul", u, u)
     if formula.centres is None:
         return squares
+    # Since opset 13 the axes of ReduceSum are an input.
     norms = graph("Add", graph("ReduceSum", squares, np.array([1])), (formula.centres**2).sum(axis=1))
+    # Rounding can make the sum negative.
     return graph("Max", graph("Add", norms, graph("MatMul", u, -2.0 * formula.centres.T)), np.float64(0.0))

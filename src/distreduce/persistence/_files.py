@@ -45,6 +45,7 @@ def save(model: Any, path: Path, *, dtype: str = "float64") -> None:
     if dtype not in ("float64", "float32"):
         raise InvalidInputError(f"dtype={dtype!r} must be 'float64' or 'float32'.")
     name = type(model).__name__
+    # Not isinstance: a subclass may have state that the schema does not know.
     if name not in REGISTRY or type(model) is not REGISTRY[name].cls:
         raise UnsavableModelError(f"{name} cannot be saved; models of {', '.join(REGISTRY)} can.")
     check_is_fitted(model)
@@ -86,6 +87,7 @@ def load(path: Path, *, expected: type | None = None, max_bytes: int | None = No
             name = _check_head(document, expected)
             read = ModelReader(read_tensors(handle, document))
         model = REGISTRY[name].read_state(document.get("state"), read, {})
+        # `save` writes no tensor that the state does not name.
         require(not read.unused(), f"it holds tensors that belong to nothing: {read.unused()[:3]}")
     except UNREADABLE as error:
         raise ModelFileError(f"{os.fspath(path)!r} cannot be loaded: {_reason(error)}.") from error
@@ -96,6 +98,7 @@ def _check_head(document: dict[str, Any], expected: type | None) -> str:
     """Return the name of the class, if format, version and class can be read."""
     require(document.get("format") == FORMAT, f"its format is not {FORMAT!r}")
     version, name = document.get("version"), document.get("class")
+    # `type(v) is int`, because JSON's true is an int in Python.
     if not (isinstance(version, list) and len(version) == 2 and all(type(v) is int and v >= 0 for v in version)):
         raise RefusedError("it has no format version")
     newer = f"its format is version {version}, newer than {list(FORMAT_VERSION)}; upgrade distreduce to read it"

@@ -79,6 +79,7 @@ class Model(Kind):
         model = self._read_params(state["params"], read.within("params"))
         found = self.fitted.read("fitted", state["fitted"], read, sizes)
         self.finish(model, found)
+        # Only now, when all checks have passed.
         vars(model).update(found)
         return model
 
@@ -89,17 +90,20 @@ class Model(Kind):
         try:
             translated = translate_renamed(self.cls, values)
         except (TypeError, AttributeError, LookupError) as error:
+            # A forged file may hold values of any type.
             raise RefusedError(f"its parameters cannot be translated: {error}") from error
         given = {name: value for name, value in translated.items() if name not in self.unsaved}
+        # Absent ones keep their defaults.
         check_keys("params", given, known={*self.cls().get_params(deep=False)}, needed=set())
         model = self.cls(**given)
-        model._validate_params()
+        model._validate_params()  # types and ranges, by scikit-learn
         return model
 
     def write(self, name: str, value: Any, write: Writer) -> Node:
         return self.write_state(value, write.within(name))
 
     def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
+        # An inner model has its own n and m, but shares d and p with the outer one.
         own = {symbol: sizes[symbol] for symbol in self.shared if symbol in sizes}
         model = self.read_state(node, read.within(name), own)
         sizes.update({symbol: own[symbol] for symbol in self.shared})
@@ -164,7 +168,7 @@ SDR_MODEL = Model(
     SDR, Record({**REDUCTION, **TARGETS}, optional=("feature_names_in_", "classes_"), check=_check_reduction)
 )
 DISTR_MODEL = Model(DistR, Record(REDUCTION, optional=("feature_names_in_",), check=_check_reduction))
-# Its random generator is that of the GP estimator, and has done its work.
+# Without random_state, which is that of the GP estimator and matters during a fit only.
 INNER_REDUCTION = replace(SDR_MODEL, unsaved=UNSAVED | {"random_state"}, shared=("d", "p"))
 
 
@@ -180,12 +184,14 @@ def _finish_regression(model: Any, found: Found) -> None:
     _check_inner_reduction(found, "regression")
     scale, widths, d = found["target_scale_"], stack_widths(found["stacks_"]), found["n_features_in_"]
     require(scale.is_table or len(scale.mean) == 1, "target_scale_ has several targets, but is not a table")
+    # How many columns each process must take, judged by the other parts of the model.
     expected = {"inputs": d}
     if "reduction_" in found:
         if "rough_inputs" in widths:  # not in format 1, nor with inducing points
             expected["rough_inputs"] = d
         expected = {**(expected if model.residual else {}), "embedding": found["reduction_"].prototypes_.shape[1]}
     require(widths == expected, f"its GPs take {widths}, but the model gives them {expected}")
+    # Last, when everything cheap has been checked: this factorises.
     found["stacks_"] = build_stacks(found["stacks_"])
 
 
@@ -193,6 +199,7 @@ def _finish_classification(model: Any, found: Found) -> None:
     _check_inner_reduction(found, "classification")
     n_classes = len(found["classes_"])
     require(n_classes > 1, "classes_ has fewer than two classes")
+    # Last, as in regression.
     found["gp_"] = build_latent_gp(found["gp_"], n_classes, found["draws_"])
 
 

@@ -28,7 +28,8 @@ from distreduce.persistence._schema import Floats, Found, Indices, KeyedList, Ki
 GAUSSIAN = Tails()
 SAME_INPUTS = {"rough_inputs": "inputs"}  # views that share the inputs of another one
 HYPERPARAMETERS = ("length_scales", "signal", "noise")
-# In the file of a sparse GP, besides its inducing points. None is compact: the inverse of `inner` magnifies rounding.
+# In the file of a sparse GP, besides its inducing points. Always in double precision: the inverse
+# of `inner` magnifies rounding.
 SPARSE = ("inner", "projected")
 
 
@@ -47,6 +48,7 @@ class Stacks(Kind):
 
 def _pack(stacks: tuple[Stack, ...]) -> Found:
     """Collect the arrays of the predictors, with one row per target."""
+    # By view, then by target.
     gps: dict[str, list[Any]] = {view: [stack.processes[view] for stack in stacks] for view in stacks[0].processes}
     exact = isinstance(next(iter(gps.values()))[0], ExactGP)
     targets = np.stack([gp.target for gp in next(iter(gps.values()))], axis=1) if exact else None
@@ -55,6 +57,7 @@ def _pack(stacks: tuple[Stack, ...]) -> Found:
         tails = np.array([[stack.tails.share, stack.tails.narrow, stack.tails.wide] for stack in stacks])
     processes = {}
     for view, each in gps.items():
+        # Stored once: all targets share the inputs, and some views those of another.
         inputs = None if view in SAME_INPUTS else each[0].inputs if exact else each[0].inducing
         weight = np.array([stack.weights[view] for stack in stacks])
         scales = {name: np.array([getattr(gp.hyperparameters, name) for gp in each]) for name in HYPERPARAMETERS}
@@ -66,6 +69,7 @@ def _pack(stacks: tuple[Stack, ...]) -> Found:
 
 def _check_stacks(found: Found) -> None:
     processes = found["processes"]
+    # Give views without inputs those of the view that they share with.
     for view, arrays in processes.items():
         if arrays["inputs"] is None:
             shared = processes.get(SAME_INPUTS.get(view, ""), {}).get("inputs")
@@ -77,6 +81,7 @@ def _check_stacks(found: Found) -> None:
         share, narrow, wide = found["tails"].T
         sound = (share < 1) & (narrow > 0) & (wide > 0) & (abs((1 - share) * narrow + share * wide - 1) < 1e-6)
         require(bool(sound.all()), "the tails are not a distribution of variance 1")
+    # Exact GPs: limit the memory of the factorisations before any is computed.
     if found["targets"] is not None:
         n, n_targets = found["targets"].shape
         check_size(n, n * n_targets * len(processes))
@@ -119,6 +124,7 @@ def build_stacks(parts: Found) -> tuple[Stack, ...]:
     with reject_numerical_errors():
         stacks = tuple(_build_stack(parts, t) for t in range(len(parts["variance_scale"])))
         for view, arrays in parts["processes"].items():
+            # One prediction each: with finite parameters, predictions can still overflow.
             moments = [stack.processes[view].moments(arrays["inputs"][:1]) for stack in stacks]
             require(bool(np.isfinite(moments).all()), f"the GP on {view} predicts NaN or infinite values")
     return stacks
@@ -172,6 +178,7 @@ def build_latent_gp(parts: Found, n_classes: int, draws: Array) -> DirichletGP:
     hyperparameters = Hyperparameters(*(parts[name] for name in HYPERPARAMETERS))
     with reject_numerical_errors():
         gp = DirichletGP(inputs, parts["labels"], n_classes, parts["alpha_epsilon"], hyperparameters)
+        # One prediction, for the same reason as in build_stacks.
         finite = np.isfinite(gp.probabilities(inputs[:1], draws)).all()
         require(bool(finite), "gp_ predicts NaN or infinite values")
     return gp

@@ -40,6 +40,7 @@ class Kind:
 def check_shape(name: str, shape: tuple[int, ...], symbols: Shape, sizes: Sizes) -> None:
     """Reject a shape that has a side of 0 or disagrees with `sizes`; add the sizes of new symbols."""
     wanted = ", ".join(f"{symbol}={sizes[symbol]}" if symbol in sizes else f"{symbol}" for symbol in symbols)
+    # setdefault: the first field that has a symbol fixes its size.
     fits = len(shape) == len(symbols) and all(
         size > 0 and size == (symbol if isinstance(symbol, int) else sizes.setdefault(symbol, size))
         for size, symbol in zip(shape, symbols, strict=True)
@@ -105,6 +106,7 @@ class Indices(Kind):
         full, value = read.prefix + name, read.array(name, node)
         require(value.dtype.kind == "i", f"{full} is of type {value.dtype}, not integer")
         check_shape(full, value.shape, self.shape, sizes)
+        # check_shape has rejected empty arrays, which have no minimum.
         inside = value.min() >= 0 and value.max() < sizes[self.below]
         require(bool(inside), f"{full} has indices outside 0..{sizes[self.below] - 1}")
         return value
@@ -160,6 +162,7 @@ class Scalar(Kind):
 
     def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
         full, value = read.prefix + name, read.value(name, node)
+        # A float may be written as an int, such as a perplexity of 30; a bool may not.
         number = self.type is float and type(value) is int and abs(value) < 2**63
         require(type(value) is self.type or number, f"{full} is not a {self.type.__name__}")
         require(not self.positive or 0 < value < np.inf, f"{full} is not a positive number")
@@ -176,6 +179,7 @@ class Count(Kind):
 
     def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> int:
         full = read.prefix + name
+        # `type`, not isinstance: True is an int.
         if type(node) is not int or not self.least <= node < 2**63:
             raise RefusedError(f"{full} is not an integer of at least {self.least}")
         require(sizes.setdefault(self.symbol, node) == node, f"{full} is {node:d}, not {sizes[self.symbol]}")
@@ -210,6 +214,7 @@ class Frame(Kind):
         rows = sizes[self.size]
         fits = all(column.shape == (rows,) for column in found.values()) and (bool(found) or rows == 0)
         require(fits, f"{full} does not have {rows} rows in every column")
+        # The JSON has its keys in alphabetical order.
         order = {column: place for place, column in enumerate(self.columns)}
         return pd.DataFrame({column: found[column] for column in sorted(found, key=lambda c: order.get(c, len(order)))})
 

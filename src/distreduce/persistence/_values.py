@@ -26,6 +26,7 @@ class ModelWriter(Writer):
             parts = self.within(name)
             content = {part.name: parts.value(part.name, getattr(value, part.name)) for part in fields(value)}
             return {"kind": "kernel", "class": type(value).__name__, "fields": content}
+        # The class itself: a user's subclass may have kept the name of its parent.
         if isinstance(value, BregmanLoss) and type(value) is type(LOSSES.get(value.name)):
             return {"kind": "loss", "name": value.name}
         raise UnsavableModelError(f"{self.prefix}{name} is {value!r}, which cannot be saved. {_advice(value)}")
@@ -53,6 +54,7 @@ class ModelReader(Reader):
         require(set(content) == names, f"{self.prefix}{name} does not have the parameters of {kind.__name__}")
         parts = self.within(name)
         values = {key: parts.value(key, value) for key, value in content.items()}
+        # Kernels check ranges, not types.
         for value in values.values():
             good = isinstance(value, Real) or (kind is RBF and isinstance(value, tuple))
             require(good, f"{self.prefix}{name} has a parameter that is not a number")
