@@ -71,6 +71,7 @@ def cka(K: Array, L: Array, weights: ArrayLike | None = None, centered: bool = T
     p = _probabilities(len(K), weights)
     K_used, L_used = (center(K, p), center(L, p)) if centered else (K, L)
     norm_K, norm_L = _norm(K_used, p), _norm(L_used, p)
+    # A constant kernel depends on nothing; the formula would divide rounding by rounding.
     if norm_K <= CONSTANT_SHARE * _norm(K, p) or norm_L <= CONSTANT_SHARE * _norm(L, p):
         return 0.0
     return _inner(K_used, L_used, p) / (norm_K * norm_L)

@@ -62,6 +62,7 @@ def diagonal(kernel: Kernel, A: Any) -> Array:
         return np.ones(A.shape[0])  # functions of distance with k(0) = 1
     # Blocks on the diagonal of the kernel matrix.
     blocks = (A[start : start + _DIAGONAL_ROWS] for start in range(0, A.shape[0], _DIAGONAL_ROWS))
+    # In double precision, whatever the type of X.
     exact = (block if sparse.issparse(block) else np.asarray(block, dtype=np.float64) for block in blocks)
     return np.concatenate([np.diagonal(kernel(block)) for block in exact])
 
@@ -172,7 +173,7 @@ class Delta:
 
     def __call__(self, A: Any, B: Any = None) -> Array:
         """Kernel matrix between labels (n,) or between rows of class weights (n, c)."""
-        if np.ndim(A) == 2:
+        if np.ndim(A) == 2:  # class weights, such as one-hot rows
             return Linear()(A, B)
         A = np.asarray(A)
         return np.asarray(np.equal.outer(A, A if B is None else np.asarray(B)), dtype=np.float64)

@@ -141,7 +141,7 @@ class BregmanLoss(ABC):
         A prototype without supervised mass takes the target of all prototypes together, Σ_j sums_j / Σ_j π_j.
         """
         total = mass.sum()
-        if not total > 0:
+        if not total > 0:  # NaN as well
             raise InvalidInputError("T puts no mass on any sample with a known y: prototype targets are undefined.")
         filled = mass > _EMPTY_SHARE * total
         # Empty prototypes: sums and masses of all prototypes together.

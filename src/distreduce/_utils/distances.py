@@ -83,6 +83,7 @@ def sq_distances(A: Any, B: Any = None) -> Array:
 
 def _wide_sq_distances(A: Array, B: Array) -> Array:
     """Squared distances by one matrix product, with pairs that are close compared to their norms done again exactly."""
+    # Around the mean of B, norms are smaller, and fewer pairs cancel.
     origin = B.mean(axis=0)
     A, B = A - origin, B - origin
     scale = np.einsum("ik,ik->i", A, A)[:, None] + np.einsum("ik,ik->i", B, B)[None, :]

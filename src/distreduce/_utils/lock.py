@@ -44,7 +44,7 @@ def exclusive(path: Path, error: Exception, *, wait: float = 0.0) -> Iterator[No
 def _same_file(handle: int, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(handle), os.stat(path))
-    except FileNotFoundError:
+    except FileNotFoundError:  # the previous holder has just removed it
         return False
 
 

@@ -18,7 +18,7 @@ class Adam:
 
     def __init__(self, learning_rate: float) -> None:
         self.learning_rate, self.n_steps = learning_rate, 0
-        self.first: Array | float = 0.0
+        self.first: Array | float = 0.0  # arrays from the first step on
         self.second: Array | float = 0.0
 
     def step(self, x: Array, gradient: Array) -> Array:

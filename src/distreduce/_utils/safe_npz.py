@@ -71,7 +71,7 @@ def _check_array(stream: IO[bytes], member: zipfile.ZipInfo) -> None:
     """Check the header: NumPy allocates the memory that it asks for before it looks whether the values exist."""
     if stream.read(6) != b"\x93NUMPY":
         raise ValueError(f"its member {member.filename!r:.100} is not an array")
-    wide = stream.read(2)[:1] > b"\x01"
+    wide = stream.read(2)[:1] > b"\x01"  # from version 2 on, the length has four bytes
     (length,) = struct.unpack("<I" if wide else "<H", stream.read(4 if wide else 2))
     header = ast.literal_eval(stream.read(min(length, 10_000)).decode("latin1").strip())  # NumPy's own limit
     count = 1

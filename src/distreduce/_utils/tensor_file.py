@@ -114,6 +114,7 @@ def read_tensors(handle: Any, document: Mapping[str, Any]) -> Tensors:
         # Bytes other than 0 and 1 would be booleans that NumPy treats inconsistently.
         if kind == "BOOL":
             require(bool((tensors[name].view(np.uint8) <= 1).all()), f"tensor {name!r} is not boolean")
+    # The checksum does not cover itself.
     rest = {key: value for key, value in document.items() if key != "sha256"}
     require(document.get("sha256") == checksum(rest, tensors), "it is damaged: its checksum does not match")
     return tensors
@@ -122,7 +123,8 @@ def read_tensors(handle: Any, document: Mapping[str, Any]) -> Tensors:
 def checksum(document: Mapping[str, Any], tensors: Tensors) -> str:
     """Return the SHA-256 of the JSON and every tensor. It detects damage, not forgery."""
     digest = hashlib.sha256(_canonical(document).encode())
-    for name in sorted(tensors):
+    for name in sorted(tensors):  # the order in the file does not matter
+        # Types and shapes too: equal bytes may be different arrays.
         digest.update(_canonical([name, str(tensors[name].dtype), tensors[name].shape]).encode())
         digest.update(np.ascontiguousarray(tensors[name]).data)
     return digest.hexdigest()

@@ -106,6 +106,7 @@ class Reader:
 def _text(name: str, code: Any, tensor: NDArray[Any]) -> NDArray[Any]:
     require(code in ("U", "S") and tensor.dtype == TEXT_UNITS[code], f"{name} is not text")
     require(tensor.ndim > 0 and tensor.shape[-1] > 0, f"{name} is text of length 0")
+    # NumPy does not check code points: larger ones would fail when the text is used.
     require(code == "S" or bool((tensor <= 0x10FFFF).all()), f"{name} has numbers that are not characters")
     return np.ascontiguousarray(tensor).reshape(-1).view(f"={code}{tensor.shape[-1]}").reshape(tensor.shape[:-1])
 

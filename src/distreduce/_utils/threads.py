@@ -80,6 +80,7 @@ class _SharedLimit:
 
     def acquire(self) -> None:
         with self._lock:
+            # After a fork there may be a limit without users, which is kept.
             if self._users == 0 and self._limits is None:
                 _release_openblas()
                 self._limits = threadpool_limits(limits=1)

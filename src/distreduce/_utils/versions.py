@@ -39,7 +39,7 @@ def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
+    except (OSError, StopIteration):  # not Linux, or a processor without a name there
         return platform.processor() or platform.machine()
 
 

@@ -100,6 +100,7 @@ class Dual:
 
     def fill(self, point: DualPoint, out: Array) -> None:
         """Write P into ``out``, which may be the array of distances itself."""
+        # The threshold depends on the type of `out`: float32 underflows earlier.
         args = (self.distances, 2.0 / self.scale, point.gamma, point.mu, lowest_exponent(out), out)
         self.workers.run(fill_affinity, chunk_count(len(point.mu)), *args)
 

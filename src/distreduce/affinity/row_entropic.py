@@ -126,6 +126,7 @@ def solve_row(
     farthest, nearest, weight_at_zero = _row_extent(row, weights)
     # Slack: the samples at distance zero alone have a perplexity of ξ or more.
     if np.log(weight_at_zero) >= log_perplexity - 1e-12:
+        # With all samples at distance zero, any scale is right.
         scale = nearest if nearest < np.inf else 1.0
         return SLACK_BANDWIDTH * scale, np.log(weight_at_zero), scale, 1.0, guess
     # In units of the farthest sample nothing overflows.
@@ -133,7 +134,7 @@ def solve_row(
     # At `low` not even the nearest sample gets any mass, at `high` the row is uniform.
     low, high = np.log(nearest * unit / -MIN_EXPONENT), _LOG_WIDEST
     log_gamma, log_partition = _bandwidth(row, unit, weights, log_perplexity, guess, low, high, tol)
-    gamma = np.exp(log_gamma) * farthest
+    gamma = np.exp(log_gamma) * farthest  # back in the unit of the distances
     return gamma, log_partition, gamma, 0.0, log_gamma
 
 
@@ -185,7 +186,7 @@ def _row_moments(row: Array, inverse_gamma: float, weights: Array) -> tuple[floa
     """Σ_j w_j t_j^k exp(−t_j) for k = 0, 1, 2, with t_j = D_ij/γ_i."""
     partition, first, second = 0.0, 0.0, 0.0
     for j in range(len(row)):
-        t = min(row[j] * inverse_gamma, -MIN_EXPONENT)
+        t = min(row[j] * inverse_gamma, -MIN_EXPONENT)  # bounded_exp has a limited range
         p = weights[j] * bounded_exp(-t)
         partition += p
         first += p * t

@@ -216,7 +216,7 @@ class _Affinity(_GraphPass[GraphRows]):
     def __call__(self, shard: Shard) -> GraphRows:
         lowest = lowest_exponent(shard.graph.values)
         values = sparse_affinity(*shard.graph, self.factor, lowest, self.own, self.samples)
-        return shard.graph._replace(values=values)
+        return shard.graph._replace(values=values)  # the pattern is shared, not copied
 
 
 @dataclass(frozen=True)
@@ -235,6 +235,7 @@ class _Bandwidths(ShardPass[Array]):
 @njit(**KERNEL)
 def gather(indices: Array, samples: Array, out: Array) -> None:
     """out[c, e] = samples[indices[e], c]."""
+    # Writes are contiguous, and all numbers of a sample share a cache line.
     for c in range(samples.shape[1]):
         for e in range(len(indices)):
             out[c, e] = samples[indices[e], c]

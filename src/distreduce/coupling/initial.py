@@ -21,7 +21,7 @@ from distreduce.losses import supervised_rows
 # More eigenvectors than this cost time and add noise: 50 and m gave the same scores on COIL-20 and SNARE-seq.
 SPECTRAL_COMPONENTS = 50
 DENSE_EIGENVECTORS = 1500  # up to this many samples LAPACK's solver is used
-BLOCK_ROWS = 512
+BLOCK_ROWS = 512  # rows of K_Y in memory at once
 
 
 def initial_plan(
@@ -142,7 +142,7 @@ def _spectral_embedding(
     """Leading eigenvectors of the normalised affinity D^-½ W D^-½."""
     n = len(weights)
     root = np.sqrt(weights)
-    M = np.empty((n, n), dtype=np.float32)
+    M = np.empty((n, n), dtype=np.float32)  # half the memory; a start needs few digits
     for start in range(0, n, BLOCK_ROWS):
         rows = slice(start, min(n, start + BLOCK_ROWS))
         # √h_i C_ij √h_j is symmetric, and has the eigenvalues of C with sample i repeated h_i times.

@@ -52,5 +52,5 @@ def _affinity_rows(chunk, n_chunks, C, indptr, indices, data, out):  # type: ign
     for i in range(chunk, n, n_chunks):
         row, sums = C[i], out[i]
         for j in range(n):
-            for entry in range(indptr[j], indptr[j + 1]):
+            for entry in range(indptr[j], indptr[j + 1]):  # a single one if the plan is hard
                 sums[indices[entry]] += row[j] * data[entry]

@@ -94,6 +94,7 @@ class CouplingProblem:
 
     def with_targets_held(self, T: Plan) -> CouplingProblem:
         """The problem with the prototype targets kept at g*(T): an upper bound on J that touches it at T."""
+        # With its targets held the supervision is linear in T: it becomes part of M.
         return self if self.targets is None else replace(self, targets=None, linear=self.linear_cost(T))
 
     def structure(self, T: Plan, affinity_T: Array) -> float:
@@ -117,7 +118,7 @@ class CouplingProblem:
         over them), so that a descent of the model is a descent of J.
         """
         delta = sparse.csr_array(vertex - T)
-        # GW is quadratic in T: at the difference of two plans its value is the curvature.
+        # GW is quadratic in T: its value at the difference of two plans is the coefficient of τ².
         a = self.alpha * self.structure(delta, affinity_vertex - affinity_T)
         return exact_step(a, float(delta.multiply(gradient).sum()))
 

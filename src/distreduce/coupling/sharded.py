@@ -167,6 +167,7 @@ def _move_rows(problem: ShardedCoupling, T: Plan, transported: Array, tol: float
         # Of every row: its best target, the change of J alone, and its linear cost now and the change of it.
         target, change, linear = (np.concatenate(column) for column in zip(*parts, strict=True))
         value = problem.alpha * problem.structure(column_mass(T), transported)
+        # Relative to J, as in the descent.
         least = tol * max(1.0, abs(value + float(linear[:, 0].sum())))
         found = _best_subset(problem, T, value, target, change, linear[:, 1], least)
         if found is None:
@@ -199,7 +200,7 @@ def _best_subset(
         after = problem.alpha * problem.structure(column_mass(moved), transported)
         if after + float(linear_change[chosen].sum()) < structure - least:
             return moved, transported
-        n_moves //= 2
+        n_moves //= 2  # the better half
     return None
 
 

@@ -77,7 +77,7 @@ def sdr(
     _check(adata)
     columns = [labels] if isinstance(labels, str) else list(labels)
     targets = _targets(adata, columns)
-    settings = {"random_state": 0, "task": _task(targets), **parameters}
+    settings = {"random_state": 0, "task": _task(targets), **parameters}  # values of the caller come last, and win
     y = targets.iloc[:, 0] if len(columns) == 1 else targets
     # Fit before anything is written: if this fails, adata is unchanged.
     model = SDR(n_prototypes=n_prototypes, **settings).fit(_representation(adata, use_rep), y)

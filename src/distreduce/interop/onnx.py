@@ -42,7 +42,7 @@ def save_onnx(model: Any, path: Path) -> None:
     graph = _Graph(onnx)
     _add_map(graph, formula)
     made = graph.model(len(formula.offset), formula.coefficients.shape[1])
-    onnx.checker.check_model(made)
+    onnx.checker.check_model(made)  # before anything is written
     write_map(path, lambda file: file.write(made.SerializeToString()))
 
 
@@ -69,6 +69,7 @@ class _Graph:
     def model(self, d: int, p: int) -> Any:
         """Return the model from "X" (n, d) to "embedding" (n, p)."""
         helper, double = self.onnx.helper, self.onnx.TensorProto.DOUBLE
+        # The number of rows is the symbol "n": any batch size.
         inputs, outputs = (
             [helper.make_tensor_value_info(name, double, ["n", width])] for name, width in (("X", d), ("embedding", p))
         )

@@ -50,7 +50,7 @@ def _pack(stacks: tuple[Stack, ...]) -> Found:
     """Collect the arrays of the predictors, with one row per target."""
     # By view, then by target.
     gps: dict[str, list[Any]] = {view: [stack.processes[view] for stack in stacks] for view in stacks[0].processes}
-    exact = isinstance(next(iter(gps.values()))[0], ExactGP)
+    exact = isinstance(next(iter(gps.values()))[0], ExactGP)  # all processes of a model are of one kind
     targets = np.stack([gp.target for gp in next(iter(gps.values()))], axis=1) if exact else None
     tails = None  # in files of format 1 always, and today where all are Gaussian
     if any(stack.tails != GAUSSIAN for stack in stacks):
@@ -78,6 +78,7 @@ def _check_stacks(found: Found) -> None:
     weights = np.array([arrays["weight"] for arrays in processes.values()])
     require(bool((abs(weights.sum(axis=0) - 1) < 1e-9).all()), "the weights of the processes do not sum to 1")
     if found.get("tails") is not None:
+        # A share of errors of variance `wide`, the others of variance `narrow`.
         share, narrow, wide = found["tails"].T
         sound = (share < 1) & (narrow > 0) & (wide > 0) & (abs((1 - share) * narrow + share * wide - 1) < 1e-6)
         require(bool(sound.all()), "the tails are not a distribution of variance 1")

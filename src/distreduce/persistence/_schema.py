@@ -85,6 +85,7 @@ class Floats(Kind):
         value: Any = read.sparse(name, node) if as_sparse else read.array(name, node)
         require(value.dtype == np.float64, f"{full} is of type {value.dtype}, not float64")
         check_shape(full, value.shape, self.shape, sizes)
+        # Entries that are not stored are zero, and need no check.
         numbers: Any = value.data if sparse.issparse(value) else value
         finite = np.isfinite(numbers) | (np.isnan(numbers) & self.missing)
         require(bool(finite.all()), f"{full} has NaN or infinite values")
@@ -119,6 +120,7 @@ class Labels(Kind):
     size: str
 
     def write(self, name: str, value: Any, write: Writer) -> Node:
+        # There are no tensors of Python objects: such labels go into the JSON.
         if value.dtype == object and all(isinstance(label, str) for label in value):
             return [str(label) for label in value]
         return write.array(name, value)
@@ -259,6 +261,7 @@ class Record(Kind):
 
     def write(self, name: str, value: Any, write: Writer) -> Node:
         value, parts = self.pack(value), write.within(name)
+        # Optional fields may be absent; whether the others exist is checked when the file is read.
         has, get = (dict.__contains__, dict.get) if isinstance(value, dict) else (hasattr, getattr)
         return {key: kind.write(key, get(value, key), parts) for key, kind in self.fields.items() if has(value, key)}
 

@@ -75,6 +75,7 @@ def _sparse_ranks(X: Any) -> Array:
     X = sparse.csr_array(X, copy=True)
     X.sum_duplicates()
     X.eliminate_zeros()
+    # Tuples that compare like the dense rows, from the entries alone and a zero at the end.
     keys = [
         # A positive entry is more than the zero of other rows, the more so the earlier; a negative one is less.
         (*((1, -j, v) if v > 0 else (-1, j, v) for j, v in zip(X.indices[a:b], X.data[a:b], strict=True)), (0, 0, 0.0))
