@@ -81,14 +81,14 @@ def collect_metrics(data: PreparedTable, study: Study, options: FitOptions, sour
         "columns": [{"name": rule.name, "taken_as": rule.describe()} for rule in data.recipe.rules],
         "columns_of_x": data.X.shape[1],
         "choices": asdict(options),
-        "picture": {
+        "picture": {  # of the fit to all rows, which has seen its targets: none of these is a score
             "prototypes": len(model.prototypes_),
             "prototypes_used": used,
             "map_reg": float(model.map_reg),
             "cka": _round(model.history_["cka"].iloc[-1]) if len(model.history_) else None,
             "converged": bool(model.converged_),
         },
-        "held_out": None
+        "held_out": None  # without a split there are no scores
         if comparison is None or not comparison.scores
         else {
             "train_rows": len(comparison.train),
@@ -139,6 +139,7 @@ class Folder:
         return self._check(load(self.path / PREDICTOR), recipe)
 
     def _check(self, model: Any, recipe: ColumnRecipe) -> Any:
+        # Files copied from two fits would otherwise give wrong places without an error.
         if model.n_features_in_ != len(recipe.columns):
             raise ModelFileError(f"The recipe and the models in {self.path} do not belong together; fit again.")
         return model
@@ -147,19 +148,21 @@ class Folder:
         """Return which file was fitted, and how."""
         path = self.path / METRICS
         try:
+            # metrics.json may have been edited: check everything that is used.
             content = json.loads(path.read_text(encoding="utf-8"))["source"]
             asked = tuple(content["targets"]), content["command"], content.get("task")
             source = Source(content["file"], content["sha256"], *asked)
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise ModelFileError(f"{path} does not say which file was fitted ({error!r:.200}); fit again.") from error
         texts = (source.file, source.sha256, source.command, *source.targets)
-        known = source.task in (None, "auto", "regression", "classification")
+        known = source.task in (None, "auto", "regression", "classification")  # None: an older folder
         if not known or not all(isinstance(text, str) for text in texts) or "\0" in source.file:
             raise ModelFileError(f"{path} does not say which file was fitted; fit again.")
         return source
 
     def fit_rows(self, model: SDR) -> NDArray[np.intp]:
         """Return the rows of the file that the picture was fitted to."""
+        # Rows that were only placed do not belong to the fit.
         table = self._table(EMBEDDING, ["row", "part"])
         rows = table["row"][table["part"] == "fit"]
         whole = pd.to_numeric(rows, errors="coerce") % 1 == 0  # NaN is not whole either
@@ -174,6 +177,7 @@ class Folder:
 
     def _table(self, name: str, columns: list[str] | None = None, as_text: Sequence[str] = ()) -> pd.DataFrame:
         try:
+            # EXACT: the page must show the numbers that the fit computed.
             table = pd.read_csv(self.path / name, usecols=columns, **EXACT)
             # Read separately as written: in the other columns, "None" is a missing cell.
             texts = pd.read_csv(self.path / name, usecols=lambda at: at in as_text, dtype=str, keep_default_na=False)

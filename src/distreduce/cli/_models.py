@@ -44,6 +44,7 @@ class FitOptions:
 
 def describe_models(task: str, n_components: int, n_columns: int) -> dict[str, str]:
     """Return a sentence about each model of the comparison."""
+    # The sentences must follow make_model: what each model is depends on the task and on the width.
     mixed = task == "regression" and n_columns <= WIDE
     wide = f"the mean of the {N_NEIGHBORS} nearest rows, by all columns."
     return {
@@ -72,7 +73,7 @@ def fit_picture(data: PreparedTable, options: FitOptions, rows: Index, predictor
     try:
         model.fit(data.X[rows], data.target.rows(rows).y)
     except KeyboardInterrupt:
-        if not hasattr(model, "prototypes_"):
+        if not hasattr(model, "prototypes_"):  # interrupted before the first result
             raise
     return model
 
@@ -90,12 +91,14 @@ def make_model(name: str, target: Target, n_columns: int, n_rows: int, options: 
     if name == OURS:
         parameters = {"random_state": seed, **options.model_parameters()}
         if not classes and n_columns > WIDE:
+            # One length scale for all columns, and no GPs on all of them.
             parameters |= {"length_scale": "median", "map_reg": WIDE_MAP_REG, "residual": False}
         return (SDRGPClassifier if classes else SDRGPRegressor)(options.components, **parameters)
+    # A GP on this many columns is too slow to train, too (see WIDE).
     if name == PLAIN and n_columns > WIDE:
         return (KNeighborsClassifier if classes else KNeighborsRegressor)(min(N_NEIGHBORS, n_rows))
     process = GPClassifier(random_state=seed) if classes else GPRegressor(random_state=seed)
     if name == PLAIN:
         return process
-    pca = PCA(min(options.components, n_columns), random_state=seed)
+    pca = PCA(min(options.components, n_columns), random_state=seed)  # as many dimensions as ours, to compare
     return EmbeddingGP(pca, process, task=target.task)

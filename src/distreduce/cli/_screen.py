@@ -67,6 +67,7 @@ def _describe_columns(data: PreparedTable) -> list[tuple[str, str, int]]:
     rules = data.recipe.rules
     if data.recipe.image_shape is not None:
         return [("X", "images of {} × {}, scaled together".format(*data.recipe.image_shape), len(rules))]
+    # A few columns are listed one by one, many are grouped by kind.
     if len(rules) <= MAX_LINES:
         return [(rule.name, rule.describe(), len(rule.columns())) for rule in rules]
     groups: dict[str, list[Any]] = {}
@@ -88,10 +89,12 @@ def show_scores(metrics: dict[str, Any]) -> None:
     """
     if metrics["held_out"] is None:
         return
+    # The cells as text.
     scores, sees = metrics["held_out"]["scores"], _describe_inputs(metrics)
     shown = [key for key in SCORES if key in scores[OURS]]
     heads = ["", *(SCORES[key] for key in shown)]
     rows = [[name, *(_score_text(found.get(key), key) for key in shown)] for name, found in scores.items()]
+    # The same cells in four layouts, from the widest to the narrowest.
     seen = [[row[0], sees[row[0]], *row[1:]] for row in rows]
     broken = [[cell.replace(" ", "\n", 1) for cell in row] for row in (heads, *rows)]
     turned = [list(column) for column in zip(*broken, strict=True)]
@@ -101,7 +104,7 @@ def show_scores(metrics: dict[str, Any]) -> None:
         _make_table(metrics, broken[0], rows),
         _make_table(metrics, turned[0], turned[1:]),
     ]
-    layouts[-1].show_edge = False
+    layouts[-1].show_edge = False  # narrower still
     console = Console()
     unbounded = console.options.update(max_width=1000)  # else no table is measured wider than the screen
     fitting = [table for table in layouts if console.measure(table, options=unbounded).maximum <= console.width]
@@ -149,4 +152,5 @@ def show_next_steps(folder: Path, metrics: dict[str, Any]) -> None:
         ("open", str(folder / REPORT)),
         ("new rows", f"distreduce {command} {shlex.quote(str(folder))} new.csv"),
     ):
+        # soft_wrap: a path broken into two lines could not be copied.
         console.print(Text.assemble(f"  {words:<10}", (line, "bold")), soft_wrap=True)

@@ -72,7 +72,7 @@ def count_steps(options: FitOptions) -> int:
 def run_study(data: PreparedTable, options: FitOptions, advance: Callable[[str], object]) -> Study:
     """Compare the models, then fit the predictor and the picture; `advance` is called with the name of each step."""
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", DistReduceWarning)
+        warnings.simplefilter("always", DistReduceWarning)  # "default" would hide the same warning of a second model
         try:
             study = _run(data, options, advance)
         except InvalidParameterError as error:
@@ -80,6 +80,7 @@ def run_study(data: PreparedTable, options: FitOptions, advance: Callable[[str],
         except MemoryError as error:
             raise InvalidInputError(f"Not enough memory ({error}); lower --max-rows, or --drop columns.") from error
     ours = [warning for warning in caught if issubclass(warning.category, DistReduceWarning)]
+    # Several fits may warn of the same: dict.fromkeys keeps the first of equal notes.
     notes = [_translate(warning.category, str(warning.message), options) for warning in ours]
     return replace(study, notes=(*study.notes, *dict.fromkeys(notes)))
 
@@ -97,6 +98,7 @@ def _translate(category: type[Warning], message: str, options: FitOptions) -> st
 
 
 def _run(data: PreparedTable, options: FitOptions, advance: Callable[[str], object]) -> Study:
+    # Rows of the fit.
     usable = np.flatnonzero(data.usable)
     rows = draw_rows(usable, data.target.labels, options.max_rows, options.seed)
     _check_options(options, len(rows))
@@ -106,6 +108,7 @@ def _run(data: PreparedTable, options: FitOptions, advance: Callable[[str], obje
             f"The models are fitted to {len(rows):,} of {len(usable):,} rows, drawn at random (--max-rows); the map "
             "places the others."
         )
+    # Scores first, from models that never see the held-out rows; then the predictor, from all rows.
     if options.predict:
         comparison = compare_models(data, options, advance)
         seconds = {f"held out, {name}": spent for name, spent in comparison.seconds.items()}
@@ -117,6 +120,7 @@ def _run(data: PreparedTable, options: FitOptions, advance: Callable[[str], obje
         predictor = make_model(OURS, data.target, data.X.shape[1], len(known), options)
         predictor.fit(data.X[known], data.target.values(known))
         seconds["predictor"] = time.perf_counter() - started
+    # The picture comes last: it takes its ridge from the predictor.
     advance("picture")
     started = time.perf_counter()
     model = fit_picture(data, options, rows, predictor)
@@ -161,6 +165,7 @@ def _split_rows(data: PreparedTable, options: FitOptions) -> tuple[Index, Index]
     nothing = np.empty(0, dtype=np.intp)
     if not size or len(known) < MIN_ROWS:
         return nothing, nothing
+    # Split first, then shorten each part: a small --max-rows does not shrink the held-out part.
     train = draw_rows(known, labels, len(known) - size, seed)
     test = draw_rows(np.setdiff1d(known, train), labels, MAX_TEST_ROWS, seed)
     train = draw_rows(train, labels, options.max_rows, seed)
@@ -180,7 +185,7 @@ def _score(model: Any, data: PreparedTable, train: Index, test: Index) -> tuple[
         proba = model.predict_proba(X)
         return classification_scores(y, proba, model.classes_), class_table(proba, model.classes_)
     if isinstance(model, KNeighborsRegressor):  # has no uncertainty
-        return held_out_scores(y, model.predict(X)), None
+        return held_out_scores(y, model.predict(X)), None  # no predictive distribution to write, either
     mean, std = model.predict(X, return_std=True)
     scale = spread(target.values(train))
     levels = interval_levels(model, X, y) if hasattr(model, "predict_quantiles") else None
@@ -196,12 +201,14 @@ def draw_rows(rows: Index, labels: NDArray[Any] | None, size: int, seed: int) ->
     if size >= len(rows):
         return rows
     if labels is not None:
+        # Classes of a single row cannot be stratified: take them first, and draw the others by their shares.
         codes = pd.factorize(labels[rows], use_na_sentinel=False)[0]
         single = np.bincount(codes)[codes] == 1
         kept, rest, codes = rows[single], rows[~single], codes[~single]
         wanted = size - len(kept)
         if wanted > 0:
             n_classes = len(np.unique(codes))
+            # Stratifying needs room for every class in both parts.
             shares = codes if min(wanted, len(rest) - wanted) >= n_classes else None
             part, _ = train_test_split(rest, train_size=wanted, stratify=shares, random_state=seed)
             return np.sort(np.concatenate([kept, part]))

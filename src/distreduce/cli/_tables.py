@@ -76,6 +76,7 @@ def level_table(n: int, scale: Array, levels: Array | None, names: Sequence[str]
 
 def place_table(model: SDR, Z: Array) -> pd.DataFrame:
     """Return the nearest prototype in use, and the place itself."""
+    # A prototype without weight stands for no row, so no row may be assigned to it.
     used = np.flatnonzero(model.prototype_weights_)
     nearest = used[pairwise_distances_argmin(Z, model.prototypes_[used])]
     return pd.DataFrame({"prototype": nearest, **dict(zip(model.get_feature_names_out(), Z.T, strict=True))})
@@ -83,6 +84,7 @@ def place_table(model: SDR, Z: Array) -> pd.DataFrame:
 
 def add_incomplete_rows(table: pd.DataFrame, complete: NDArray[np.bool_]) -> pd.DataFrame:
     """Return the table of the complete rows as one of all rows, with empty cells for the others."""
+    # Int64 has missing values; int64 with gaps would become 3.0 in the file.
     whole = table.set_axis(np.flatnonzero(complete)).reindex(np.arange(len(complete)))
     return whole.astype({"prototype": "Int64"} if "prototype" in whole else {})
 
@@ -92,6 +94,7 @@ def embedding_table(model: SDR, data: PreparedTable, fit_rows: Index) -> pd.Data
 
     The prototype of a row of the fit is the one it was assigned to; that of a placed row is the nearest.
     """
+    # Places: from the fit where there is one, else from the map.
     placed = data.usable.copy()
     placed[fit_rows] = False
     Z = np.empty((len(placed), model.prototypes_.shape[1]))
@@ -99,11 +102,12 @@ def embedding_table(model: SDR, data: PreparedTable, fit_rows: Index) -> pd.Data
     if placed.any():
         Z[placed] = model.transform(data.X[placed])
     table = add_incomplete_rows(place_table(model, Z[data.usable]), data.usable)
-    table.loc[fit_rows, "prototype"] = model.labels_
+    table.loc[fit_rows, "prototype"] = model.labels_  # the coupling's choice, not always the nearest
     part = np.where(placed, "placed", "left out").astype(object)
     part[fit_rows] = "fit"
     front = pd.DataFrame({"row": np.arange(len(placed)), "part": part})
     targets = pd.DataFrame(data.target.y).reset_index(drop=True)
+    # A target called "row" or "part" must not share a heading with our own columns.
     taken = {*front.columns, *table.columns}
     targets.columns = [f"{TRUTH} {name}" if name in taken else name for name in data.target.names]
     return pd.concat([front, targets, table], axis=1)
@@ -112,6 +116,6 @@ def embedding_table(model: SDR, data: PreparedTable, fit_rows: Index) -> pd.Data
 def prototype_table(model: SDR, data: PreparedTable, fit_rows: Index) -> pd.DataFrame:
     """Return the summary of the model, and the row of the file that is the medoid of each prototype."""
     summary = model.summary().reset_index()
-    summary["medoid"] = fit_rows[summary["medoid"]]
+    summary["medoid"] = fit_rows[summary["medoid"]]  # from rows of the fit to rows of the file
     medoids = data.table.iloc[summary["medoid"]].add_prefix("medoid ").reset_index(drop=True)
     return pd.concat([summary, medoids], axis=1)

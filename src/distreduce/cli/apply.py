@@ -68,7 +68,7 @@ def _apply(file: Path, recipe: ColumnRecipe, answer: Answer, out: Path, overwrit
     """
     n_rows = n_incomplete = 0
     ignored: list[str] = []
-    known = {*recipe.targets, *(rule.name for rule in recipe.rules)}
+    known = {*recipe.targets, *(rule.name for rule in recipe.rules)}  # a target in the new file is not worth a message
     with whole_file(out, overwrite=overwrite) as place:
         for part in read_chunks(file, recipe.as_text):
             X, complete = recipe.matrix(part, file.name)

@@ -86,6 +86,7 @@ def _list_entries() -> list[Entry]:
     entries = []
     sets: dict[str, Any] = {**FILE_SETS, **GENERATED_SETS, **BUNDLED_SETS}
     for name, spec in sets.items():
+        # Every entry has the same keys: users of --json need not ask which kind it is.
         samples, features = spec.shape
         entry = {"name": name, "samples": samples, "features": features, "task": spec.task, "place": "built in"}
         entry |= {"path": None, "bytes": None, "to_fetch": None}
@@ -115,7 +116,7 @@ def _fetch(name: str, *, progress: bool) -> Entry:
     if name not in FILE_SETS:
         return _make_state(name, "built in")
     try:
-        before = bool(copies(FILE_SETS[name]))
+        before = bool(copies(FILE_SETS[name]))  # ask before the fetch, which makes a copy
         return _make_state(name, "here" if before else "fetched", fetch_set(name, progress=progress))
     except DatasetError as error:
         return _make_state(name, "failed", error=error)
@@ -125,7 +126,7 @@ def _verify(name: str) -> list[Entry]:
     if name not in FILE_SETS:
         return [_make_state(name, "built in")]
     states = []
-    for copy in copies(FILE_SETS[name]):
+    for copy in copies(FILE_SETS[name]):  # the folder and the cache may both have one
         try:
             copy.read(FILE_SETS[name])
             states.append(_make_state(name, "ok", copy.path))

@@ -75,6 +75,7 @@ def run_demo(folder: Path, seed: int, advance: Callable[[str], object]) -> list[
     """Fit both models, score them and write the files; `advance` is called with the name of each of `STEPS` steps."""
     if folder.exists() and not folder.is_dir():
         raise InvalidInputError(f"--out {folder} is a file; name a folder.")
+    # Both commands write embedding.csv and prototypes.csv.
     if (folder / METRICS).exists():
         raise InvalidInputError(f"--out {folder} holds the results of a fit; name another folder.")
     folder.mkdir(parents=True, exist_ok=True)
@@ -90,7 +91,7 @@ def run_demo(folder: Path, seed: int, advance: Callable[[str], object]) -> list[
     with replacing(folder / "embedding.png") as path:
         _draw(splits, models, path)
     summary = models[0].summary()
-    summary["medoid"] = splits[0].rows_train[summary["medoid"]]  # the row of the whole data set, as in embedding.csv
+    summary["medoid"] = splits[0].rows_train[summary["medoid"]]  # the row of the complete data set, as in embedding.csv
     with replacing(folder / "prototypes.csv") as path:
         summary.to_csv(path)
     tables = [_tabulate_places(split, model) for split, model in zip(splits, models, strict=True)]
@@ -109,7 +110,7 @@ def split_diabetes(seed: int) -> Split:
     """Return 442 patients: 10 standardised features, disease progression after a year."""
     X, y = load_diabetes(return_X_y=True)
     split = _split("diabetes", X, pd.Series(y, name="progression"), seed)
-    scaler = StandardScaler().fit(split.X_train)
+    scaler = StandardScaler().fit(split.X_train)  # never on the held-out part
     return replace(split, X_train=scaler.transform(split.X_train), X_test=scaler.transform(split.X_test))
 
 
@@ -120,6 +121,7 @@ def _split(name: str, X: Array, y: Any, seed: int, **options: Any) -> Split:
 
 def _score(split: Split, model: SDR) -> Scores:
     """Score the prototypes, and 10-NN on the embedding, on all features and on two principal components."""
+    # The same 10-NN in three spaces: is the picture worth as much as the features, and more than PCA?
     scores = reduction_scores(model, split.y_train)
     classes = model.task_ == "classification"
     pca = PCA(2, random_state=0).fit(split.X_train)

@@ -92,9 +92,7 @@ def fit(
     test_size: Annotated[float, typer.Option(min=0, max=0.9, help="Share of rows held out for the scores.")] = 0.2,
     max_rows: Annotated[
         int,
-        typer.Option(
-            min=20, max=10_000, help="Number of rows to fit; from a longer file, so many are drawn at random."
-        ),
+        typer.Option(min=20, max=10_000, help="Number of rows to fit; a longer file is sampled at random."),
     ] = 2000,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of all random choices.")] = 0,
     predict: Annotated[
@@ -125,6 +123,7 @@ def fit(
     Writes models, prototypes.csv, embedding.csv, held_out.csv, metrics.json,
     recipe.json and report.html. If anything fails, it writes nothing.
     """
+    # Errors of usage first, before any file is read.
     if prototypes == 1:
         raise typer.BadParameter(
             "one prototype distinguishes nothing; give two or more, or 0.", param_hint="--prototypes"
@@ -136,6 +135,7 @@ def fit(
     options = FitOptions(prototypes, components, eta, perplexity, test_size, max_rows, seed, predict, state)
     out = out or Path(f"distreduce-{file.stem}")
     verbose = not (quiet or as_json)
+    # Everything is written into a hidden folder that takes its place at the end.
     with whole_folder(out, FILES, overwrite=overwrite) as folder:
         data = prepare(
             file, target or [], task=task.value, missing=missing.value, unlabelled=unlabelled.value,
@@ -146,6 +146,7 @@ def fit(
         with _screen.progress(count_steps(options) + 2, silent=not verbose) as advance:
             study = run_study(data, options, advance)
             advance("tables and report")
+            # Tables, then the page, which shows the command to repeat.
             command = shlex.join(["distreduce", *sys.argv[1:]])
             source = Source.describe(file, target or [], command, task.value)
             metrics = collect_metrics(data, study, options, source)
@@ -156,6 +157,7 @@ def fit(
                 study.held_out, row_numbers=rows, image_shape=data.recipe.image_shape, title=file.name,
                 command=command,
             )  # fmt: skip
+    # Only now is the folder in its place.
     if as_json:
         typer.echo(json.dumps({"folder": str(out), **metrics}, indent=2, ensure_ascii=False))
     elif verbose:

@@ -54,8 +54,9 @@ def _load(entry: EntryPoint) -> Any:
             raise
         # A broken package must not take the other commands away: its own command reports the error.
         found = _make_failing(f"The command {entry.name!r} ({entry.value}) cannot be loaded: {error!r}.")
+        # Whatever the options, the error is about the import.
         settings = {"ignore_unknown_options": True, "allow_extra_args": True}
-    if isinstance(found, typer.Typer):
+    if isinstance(found, typer.Typer):  # a group of commands, such as `data`
         command: Any = typer.main.get_group(found)
     else:
         single = typer.Typer(add_completion=False)
@@ -100,8 +101,9 @@ def _exit_on_signals() -> Iterator[None]:
     """Turn SIGTERM and SIGHUP into an exit that cleans up; a signal that is ignored (nohup) stays ignored."""
 
     def end(number: int, _: object) -> None:
-        sys.exit(128 + number)
+        sys.exit(128 + number)  # the convention of shells
 
+    # Python allows handlers in the main thread only, and Windows has no SIGHUP.
     names = ("SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
     signals = [getattr(signal, name) for name in names if hasattr(signal, name)]
     ours = [one for one in signals if signal.getsignal(one) is signal.SIG_DFL]

@@ -69,9 +69,11 @@ def write_page(
 
 def _rewrite_page(folder: Folder, path: Path, moved_to: Path | None) -> None:
     """Write the page from the folder and the fitted file, which must not have changed."""
+    # The folder.
     recipe, source = folder.recipe(), folder.source()
     model = folder.model(recipe)
     rows = folder.fit_rows(model)
+    # The fitted file, byte for byte: other rows would be shown under the old numbers.
     file = moved_to or Path(source.file)
     check_file(file)
     if file_sha256(file) != source.sha256:
@@ -79,6 +81,7 @@ def _rewrite_page(folder: Folder, path: Path, moved_to: Path | None) -> None:
     table = read_table(file, source.targets, recipe.as_text)
     if len(rows) and not 0 <= rows.min() <= rows.max() < len(table.features):
         raise ModelFileError(f"The tables in {folder.path} do not belong to {file}; fit again.")
+    # The rows of the fit, in its order.
     X, _ = recipe.matrix(table.features.iloc[rows], file.name)
     target = read_target(table.targets, source.task or recipe.task, file.name).rows(rows)
     write_page(
@@ -112,13 +115,14 @@ def _read_numbers(part: pd.DataFrame, target: Target, about: str) -> HeldOut:
         if field in ("mean", "std") or (set(columns) <= set(part) and part[columns].notna().any(axis=None)):
             found[field] = part[columns].to_numpy(dtype=np.float64).reshape(shape)
     if "scale" in found:
-        found["scale"] = found["scale"][0]
+        found["scale"] = found["scale"][0]  # the same in every row
     truth = part[truth_columns(target.names)].astype(np.float64).set_axis(target.names, axis=1)
     return HeldOut(truth if len(target.names) > 1 else truth.to_numpy()[:, 0], **found, about=about)
 
 
 def _read_classes(part: pd.DataFrame, target: Target, about: str) -> HeldOutClasses:
     """Labels are read as text: a file does not say whether 1 was a number."""
+    # Models may know different classes: those that this one lacks are empty cells.
     columns = [name for name in part if str(name).startswith(PROBABILITY) and part[name].notna().all()]
     classes = np.array([str(name)[len(PROBABILITY) :] for name in columns])
     return HeldOutClasses(part[TRUTH].astype(str).to_numpy(dtype=str), part[columns].to_numpy(), classes, about)

@@ -166,17 +166,17 @@ class _Meter:
             raise _InterruptedError(f"the server sent only {self.size} bytes in {seconds:.0f} s")
 
     def reset(self) -> None:
-        """Count from zero again; pooch does so before it reports the whole file at the end."""
+        """Count from zero again; pooch does so before it reports the total at the end."""
         self.advance(-self.size)
         self.size = 0
 
     def close(self) -> None:
-        """Nothing to close: the bar on the screen is that of the whole set."""
+        """Nothing to close: the bar on the screen belongs to all files of the set."""
 
 
 @contextmanager
 def _progress_bar(spec: FileSet, wanted: bool) -> Iterator[Callable[[int], None]]:
-    """A bar for the whole set on standard error, only if that is a terminal; yields a function that advances it."""
+    """Show a bar for all files of the set on standard error, only if that is a terminal; yields a function that advances it."""
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())

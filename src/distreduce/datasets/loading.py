@@ -73,7 +73,7 @@ def load(
     if name in GENERATED_SETS:  # n_samples is drawn by the generator, not from a finished set
         dataset = GENERATED_SETS[name].load(n_samples, random_state)
     else:
-        dataset = _whole(name_or_path, target, download)
+        dataset = _load_all_rows(name_or_path, target, download)
         dataset = dataset if n_samples is None else dataset.draw(n_samples, random_state)
     # load_own_file has chosen the targets of a user's file already.
     if target is None or name not in names():
@@ -81,7 +81,7 @@ def load(
     return dataset.with_targets([target] if isinstance(target, str) else list(target))
 
 
-def _whole(name_or_path: str | os.PathLike[str], target: str | list[str] | None, download: bool) -> Dataset:
+def _load_all_rows(name_or_path: str | os.PathLike[str], target: str | list[str] | None, download: bool) -> Dataset:
     name = str(name_or_path)
     if name in FILE_SETS:
         return _from_file(FILE_SETS[name], download)

@@ -24,7 +24,7 @@ def get_axes(ax: Axes | None) -> Axes:
     """Return `ax`, or the axes of a new figure if it is None."""
     if ax is not None:
         return ax
-    import matplotlib.pyplot as plt
+    import matplotlib.pyplot as plt  # only here: pyplot chooses a backend and may open windows
 
     return plt.subplots(layout="constrained")[1]
 

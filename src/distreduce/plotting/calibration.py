@@ -48,13 +48,14 @@ def plot_calibration(
     """
     if not isinstance(predictions, Mapping) or not predictions:
         raise InvalidInputError("predictions must map the name of at least one model to its (y, mean, std).")
+    # Compute everything before a figure is made: invalid predictions leave no empty window.
     curves = {}
     for name, given in predictions.items():
         error = mean_absolute_calibration_error(*given, n_levels=n_levels)
         curves[f"{name} (MACE {error:.3f})"] = calibration_curve(*given, n_levels=n_levels)
     ax = get_axes(ax)
     draw_calibration(ax, curves)
-    for line in ax.get_lines()[1:]:
+    for line in ax.get_lines()[1:]:  # without the diagonal
         expected, observed = line.get_data()
         ax.fill_between(expected, expected, observed, color=line.get_color(), alpha=0.12, linewidth=0)
     ax.text(0.03, 0.97, "under-confident", ha="left", va="top", color="#666666", fontsize="small")
@@ -84,10 +85,11 @@ def draw_reliability(
     """
     shares = next(iter(bins.values()))[2]
     width = 1 / len(shares)
+    # Only the first model's columns: those of several models would hide each other.
     ax.bar(width * np.arange(len(shares)), shares, 0.94 * width, align="edge", color="#d3d8de", zorder=0)
     ax.plot([0, 1], [0, 1], **IDEAL)
     for (name, (confidence, right, share)), look in zip(bins.items(), looks, strict=True):
-        ax.plot(confidence[share > 0], right[share > 0], ".-", label=name, **look)
+        ax.plot(confidence[share > 0], right[share > 0], ".-", label=name, **look)  # an empty bin has no accuracy
     ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="confidence of the prediction", ylabel="share of correct predictions")
     ax.set_aspect("equal")
 
@@ -101,5 +103,5 @@ def draw_predictions(ax: Axes, parts: Array, **look: Any) -> None:
     ends = np.array([y.min(), y.max()])
     ax.plot(ends, ends, **IDEAL)
     dots = {"linestyle": "", "marker": "o", "markersize": 4.5, "markeredgewidth": 0.5, "markeredgecolor": "#ffffff"}
-    ax.plot(y, mean, gid="dots", **{**look, **dots})
+    ax.plot(y, mean, gid="dots", **{**look, **dots})  # draw_svg finds the line by its gid
     ax.set(xlabel="true value", ylabel="predicted value")

@@ -68,15 +68,18 @@ def plot_coupling(
     (3, 10)
     """
     check_reduction(model)
+    # The mass of each target (row) on each prototype (column).
     if y is None:
         rows, names, title = prototype_shares(model, target, n_bins)
         carried = np.where(model.prototype_weights_ > 0, rows.T, 0.0)
     else:
         rows, names, title = sample_shares(model, y, target, n_bins)
         carried = (model.coupling_.T @ (_read_weights(sample_weight, len(rows))[:, None] * rows)).T
+    # Shares of each prototype, sorted so that equal targets stand side by side.
     used = np.flatnonzero(carried.sum(axis=0) > 0)
     shares = carried[:, used] / carried[:, used].sum(axis=0)
     order = np.lexsort((-model.prototype_weights_[used], shares.argmax(axis=0)))
+    # The heat map.
     ax = get_axes(ax)
     image = ax.imshow(
         shares[:, order], aspect="auto", cmap="Blues", vmin=0, vmax=1, origin="lower", interpolation="nearest"

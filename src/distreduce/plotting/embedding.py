@@ -77,6 +77,7 @@ def plot_embedding(
     if prototypes is None:
         prototypes = len(model.prototypes_) < len(model.embedding_)
     ax = get_axes(ax)
+    # Without prototypes over them, the samples may be larger and stronger.
     area, alpha = (SAMPLE_AREA, 0.35) if prototypes else (2 * SAMPLE_AREA, 0.7)
     _scatter(ax, view.samples(), area, colours.samples, colours.sample_shapes, alpha=alpha, linewidth=0)
     if prototypes:
@@ -130,6 +131,7 @@ def plot_prototypes(
 def _draw_prototypes(ax: Axes, model: BaseReduction, view: View, colours: Colours) -> None:
     """Draw the prototypes in use, heaviest first so that none hides another."""
     weights = model.prototype_weights_
+    # Prototypes without weight come last in the order and are cut off.
     order = np.argsort(-weights, kind="stable")[: np.count_nonzero(weights)]
     places, shapes = view.prototypes(), colours.prototype_shapes
     _scatter(
@@ -138,7 +140,7 @@ def _draw_prototypes(ax: Axes, model: BaseReduction, view: View, colours: Colour
     ).set_edgecolor("white")  # fmt: skip
     if colours.classes is None or len(colours.classes) <= len(OKABE_ITO) or view.line:
         return
-    # So many colours are hard to tell apart: write the name of each class on its heaviest prototype.
+    # More than eight colours are hard to tell apart: write the name of each class on its heaviest prototype.
     main = np.asarray(colours.prototype_values)
     for c, label in enumerate(colours.classes):
         members = order[main[order] == c]
@@ -174,6 +176,7 @@ class View:
         self.model, self.colours = model, colours
         p = model.embedding_.shape[1]
         self.line = p == 1
+        # The plane: the embedding itself, its principal axes, or two of its dimensions.
         names = [str(name) for name in model.get_feature_names_out()]
         self.axes: Array
         if components is None:
@@ -186,7 +189,7 @@ class View:
     def _principal_axes(self) -> tuple[Array, list[str]]:
         Z = self.model.embedding_
         _, sizes, rows = np.linalg.svd(Z - Z.mean(axis=0), full_matrices=False)
-        share = sizes**2 / (sizes**2).sum()
+        share = sizes**2 / (sizes**2).sum()  # of the variance
         return rows[:2].T, [f"principal axis {a + 1} of z ({share[a]:.0%})" for a in (0, 1)]
 
     def samples(self) -> Array:
@@ -211,7 +214,7 @@ class View:
         ax.set_xlabel(self.labels[0])
         if not self.line:
             ax.set_ylabel(self.labels[1])
-            ax.set_aspect("equal", adjustable="datalim")
+            ax.set_aspect("equal", adjustable="datalim")  # distances mean the same in all directions
         elif self.colours.classes is not None:
             names = [str(label) for label in self.colours.classes]
             ax.set_yticks(range(len(names)), names, parse_math=False)

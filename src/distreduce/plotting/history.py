@@ -36,6 +36,7 @@ def plot_history(model: BaseReduction, ax: Axes | None = None) -> Axes:
     draw_terms(ax, history)
     handles = ax.get_lines()
     if history["cka"].notna().any():
+        # The CKA is between 0 and 1 and needs its own axis beside changes of the objective.
         right = ax.twinx()
         draw_cka(right, history, linestyle="--", marker="s", markersize=3, color=UNKNOWN)
         right.get_lines()[0].set_label(f"CKA, right (ends at {history['cka'].iloc[-1]:.3f})")
@@ -46,9 +47,10 @@ def plot_history(model: BaseReduction, ax: Axes | None = None) -> Axes:
 
 def draw_terms(ax: Axes, history: pd.DataFrame) -> None:
     """Draw the objective (black) and its terms that are not zero, labelled with the values they end at."""
+    # As changes: the terms differ by orders of magnitude, and only their course matters here.
     for name, colour in zip(TERMS, (OKABE_ITO[-1], *OKABE_ITO), strict=False):
         values = history[name].to_numpy()
-        if values.any():
+        if values.any():  # DistR has no supervision
             label = f"{name.replace('_', '-')} (ends at {values[-1]:.4g})"
             ax.plot(history["iteration"], values - values[0], ".-", color=colour, label=label)
     ax.set_ylabel("change since iteration 0")

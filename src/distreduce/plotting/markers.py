@@ -51,6 +51,7 @@ def marker_path(shape: int) -> Path:
     from matplotlib.path import Path
     from matplotlib.transforms import Affine2D
 
+    # A closed path repeats its first corner; matplotlib ignores the coordinates of the last.
     corners = SHAPES[shape]
     if corners is None:
         return Affine2D().scale(0.5).transform_path(Path.unit_circle())

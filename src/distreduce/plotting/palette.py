@@ -53,7 +53,7 @@ class Colours:
         """Draw a legend of at most `MAX_LEGEND` classes, or a colour bar."""
         if self.scale is not None:
             bar = ax.figure.colorbar(self.scale, ax=ax, label=self.name, shrink=0.8)
-            bar.ax.yaxis.label.set_parse_math(False)
+            bar.ax.yaxis.label.set_parse_math(False)  # a column may be called "$"
         if self.classes is None or self.palette is None or len(self.classes) > MAX_LEGEND:
             return
         from matplotlib.lines import Line2D
@@ -74,6 +74,7 @@ def colour_by_target(model: BaseReduction, y: ArrayLike | None, target: int) -> 
     if y is None and not hasattr(model, "prototype_targets_"):
         return Colours(np.tile(to_rgba(UNKNOWN), (n, 1)), np.tile(to_rgba(OKABE_ITO[0]), (m, 1)))
     classes, values = read_shown_targets(model, y, target)
+    # Prototypes: the model's own means if it keeps them, else those of the given y.
     if hasattr(model, "prototype_targets_"):
         means = model.prototype_targets_ if classes is not None else model.prototype_targets_[:, [target]]
     else:
@@ -87,12 +88,15 @@ def _colour_classes(values: Array, means: Array, classes: NDArray[Any]) -> Colou
     from matplotlib.colors import to_rgba
 
     palette = class_palette(len(classes))
+    # Samples: the colour of their class, grey if it is unknown.
     known = ~np.isnan(values).any(axis=1)
     samples = np.tile(to_rgba(UNKNOWN), (len(values), 1))
     samples[known] = palette[values[known].argmax(axis=1)]
     codes = np.where(known, np.nan_to_num(values).argmax(axis=1), np.nan)
+    # Prototypes: the mean of the colours of their classes; rounding may leave [0, 1].
     blend, main = np.clip(means @ palette, 0, 1), means.argmax(axis=1)
     colours = Colours(samples, blend, codes, main.astype(float), classes, palette)
+    # With more classes than safe colours, the shape tells apart what the colour does not.
     if len(classes) <= len(OKABE_ITO):
         return colours
     shapes = class_shapes(len(classes))
@@ -105,6 +109,7 @@ def _colour_numbers(numbers: Array, means: Array, name: str) -> Colours:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize, to_rgba
 
+    # The scale spans the samples, whose range is wider than that of means over them.
     known = numbers if np.isfinite(numbers).any() else means
     scale = ScalarMappable(Normalize(np.nanmin(known), np.nanmax(known)), colormaps[COLOUR_MAP])
     samples = np.where(np.isnan(numbers)[:, None], to_rgba(UNKNOWN), scale.to_rgba(np.nan_to_num(numbers)))

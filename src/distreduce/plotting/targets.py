@@ -26,10 +26,12 @@ def read_shown_targets(model: BaseReduction, y: ArrayLike | None, target: int) -
             f"y must have one row for each of the {n} samples of the fit; got shape {labels.shape}."
         )
     n_columns = model.prototype_targets_.shape[1] if task == "regression" else labels[:1].size
+    # Nothing is known: the model alone says how many columns there are.
     if pd.isna(labels).all():
         _check_column(target, n_columns, task)
         classes = model.classes_ if task == "classification" else None
         return classes, np.full((n, 1 if classes is None else len(classes)), np.nan)
+    # to_learn=False: a y to look at may have one class only, which a y to learn from may not.
     read = read_targets(y, n, task or "auto", np.ones(n), to_learn=False)
     if read.classes is not None:
         return _match_classes(getattr(model, "classes_", read.classes), read.classes, read.values)
@@ -50,7 +52,7 @@ def _match_classes(known: NDArray[Any], given: NDArray[Any], values: Array) -> t
         raise InvalidInputError(f"y holds the label {stranger!r}, which the fit did not have; its classes: {known}.")
     rows = np.zeros((len(values), len(known)))
     rows[:, places] = values
-    rows[np.isnan(values).any(axis=1)] = np.nan
+    rows[np.isnan(values).any(axis=1)] = np.nan  # unknown stays unknown, not "no class"
     return known, rows
 
 
@@ -61,7 +63,7 @@ def average_on_prototypes(model: BaseReduction, values: Array, empty: float | No
     """
     known = ~np.isnan(values).any(axis=1)
     T = model.coupling_[np.flatnonzero(known)]
-    mass = np.asarray(T.sum(axis=0)).ravel()[:, None]
+    mass = np.asarray(T.sum(axis=0)).ravel()[:, None]  # T may be sparse
     means = np.asarray(T.T @ values[known]) / np.where(mass > 0, mass, 1.0)
     return np.where(mass > 0, means, values[known].mean(axis=0) if empty is None else empty)
 
@@ -91,6 +93,7 @@ def _bin(model: BaseReduction, numbers: Array, target: int, n_bins: int) -> tupl
     if n_bins < 1:
         raise InvalidInputError(f"n_bins must be at least 1; got {n_bins}.")
     edges = np.linspace(np.nanmin(numbers), np.nanmax(numbers), n_bins + 1)
+    # The largest number belongs to the last bin, whose right edge it is.
     rows = np.eye(n_bins)[np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, n_bins - 1)]
     rows[np.isnan(numbers)] = 0.0
     names = [f"{low:.3g} to {high:.3g}" for low, high in zip(edges[:-1], edges[1:], strict=True)]

@@ -54,9 +54,10 @@ def make_figure(title: str, caption: str, draw: Callable[[Axes], object], dot_ti
 
     name = f"c{zlib.crc32(title.encode()):x}"  # short, because every dot repeats it
     svg = draw_svg(fill, SIZE, name=name, style=STYLE, titles={"dots": dot_titles} if dot_titles else None)
+    # Fixed colours to properties of the style sheet, which light, dark and print set.
     for colour, variable in PROPERTIES.items():
         svg = svg.replace(f": {colour}", f": {variable}")
     # A hundredth of a pixel is precise enough, and halves the size of a drawing with many dots.
     svg = re.sub(r' (d|x|y)="[^"]*"', lambda part: re.sub(r"(\.\d\d)\d+", r"\1", part[0]), svg)
-    key = [curve for curve in curves if curve[0] != IDEAL["label"]]
+    key = [curve for curve in curves if curve[0] != IDEAL["label"]]  # the caption explains the dotted line
     return Figure(title, inline_svg(svg, title), caption, key if len(key) > 1 else [])

@@ -15,7 +15,7 @@ from distreduce.report.encode import MISSING, Node, cell_text, pack, quantise
 MAX_COLUMNS = 36
 MAX_CATEGORIES = 60  # a text column with more distinct values holds names, not categories
 NAMED = len(OKABE_ITO) - 1  # all other categories share the last colour
-WIDE = 3.0  # if the range is so many times that of the middle 98 %, outliers are cut from the scale
+WIDE = 3.0  # if the range is this many times that of the middle 98 %, outliers are cut from the scale
 
 
 class Colouring:
@@ -26,6 +26,7 @@ class Colouring:
 
     def encode_target(self, y: ArrayLike | None, target: int, name: str) -> Node:
         """Encode a target, coloured as in :mod:`distreduce.plotting`; the page blends class colours by their shares."""
+        # The kind decides what the script needs: nothing, numbers on a scale, or classes with shares.
         colours = colour_by_target(self.model, y, target)
         if colours.sample_values is None or colours.prototype_values is None:
             return {"name": "", "kind": "none"}
@@ -72,14 +73,15 @@ class Colouring:
         counts = texts.value_counts()
         if not 2 <= len(counts) <= MAX_CATEGORIES:
             return None
+        # The most frequent categories keep their colours; the alphabet breaks ties, so that pages repeat.
         named = sorted(counts.index, key=lambda text: (-counts[text], text))
         rest = len(named) - NAMED
-        if rest > 1:
+        if rest > 1:  # a single further category may as well have the last colour itself
             named, rest_name = named[:NAMED], f"{rest} others"
             texts = texts.where(texts.isin(named) | texts.isna(), rest_name)
             named.append(rest_name)
         codes = pd.Index(named).get_indexer(pd.Index(texts)).astype(np.float64)
-        codes[codes < 0] = np.nan
+        codes[codes < 0] = np.nan  # −1: get_indexer did not find it, so it is missing
         return self._encode_classes(
             name, codes, named, average_on_prototypes(self.model, _encode_one_hot(codes, len(named)))
         )
@@ -87,6 +89,7 @@ class Colouring:
     def _encode_numbers(self, name: str, values: Array, means: Array, kind: str = "number") -> Node:
         known = values[np.isfinite(values)] if np.isfinite(values).any() else means
         low, high = float(known.min()), float(known.max())
+        # Values beyond the shown ends are stored in full and drawn in the colour of the end.
         inner = [float(edge) for edge in np.quantile(known, [0.01, 0.99])]
         shown = inner if high / 2 - low / 2 > WIDE * (inner[1] / 2 - inner[0] / 2) > 0 else [low, high]
         return {

@@ -1,7 +1,7 @@
 """The data of the page: which samples and prototypes it shows, their places, colours and rows.
 
 Limits keep the file small and the map fluid: at most `MAX_SAMPLES` samples and `MAX_PROTOTYPES` prototypes are drawn
-(the page says so if it omits some), and only medoids and their neighbours are stored as whole rows.
+(the page says so if it omits some), and only medoids and their neighbours are stored as complete rows.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class Subject:
         """Return the names of the targets, at most `MAX_TARGETS`."""
         if self.y is None and not hasattr(self.model, "prototype_targets_"):
             return []
+        # From the user's own names to made-up ones.
         if isinstance(self.y, pd.DataFrame):
             names = [str(name) for name in self.y.columns]
         elif isinstance(self.y, pd.Series) and self.y.name is not None:
@@ -118,6 +119,7 @@ def encode_page(subject: Subject, selection: Selection, found: list[Distribution
 
 def _encode_places(subject: Subject, selection: Selection) -> Node:
     """Encode coordinates as steps of 1/65534 of the map's box: below half a pixel even when zoomed in thirty times."""
+    # One box around samples and prototypes: both are steps of the same grid.
     view = View(subject.model, colour_by_target(subject.model, subject.y, 0))
     samples, prototypes = view.samples()[selection.samples], view.prototypes()[selection.prototypes]
     both = np.r_[samples, prototypes]
@@ -148,5 +150,5 @@ def _encode_prototypes(model: BaseReduction, selection: Selection) -> Node:
 def _sample_colour_map() -> list[list[int]]:
     from matplotlib import colormaps
 
-    stops = 255 * colormaps[COLOUR_MAP](np.linspace(0, 1, 33))[:, :3]
+    stops = 255 * colormaps[COLOUR_MAP](np.linspace(0, 1, 33))[:, :3]  # the script interpolates between these stops
     return [[round(float(part)) for part in stop] for stop in stops]

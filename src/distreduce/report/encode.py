@@ -51,6 +51,7 @@ def cell_text(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, float | np.floating):
         return number_text(float(value))
+    # A date without a time is shown as a date.
     if isinstance(value, dt.datetime) and not (value.hour or value.minute or value.second or value.microsecond):
         return value.date().isoformat()
     text = str(value)
@@ -61,6 +62,7 @@ def number_text(value: float, digits: int = 4) -> str:
     """Return a number with a few digits (whole numbers in full) and a true minus sign."""
     if math.isnan(value):
         return "–"
+    # round() raises for infinity.
     whole = value == round(value) if math.isfinite(value) else False
     text = f"{value:,.0f}" if whole and abs(value) < 1e9 else f"{value:.{digits}g}"
     return text.replace("-", "−")

@@ -30,6 +30,7 @@ def collect_facts(subject: Subject) -> list[Fact]:
     model = subject.model
     n, m = model.coupling_.shape
     used = int(np.count_nonzero(model.prototype_weights_))
+    # How much was reduced to how little.
     facts = [Fact(f"{n:,}", "samples", f"{model.n_features_in_:,} features")]
     if subject.one_to_one:
         facts.append(Fact(f"{m:,}", "prototypes", "one for every sample"))
@@ -37,6 +38,7 @@ def collect_facts(subject: Subject) -> list[Fact]:
         average = number_text(n / used, 3)
         facts.append(Fact(f"{used:,}", "prototypes", f"of {m:,} requested; {average} samples each on average"))
     facts.append(_describe_task(subject))
+    # How well, with a warning: it is easily taken for a score.
     cka = float(model.history_["cka"].iloc[-1])
     if not np.isnan(cka):
         note = "fit between map and training targets, from 0 to 1; high even for noise, so not a score"
@@ -88,7 +90,7 @@ def describe_call(subject: Subject) -> str:
 def draw_history(subject: Subject) -> list[Figure]:
     """Return charts of the objective with its terms, and of the CKA."""
     history = subject.model.history_
-    if len(history) < 2:
+    if len(history) < 2:  # one iteration has no course
         return []
     caption = (
         "The fit minimises the objective. Its terms: gromov-wasserstein (keeps the neighbourhoods of the samples), "

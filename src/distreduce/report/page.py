@@ -1,7 +1,7 @@
 """Write the page of a fit: check the arguments, collect the content, fill the template, write the file atomically.
 
 The page's own script draws the map on a canvas (map.js) because plotly's library alone would add 4.5 MB per page. Our
-whole page takes 1.6 MB for 50,000 samples with five columns to colour by, and 0.1 MB for 2,000. It opens at once on a
+own page takes 1.6 MB for 50,000 samples with five columns to colour by, and 0.1 MB for 2,000. It opens at once on a
 phone and works by keyboard. All samples are drawn into one image (16 ms for 50,000 samples in headless Chromium on a
 busy core), which keeps zooming, colouring and selecting fluid.
 """
@@ -94,6 +94,7 @@ def write_report(
     ...     page.read_text("utf-8")[:15]
     '<!DOCTYPE html>'
     """
+    # Check and render everything before the file is touched.
     subject = _check(model, X, y, table, row_numbers, image_shape)
     text = _render(subject, held_out, title, command)
     target = Path(path)
@@ -102,6 +103,7 @@ def write_report(
             f"path={str(target)!r} must name a file in a folder that exists; make the folder first."
         )
     with replacing(target) as hidden:
+        # Lone surrogates, which a file name may hold, cannot be encoded: they become "?".
         hidden.write_bytes(text.encode("utf-8", errors="replace"))
     return target
 
@@ -124,8 +126,10 @@ def _check(model: Any, X: Any, y: Any, table: Any, row_numbers: Any, image_shape
             f"image_shape={tuple(image_shape)} is {int(np.prod(image_shape))} pixels, but X has {samples.shape[1]} "
             "columns; give (height, width) of a greyscale image."
         )
+    # Pixels and distances mean nothing cell by cell.
     if table is None and image_shape is None and model.metric != "precomputed":
         table = _make_table(X, samples, model)
+    # A y without any known target is treated as none: there is nothing to colour by.
     unknown = y is not None and bool(pd.isna(np.asarray(y, dtype=object)).all())
     return Subject(model, samples, None if unknown else y, table, _read_row_numbers(row_numbers, n), image_shape)
 

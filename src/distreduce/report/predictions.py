@@ -58,6 +58,7 @@ def describe_predictions(given: Given | Mapping[str, Given] | None) -> Predictio
     """Return what the page shows of held-out predictions; None without any."""
     if given is None:
         return None
+    # One table has one kind of score: numbers and labels cannot be mixed.
     named = given if isinstance(given, Mapping) else {"model": given}
     numbers = {str(name): each for name, each in named.items() if isinstance(each, HeldOut)}
     classes = {str(name): each for name, each in named.items() if isinstance(each, HeldOutClasses)}
@@ -76,6 +77,7 @@ def describe_numbers(named: Mapping[str, HeldOut]) -> Predictions:
         raise InvalidInputError("Give scale to all models or to none: log densities in two units cannot be compared.")
     found = {name: _score_numbers(each) for name, each in named.items()}
     curves = {}
+    # Calibration: from the model's own levels if it has them, else from its Gaussian.
     for name, each in islice(named.items(), MAX_CURVES):
         if each.levels is None:
             curves[name] = calibration_curve(each.y, each.mean, each.std)
@@ -86,6 +88,7 @@ def describe_numbers(named: Mapping[str, HeldOut]) -> Predictions:
         "Above the dotted line the intervals are wider than necessary; below it they are too narrow.",
         lambda ax: draw_calibration(ax, curves, LOOKS[: len(curves)]),
     )
+    # Only the first model is drawn against the truth, all are in the table.
     figures = [*_draw_against_truth(*next(iter(named.items()))), calibration]
     shown = {key: heading for key, heading in NUMBERS.items() if any(key in scores for scores in found.values())}
     notes = [*_describe_models(named), " ".join([*_describe_units(named), _describe_intervals(named)])]
@@ -103,6 +106,7 @@ def describe_classes(named: Mapping[str, HeldOutClasses]) -> Predictions:
         lambda ax: draw_reliability(ax, bins, LOOKS[: len(bins)]),
     )
     first = next(iter(named.values()))
+    # The confusion matrix, unless it would not fit on the page.
     codes, proba = read_probabilities(first.y, first.proba, first.classes)
     classes, notes = [cell_text(label) for label in np.asarray(first.classes)], _describe_models(named)
     table = _make_table(named, found, CLASSES)
@@ -139,6 +143,7 @@ def _describe_models(named: Mapping[str, Given]) -> list[str]:
 
 def _score_numbers(each: HeldOut) -> dict[str, float]:
     scores = held_out_scores(each.y, each.mean, each.std, scale=each.scale, levels=each.levels)
+    # Folders of older versions have quantiles without levels: coverage follows from the quantiles.
     if each.levels is None and each.low is not None:
         low, high = _read_bounds(each)
         scores["coverage_90"] = float(np.mean((low <= np.asarray(each.y)) & (np.asarray(each.y) <= high)))
@@ -185,9 +190,10 @@ def _describe_intervals(named: Mapping[str, HeldOut]) -> str:
 def _draw_against_truth(name: str, each: HeldOut) -> list[Figure]:
     """Return one chart per target."""
     names = list(getattr(each.y, "columns", [])) or range(np.asarray(each.y)[0].size)
+    # y, mean, low and high, each as (rows, targets).
     parts = np.stack([np.asarray(part, dtype=np.float64) for part in (each.y, each.mean, *_read_bounds(each))])
     parts = parts.reshape(4, len(parts[0]), -1)
-    kept = np.random.default_rng(0).permutation(parts.shape[1])[:MAX_DOTS]
+    kept = np.random.default_rng(0).permutation(parts.shape[1])[:MAX_DOTS]  # the same rows each time
     cut = f" {MAX_DOTS:,} rows, drawn at random, are shown." if len(kept) < parts.shape[1] else ""
     whose = "the model’s own" if each.low is not None else "a Gaussian’s"
     caption = (

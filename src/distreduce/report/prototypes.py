@@ -67,7 +67,7 @@ def find_distribution(
     if y is None:
         return _recall(model, prototypes, target, name)
     rows, labels, _ = sample_shares(model, y, target, N_BINS)
-    rows[~rows.any(axis=1)] = np.nan
+    rows[~rows.any(axis=1)] = np.nan  # rows of zeros are unknown and must not count as mass
     classes, values = read_shown_targets(model, y, target)
     shares = average_on_prototypes(model, rows, empty=0.0)[prototypes]
     if classes is not None:
@@ -104,9 +104,11 @@ def find_nearest(model: BaseReduction, prototypes: Index, n_nearest: int = N_NEA
     """
     Z = model.embedding_
     if model.coupling_.shape[0] == model.coupling_.shape[1]:
+        # One more than asked for, because each sample is its own nearest.
         search = NearestNeighbors(n_neighbors=min(n_nearest + 1, len(Z))).fit(Z)
         candidates = list(search.kneighbors(model.prototypes_[prototypes], return_distance=False))
     else:
+        # Samples grouped by prototype: edges[k] to edges[k + 1] are those of prototype k.
         order = np.argsort(model.labels_, kind="stable")
         edges = np.searchsorted(model.labels_[order], np.arange(len(model.prototypes_) + 1))
         candidates = []
@@ -114,6 +116,7 @@ def find_nearest(model: BaseReduction, prototypes: Index, n_nearest: int = N_NEA
             members = order[edges[k] : edges[k + 1]]
             distances = ((Z[members] - model.prototypes_[k]) ** 2).sum(axis=1)
             candidates.append(members[np.argsort(distances, kind="stable")])
+    # The medoid comes first; it may be missing from the candidates or stand anywhere among them.
     medoids = model.prototype_medoids_[prototypes]
     return [
         [int(medoid), *(int(row) for row in rows if row != medoid)][: n_nearest + 1]
@@ -130,16 +133,18 @@ def collect_rows(
     image_shape: tuple[int, int] | None,
 ) -> Node:
     """Return the rows that `nearest` names, each once, with their numbers, targets, cells and images."""
+    # Neighbours are shared by many prototypes: store each row once and refer to its place.
     wanted = sorted({row for rows in nearest for row in rows})
     place = {row: k for k, row in enumerate(wanted)}
     node: Node = {"nearest": [[place[row] for row in rows] for rows in nearest], "rows": row_numbers[wanted].tolist()}
     node["targets"] = [[_target_text(column[row]) for row in wanted] for column in targets]
     if table is not None:
+        # A wide table is cut, so that the page stays small.
         part = table.iloc[wanted, : max(1, min(MAX_ROW_COLUMNS, MAX_CELLS // len(wanted)))]
         node["columns"] = [str(name) for name in part.columns]
         node["leftOut"] = table.shape[1] - part.shape[1]
         node["cells"] = [[cell_text(value) for value in part.iloc[:, c].tolist()] for c in range(part.shape[1])]
-        if not isinstance(table.index, pd.RangeIndex):
+        if not isinstance(table.index, pd.RangeIndex):  # the user's own names of the rows
             node["names"] = [cell_text(name) for name in part.index]
     return node if image_shape is None else node | {"images": _encode_images(X, wanted, image_shape)}
 
@@ -151,5 +156,5 @@ def _target_text(value: Any) -> str:
 def _encode_images(X: Any, wanted: list[int], shape: tuple[int, int]) -> Node:
     pixels = X[wanted].toarray() if sparse.issparse(X) else np.asarray(X[wanted], dtype=np.float64)
     low, high = float(pixels.min()), float(pixels.max())
-    shades = np.round((pixels - low) / ((high - low) or 1.0) * 255)
+    shades = np.round((pixels - low) / ((high - low) or 1.0) * 255)  # all pixels may be equal
     return {"height": shape[0], "width": shape[1], "pixels": pack(shades, "u1")}

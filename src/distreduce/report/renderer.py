@@ -47,9 +47,10 @@ def render_page(
     """
 
     def load(name: str) -> str | None:
-        own = files(package).joinpath(name)
+        own = files(package).joinpath(name)  # a package may replace our files by its own
         return (own if own.is_file() else files(HERE).joinpath(name)).read_text("utf-8")
 
+    # StrictUndefined: a misspelt variable is an error, not a gap in the page.
     environment = Environment(
         loader=FunctionLoader(load), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
