@@ -139,7 +139,7 @@ class Folder:
         return self._check(load(self.path / PREDICTOR), recipe)
 
     def _check(self, model: Any, recipe: ColumnRecipe) -> Any:
-        # Files copied from two fits would otherwise give wrong places without an error.
+        # Files of two fits in one folder: say so here, rather than by an error about shapes.
         if model.n_features_in_ != len(recipe.columns):
             raise ModelFileError(f"The recipe and the models in {self.path} do not belong together; fit again.")
         return model

@@ -75,7 +75,7 @@ class Dataset:
         return f"Dataset({self.name!r}: {', '.join(parts)})"
 
     def frame(self) -> pd.DataFrame:
-        """Features and targets as one DataFrame; named classes are categories."""
+        """Return features and targets as one DataFrame; named classes are categories."""
         import pandas as pd
 
         features = pd.DataFrame(self.X, columns=list(self.feature_names))
@@ -88,11 +88,11 @@ class Dataset:
         return pd.concat([features, targets], axis=1)
 
     def rows(self, chosen: NDArray[np.int64]) -> Dataset:
-        """The data set with these rows, in this order."""
+        """Return the data set with these rows, in this order."""
         return replace(self, X=self.X[chosen], y=self.y[chosen])
 
     def draw(self, n_samples: int, random_state: int | None) -> Dataset:
-        """`n_samples` rows, drawn without replacement by ``numpy.random.default_rng(random_state)``."""
+        """Return `n_samples` rows, drawn without replacement by ``numpy.random.default_rng(random_state)``."""
         if n_samples > len(self.X):
             raise InvalidInputError(
                 f"n_samples={n_samples}, but {self.name!r} has {len(self.X)} samples; ask for fewer."
@@ -101,7 +101,7 @@ class Dataset:
         return self.rows(generator.choice(len(self.X), size=n_samples, replace=False))
 
     def with_targets(self, names: list[str]) -> Dataset:
-        """The data set with some of its targets; y is one-dimensional if there is one."""
+        """Return the data set with some of its targets; y is one-dimensional if there is one."""
         unknown = [name for name in names if name not in self.target_names]
         if unknown or not names:
             raise InvalidInputError(

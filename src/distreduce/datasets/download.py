@@ -53,7 +53,7 @@ class _InterruptedError(Exception):
 
 
 def download_set(spec: FileSet, *, progress: bool = True) -> Arrays:
-    """Bring a set into the cache, unless another process has just done so; an error leaves no file behind."""
+    """Download a set into the cache, unless another process has just done so; an error leaves no file behind."""
     cache = cache_folder()
     try:
         cache.mkdir(parents=True, exist_ok=True)
@@ -97,7 +97,7 @@ def _download(spec: FileSet, folder: Path, progress: bool) -> Arrays:
 
 
 def _fetch_file(remote: RemoteFile, folder: Path, advance: Callable[[int], None]) -> bytes:
-    """The bytes of one file, from the first URL that has them."""
+    """Return the bytes of one file, from the first URL that has them."""
     failures = []
     for url in remote.urls:  # mirrors of the same bytes, tried in this order
         for attempt in range(PATIENCE.attempts):
@@ -119,7 +119,7 @@ def _fetch_file(remote: RemoteFile, folder: Path, advance: Callable[[int], None]
 
 
 def _retrieve(url: str, remote: RemoteFile, folder: Path, meter: _Meter) -> bytes:
-    """One attempt. pooch writes to a temporary file, compares the sha256 and removes the file if it differs."""
+    """Try once. pooch writes to a temporary file, compares the sha256 and removes the file if it differs."""
     import pooch
     from requests import exceptions
 
@@ -176,7 +176,7 @@ class _Meter:
 
 @contextmanager
 def _progress_bar(spec: FileSet, wanted: bool) -> Iterator[Callable[[int], None]]:
-    """Show a bar for all files of the set on standard error, only if that is a terminal; yields a function that advances it."""
+    """Show a bar for all files of the set if standard error is a terminal; yield a function that advances it."""
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())

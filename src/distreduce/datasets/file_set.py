@@ -76,14 +76,14 @@ class FileSet:
         return sum(remote.size for remote in self.remote)
 
     def find_fault(self, arrays: Arrays) -> str:
-        """What is wrong with the values; an empty string if they are those of this set."""
+        """Return what is wrong with the values; an empty string if they are those of this set."""
         found = hash_values(arrays)
         if found == self.sha256:  # of the values, not of the file: a repacked copy is accepted (decision 14)
             return ""
         return f"its values are not those of {self.name!r} (sha256 {found[:12]}… instead of {self.sha256[:12]}…)"
 
     def dataset(self, arrays: Arrays) -> Dataset:
-        """The data set of these arrays."""
+        """Return the data set of these arrays."""
         if "table" in arrays:
             # A CSV file: one table, targets last. Copies are contiguous and share no memory.
             d, names = self.shape[1], self.arrays[: self.shape[1]]
@@ -102,7 +102,7 @@ class FileSet:
 
 
 def hash_values(arrays: Arrays) -> str:
-    """sha256 over names, shapes, dtypes and little-endian bytes: container and compression do not matter."""
+    """Return the sha256 over names, shapes, dtypes and little-endian bytes: container and compression do not matter."""
     digest = hashlib.sha256()
     for name in sorted(arrays):  # the order in the file does not matter
         plain = np.ascontiguousarray(arrays[name], dtype=arrays[name].dtype.newbyteorder("<"))
@@ -112,7 +112,7 @@ def hash_values(arrays: Arrays) -> str:
 
 
 def read_file(path: Path, names: Sequence[str]) -> Arrays:
-    """The arrays of these names (NPZ), or one array ``table`` with these columns (CSV)."""
+    """Return the arrays of these names (NPZ), or one array ``table`` with these columns (CSV)."""
     try:
         if path.suffix != ".csv":  # NPZ
             return read_arrays(path, names, MAX_UNPACKED)

@@ -18,7 +18,7 @@ from distreduce.tables.reading import SUFFIXES
 
 
 def names() -> list[str]:
-    """Names that :func:`load` knows: the files of the paper, its generators, the sets of scikit-learn."""
+    """Return the names that :func:`load` knows: the files of the paper, its generators, the sets of scikit-learn."""
     return [*FILE_SETS, *GENERATED_SETS, *BUNDLED_SETS]
 
 
@@ -120,7 +120,7 @@ def fetch(name: str, *, progress: bool = True) -> Path:
 
 
 def unknown_name(name: str, known: list[str] | None = None) -> InvalidInputError:
-    """The error for a name that is not among `known`."""
+    """Return the error for a name that is not among `known`."""
     known = names() if known is None else known
     return InvalidInputError(
         f"There is no data set {name!r}. {did_you_mean(name, known)}Known are {', '.join(known)}; a file of your own "

@@ -23,12 +23,12 @@ MEMBER = re.compile(r"(?:coil-20-proc/)?obj(\d{1,2})__(\d{1,2})\.png")
 
 
 def table_of_numbers(files: Files) -> Arrays:
-    """One file of numbers separated by blanks, without a header (UCI's ``housing.data``)."""
+    """Parse one file of numbers separated by blanks, without a header (UCI's ``housing.data``)."""
     return {"table": _numbers(files, separator=None, skip=0)}
 
 
 def table_with_header(files: Files) -> Arrays:
-    """One CSV file whose first line names the columns (UCI's ``data.csv``)."""
+    """Parse one CSV file whose first line names the columns (UCI's ``data.csv``)."""
     return {"table": _numbers(files, separator=",", skip=1)}
 
 
@@ -42,13 +42,13 @@ def _numbers(files: Files, *, separator: str | None, skip: int) -> NDArray[Any]:
 
 
 def images_and_labels(files: Files) -> Arrays:
-    """The two IDX files of MNIST and of sets in its format, images first."""
+    """Parse the two IDX files of MNIST and of sets in its format, images first."""
     images, labels = (_idx(name, content) for name, content in files.items())
     return {"images": images, "labels": labels}
 
 
 def _idx(name: str, content: bytes) -> NDArray[np.uint8]:
-    """Bytes after a big-endian header: a magic number that ends in the number of axes, then their lengths."""
+    """Parse bytes after a big-endian header: a magic number that ends in the number of axes, then their lengths."""
     unpacker = zlib.decompressobj(wbits=31)  # 31: gzip
     try:
         plain = unpacker.decompress(content, MAX_UNPACKED)  # a small file can unpack to gigabytes
@@ -65,7 +65,7 @@ def _idx(name: str, content: bytes) -> NDArray[np.uint8]:
 
 
 def coil20_pictures(files: Files) -> Arrays:
-    """COIL-20's archive of ``obj<1…20>__<pose>.png``; nothing is unpacked to disk, other members are ignored."""
+    """Parse COIL-20's archive of ``obj<1…20>__<pose>.png``; nothing is unpacked to disk, other members are ignored."""
     ((name, content),) = files.items()
     pictures = {}
     try:
@@ -93,7 +93,7 @@ def _picture(content: bytes) -> NDArray[np.uint8]:
 
 
 def scot_arrays(files: Files) -> Arrays:
-    """SCOT's ``.npy`` files of chromatin and expression, and cell types 1 … 4 as text."""
+    """Parse SCOT's ``.npy`` files of chromatin and expression, and cell types 1 … 4 as text."""
     chromatin, expression, types = files.values()
     try:
         labels = np.array(types.split(), dtype=np.float64) - 1  # our classes start at 0

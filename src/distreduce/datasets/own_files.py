@@ -43,7 +43,7 @@ def load_own_file(path: Path, target: str | list[str] | None) -> Dataset:
 
 
 def _features(table: pd.DataFrame, where: str) -> Array:
-    """Numbers and booleans as float64, NaN where missing; raise InvalidInputError for any other column."""
+    """Return numbers and booleans as float64, NaN where missing; raise InvalidInputError for any other column."""
     types = pd.api.types
     other = [
         name for name, column in table.items() if not types.is_numeric_dtype(column) or types.is_complex_dtype(column)
@@ -59,7 +59,7 @@ def _features(table: pd.DataFrame, where: str) -> Array:
 
 
 def _encode_labels(labels: pd.Series) -> tuple[NDArray[Any], tuple[str, ...] | None]:
-    """Labels as numbers, NaN where unknown, and the names of those that are text."""
+    """Return labels as numbers, NaN where unknown, and the names of those that are text."""
     known = labels.notna().to_numpy()
     values, names = np.array(labels[known].tolist()), None  # tolist: integers or texts, not objects
     if values.dtype.kind == "U":  # text; whole numbers are kept as they are

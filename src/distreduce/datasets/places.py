@@ -22,7 +22,7 @@ class Copy:
     path: Path
 
     def read(self, spec: FileSet) -> Arrays:
-        """Its arrays; raise DatasetFileError, and leave the file alone, if its values are not those published."""
+        """Return its arrays; if its values are not those published, raise DatasetFileError and leave the file alone."""
         try:
             arrays = read_file(self.path, spec.arrays)
         except DatasetFileError as error:
@@ -39,7 +39,7 @@ class Copy:
 
 
 def data_folder() -> Path | None:
-    """The folder DISTREDUCE_DATA; None if the variable is not set."""
+    """Return the folder DISTREDUCE_DATA; None if the variable is not set."""
     value = os.environ.get(FOLDER_VARIABLE)
     if not value:
         return None
@@ -51,7 +51,7 @@ def data_folder() -> Path | None:
 
 
 def cache_folder() -> Path:
-    """The folder DISTREDUCE_CACHE, or the user's cache; it need not exist."""
+    """Return the folder DISTREDUCE_CACHE, or the user's cache; it need not exist."""
     value = os.environ.get(CACHE_VARIABLE)
     if value:
         return Path(value).expanduser().absolute()  # a later chdir must not move the cache
@@ -61,7 +61,7 @@ def cache_folder() -> Path:
 
 
 def copies(spec: FileSet) -> list[Copy]:
-    """The local files of a set, the one to use first."""
+    """Return the local files of a set, the one to use first."""
     folder = data_folder()
     found = [] if folder is None else [Copy("folder", folder / spec.file)]
     found.append(Copy("cache", cache_folder() / spec.file))

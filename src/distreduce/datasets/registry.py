@@ -12,7 +12,7 @@ from distreduce.datasets.file_set import FileSet, RemoteFile
 
 
 def _file_set(parse: str, remote: list[dict[str, Any]], **facts: Any) -> FileSet:
-    """`parse` is the name of a function of :mod:`~distreduce.datasets.origins`."""
+    """Make a set; `parse` is the name of a function of :mod:`~distreduce.datasets.origins`."""
     return FileSet(parse=getattr(origins, parse), remote=tuple(RemoteFile(**_freeze(file)) for file in remote), **facts)
 
 

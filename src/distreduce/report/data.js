@@ -2,7 +2,7 @@
 // Reads the data of the page (typed arrays in base64) and maps targets and columns to colours, light and dark.
 
 const ARRAYS = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, f4: Float32Array };
-const MISSING = 65535;
+const MISSING = 65535; // as in encode.py
 const STEPS = 65534;
 const GREY = [154, 154, 154];
 const byId = (id) => document.getElementById(id);
@@ -47,6 +47,7 @@ const palette = (colouring) => colouring.palette.map(fromHex).map(onPage);
 
 function onScale(colouring, value) {
   const [low, high] = colouring.shown;
+  // Values beyond the shown ends take the colour of the end; a scale of one value is all middle.
   const share = high > low ? Math.min(1, Math.max(0, (value - low) / (high - low))) : 0.5;
   const at = share * (data.scale.length - 1);
   const below = Math.min(Math.floor(at), data.scale.length - 2);
@@ -57,6 +58,7 @@ function onScale(colouring, value) {
 const stepValue = (colouring, step) => colouring.low + (colouring.high - colouring.low) * (step / STEPS);
 
 function sampleColours(colouring) {
+  // Flat: red, green and blue of each sample in turn.
   const colours = new Uint8ClampedArray(3 * nSamples);
   const classes = colouring.kind === "class" ? palette(colouring) : [];
   for (let i = 0; i < nSamples; i++) {
@@ -85,6 +87,7 @@ function mainClass(colouring, k) {
 
 function numberText(value, kind = "number") {
   if (kind === "date") return new Date(value).toISOString().slice(0, 10);
+  // Very large and very small numbers are shown with an exponent.
   const small = Math.abs(value) >= 1e6 || (value && Math.abs(value) < 1e-3);
   const text = small ? value.toExponential(2) : Number(value.toPrecision(4)).toLocaleString("en", { maximumFractionDigits: 9 });
   return text.replace("-", "−");
@@ -111,6 +114,7 @@ const labels = unpack(data.labels);
 const nSamples = rows.length;
 const nPrototypes = data.prototypes.number.length;
 const places = Object.fromEntries(["x", "y", "px", "py"].map((name) => [name, unpack(data.places[name])]));
+// DistR without targets and columns still needs one entry for the switch.
 if (!data.colourings.length) data.colourings.push({ name: "nothing", kind: "none" });
 for (const colouring of data.colourings) {
   if (colouring.samples) colouring.codes = unpack(colouring.samples);

@@ -4,6 +4,7 @@ function heatLayout(canvas) {
   const each = data.distributions[canvas.dataset.target];
   const width = Math.max(canvas.clientWidth, 60);
   const size = each.labels.length;
+  // Rows share 260 pixels, each within limits; beyond 60 classes they may be thin.
   const cell = Math.min(24, Math.max(size > 60 ? 3 : 8, 260 / size));
   const left = Math.min(118, width * 0.28);
   return { each, width, size, cell, left, step: (width - left) / each.order.length, height: size * cell + 34 };
@@ -17,6 +18,7 @@ function drawHeatMap(canvas) {
   const context = canvas.getContext("2d");
   context.scale(view.ratio, view.ratio);
   const [card, heat] = [fromHex(cssColour("card")), fromHex(cssColour("heat"))];
+  // Cells overlap by 0.4 pixels, or thin lines would show between them.
   each.order.forEach((k, column) => {
     for (let c = 0; c < size; c++) {
       context.fillStyle = toCss(mix(card, heat, each.shares[k * size + c]));
@@ -29,6 +31,7 @@ function drawHeatMap(canvas) {
   context.font = "12px system-ui, sans-serif";
   context.textAlign = "right";
   context.textBaseline = "middle";
+  // Names and numbers: as many as fit without touching.
   const every = Math.ceil(12 / cell);
   for (let c = 0; c < size; c += every) context.fillText(fitted(context, each.labels[c], left - 10), left - 6, (size - 0.5 - c) * cell);
   context.textAlign = "center";
@@ -36,6 +39,7 @@ function drawHeatMap(canvas) {
   each.order.forEach((k, column) => column % thin || context.fillText(data.prototypes.number[k], left + (column + 0.5) * step, size * cell + 11));
   context.textAlign = "right";
   context.fillText("number of the prototype →", width - 2, size * cell + 26);
+  // A frame around the selected prototype.
   const at = each.order.indexOf(state.selected);
   if (at < 0) return;
   context.strokeStyle = cssColour("ink");

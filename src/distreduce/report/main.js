@@ -23,6 +23,7 @@ function withKeyboard() {
     state.focused = k;
     const box = map.getBoundingClientRect();
     let [x, y] = placeOf(k);
+    // Outside the view: move there first, or the focus would be lost from sight.
     if (x < 0 || y < 0 || x > view.width || y > view.height) {
       [state.x, state.y] = [places.px[k] / STEPS, places.py[k] / STEPS];
       keepInside();
@@ -42,6 +43,7 @@ function withKeyboard() {
   });
   map.addEventListener("keydown", (event) => {
     const k = Math.max(state.focused, 0);
+    // Leave the browser's own shortcuts alone.
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key in ARROWS) focusOn(state.focused < 0 ? k : neighbour(k, ...ARROWS[event.key]));
     else if (event.key === "Enter" || event.key === " ") {
@@ -100,6 +102,7 @@ byId("zoom-all").addEventListener("click", () => zoomBy(0));
 for (const button of document.querySelectorAll("button.opens"))
   button.addEventListener("click", () => openFrom(button, Number(button.dataset.place)));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", refresh);
+// Paper is light, whatever the screen is.
 addEventListener("beforeprint", () => {
   document.documentElement.dataset.printing = "";
   refresh();
@@ -108,6 +111,7 @@ addEventListener("afterprint", () => {
   delete document.documentElement.dataset.printing;
   refresh();
 });
+// The map's box can change without the window.
 new ResizeObserver(() => {
   resize();
   draw();

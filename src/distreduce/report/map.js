@@ -13,7 +13,7 @@ function resize() {
   const box = byId("map").getBoundingClientRect();
   view.width = Math.max(box.width, 60);
   view.height = Math.max(box.height, 60);
-  view.ratio = Math.min(window.devicePixelRatio || 1, 2);
+  view.ratio = Math.min(window.devicePixelRatio || 1, 2); // a finer image would only cost time
   for (const layer of Object.values(layers)) {
     layer.width = Math.round(view.width * view.ratio);
     layer.height = Math.round(view.height * view.ratio);
@@ -52,6 +52,7 @@ function recolour() {
   draw();
 }
 
+// Any number of changes within one frame are drawn once.
 let waiting = false;
 function draw() {
   if (waiting) return;
@@ -76,6 +77,7 @@ function drawSamples() {
   if (data.oneToOne && nPrototypes === nSamples) return context.putImageData(image, 0, 0);
   const [red0, green0, blue0] = fromHex(cssColour("card"));
   new Uint32Array(image.data.buffer).fill((255 << 24) | (blue0 << 16) | (green0 << 8) | red0);
+  // The more samples, the smaller and fainter their dots.
   const crowd = nSamples > 20000 ? 0 : nSamples > 3000 ? 1 : 2;
   const radius = [1.2, 1.6, 2.1][crowd] * view.ratio * Math.min(1.5, Math.sqrt(state.zoom));
   const stamps = data.shapes.map((_, shape) => stamp(radius, shape));
@@ -84,12 +86,13 @@ function drawSamples() {
   const fading = state.selected >= 0 || state.highlighted >= 0;
   const faint = fromHex(cssColour("faint"));
   const f = frame();
+  // Faded samples first, so that those of the selection lie above them.
   for (const pass of fading ? ["faded", "full"] : ["full"])
     for (let i = 0; i < nSamples; i++) {
       if (fading && isFaded(i) !== (pass === "faded")) continue;
       const x = Math.round((f.ax * places.x[i] + f.bx) * view.ratio);
       const y = Math.round((f.ay * places.y[i] + f.by) * view.ratio);
-      if (x < -4 || y < -4 || x > width + 4 || y > height + 4) continue;
+      if (x < -4 || y < -4 || x > width + 4 || y > height + 4) continue; // out of sight
       const dot = stamps[codes ? shapeOf(current(), codes[i]) : 0];
       const red = pass === "full" ? colours.samples[3 * i] : faint[0];
       const green = pass === "full" ? colours.samples[3 * i + 1] : faint[1];
@@ -119,6 +122,7 @@ function drawPrototypes() {
     const edge = dark ? "rgb(255 255 255 / .6)" : card;
     mark(context, placeOf(k, f), view.radii[k], colours.shapes[k], toCss(colours.prototypes[k]), edge);
   }
+  // Rings above all marks: under the pointer, selected, focused by the keyboard.
   context.globalAlpha = 1;
   for (const [k, colour, gap, thick] of [[state.hovered, ink, 1.5, 1.5], [state.selected, ink, 3, 3], [state.focused, cssColour("accent"), 5.5, 2.5]])
     if (k >= 0) ring(context, placeOf(k, f), view.radii[k] * reaches[colours.shapes[k]] + gap, colour, thick);
@@ -179,6 +183,7 @@ function under(x, y, reach) {
 
 function zoomBy(factor, x = view.width / 2, y = view.height / 2) {
   const before = frame();
+  // The point under the pointer stays where it is.
   const u = (x - before.bx) / before.sx, v = (before.by - y) / before.sy;
   state.zoom = Math.min(MAX_ZOOM, Math.max(1, state.zoom * factor));
   const after = frame();

@@ -32,6 +32,7 @@ function showTip(lines, heading, x, y, picture) {
   tip.replaceChildren(make("b", {}, heading), ...lines.map(([name, text]) => make("div", {}, `${name}: ${text}`)));
   if (picture) tip.append(picture);
   tip.hidden = false;
+  // Below the pointer, or above it where the window ends.
   const box = tip.getBoundingClientRect();
   tip.style.left = `${Math.max(4, Math.min(x + 14, innerWidth - box.width - 8))}px`;
   tip.style.top = `${y + 18 + box.height > innerHeight ? Math.max(4, y - box.height - 12) : y + 18}px`;
@@ -94,6 +95,7 @@ function bars(t, k) {
   const size = each.labels.length;
   let parts = each.labels.map((label, c) => ({ label, c, share: each.shares[k * size + c] }));
   let rest = 0;
+  // Classes: the most frequent ones, the rest in sum. Bins of numbers keep their order and are all shown.
   if (!each.mean) {
     parts = parts.filter((part) => part.share > 0).sort((a, b) => b.share - a.share);
     rest = parts.slice(MAX_BARS).reduce((sum, part) => sum + part.share, 0);
@@ -119,6 +121,7 @@ function rowTable(near) {
     make("th", { scope: "col", ...mark(place) }, ...(place === 0 ? ["medoid", make("br")] : []), rowName(at))));
   const body = make("tbody");
   data.distributions.forEach((each, t) => targets[t] && body.append(line(each.name, near.map((at) => targets[t][at]))));
+  // A target that is also a column of the table is shown once.
   const shown = new Set(data.distributions.map((each) => each.name));
   (columns || []).forEach((name, c) => shown.has(name) || body.append(line(name, near.map((at) => cells[c][at]))));
   const table = make("table", {}, make("thead", {}, head), body);

@@ -46,7 +46,7 @@ function withPointer() {
 
 function dragTo(drag, [x, y]) {
   const [dx, dy] = [x - drag.from[0], y - drag.from[1]];
-  drag.moved ||= Math.hypot(dx, dy) > 5;
+  drag.moved ||= Math.hypot(dx, dy) > 5; // a hand that trembles still clicks
   if (!drag.moved || state.zoom === 1) return;
   const f = frame();
   [state.x, state.y] = [drag.x - dx / f.sx, drag.y + dy / f.sy];

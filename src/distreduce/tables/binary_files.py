@@ -18,7 +18,7 @@ BATCH = 1024  # rows of a Parquet file between two checks of the memory
 
 
 def read_parquet(path: Path) -> pd.DataFrame:
-    """The table of a Parquet file, read in batches: a kilobyte of it can stand for gigabytes of equal cells."""
+    """Return the table of a Parquet file, read in batches: a kilobyte of it can stand for gigabytes of equal cells."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -45,7 +45,7 @@ def read_parquet(path: Path) -> pd.DataFrame:
 
 
 def npz_features(arrays: Arrays, where: str) -> tuple[pd.DataFrame, tuple[int, int] | None]:
-    """Columns x0, x1, … of the array X, and the shape of its images if it has three dimensions."""
+    """Return the columns x0, x1, … of the array X, and the shape of its images if it has three dimensions."""
     X = _array(arrays, "X", where)
     image_shape = (int(X.shape[1]), int(X.shape[2])) if X.ndim == 3 else None
     X = X.reshape(len(X), -1) if image_shape else X  # one column per pixel
@@ -57,7 +57,7 @@ def npz_features(arrays: Arrays, where: str) -> tuple[pd.DataFrame, tuple[int, i
 
 
 def npz_targets(arrays: Arrays, targets: Sequence[str], where: str) -> pd.DataFrame:
-    """The array of targets: the one named, or ``y`` or ``labels``; the columns of a 2-D array are numbered."""
+    """Return the array of targets: the one named, or ``y`` or ``labels``; the columns of a 2-D array are numbered."""
     if len(targets) > 1:
         raise InvalidInputError(f"target={list(targets)!r}: an NPZ file has its targets in one array; name that array.")
     wanted = targets[0] if targets else next((name for name in ("y", "labels") if name in arrays), "y")
@@ -79,7 +79,7 @@ def _array(arrays: Arrays, name: str, where: str) -> NDArray[Any]:
 
 
 def read_h5ad(path: Path) -> Any:
-    """The AnnData object of a file."""
+    """Return the AnnData object of a file."""
     try:
         import anndata
     except ImportError as error:
@@ -88,7 +88,7 @@ def read_h5ad(path: Path) -> Any:
 
 
 def h5ad_features(cells: Any, where: str) -> pd.DataFrame:
-    """The matrix X as a dense table, one column per gene."""
+    """Return the matrix X as a dense table, one column per gene."""
     if cells.X is None or not cells.n_obs or not cells.n_vars:
         raise InvalidInputError(f"{where} has no matrix X.")
     genes = [str(gene) for gene in cells.var_names]
@@ -99,7 +99,7 @@ def h5ad_features(cells: Any, where: str) -> pd.DataFrame:
 
 
 def h5ad_targets(cells: Any, targets: Sequence[str], where: str) -> pd.DataFrame:
-    """The named columns of ``obs``."""
+    """Return the named columns of ``obs``."""
     columns = ", ".join(map(str, cells.obs.columns)) or "none"
     if not targets:
         raise InvalidInputError(

@@ -26,18 +26,18 @@ DATE_FORMATS = {
 
 
 def is_number(column: pd.Series) -> bool:
-    """Whether the dtype is real numbers; booleans do not count."""
+    """Return whether the dtype is real numbers; booleans do not count."""
     types = pd.api.types
     return types.is_numeric_dtype(column) and not types.is_bool_dtype(column) and not types.is_complex_dtype(column)
 
 
 def is_plain_number(cells: pd.Series) -> pd.Series:
-    """Which texts are numbers as Python writes them."""
+    """Return which texts are numbers as Python writes them."""
     return pd.to_numeric(cells, errors="coerce").notna()
 
 
 def to_text(column: pd.Series) -> pd.Series:
-    """Cells as stripped text, None where missing; whole numbers without a fraction, whatever the other rows hold."""
+    """Return stripped text, None where missing; whole numbers have no fraction, whatever the other rows hold."""
     out = pd.Series(None, index=column.index, dtype=object, name=column.name)
     known = column.notna()
     cells = column[known]
@@ -51,7 +51,7 @@ def to_text(column: pd.Series) -> pd.Series:
 
 
 def to_numbers(column: pd.Series) -> Array:
-    """Cells as float64; infinite ones count as missing, other text raises InvalidInputError."""
+    """Return cells as float64; infinite ones count as missing, other text raises InvalidInputError."""
     values = column
     if not is_number(column):
         cells = to_text(column)
@@ -64,7 +64,7 @@ def to_numbers(column: pd.Series) -> Array:
 
 
 def to_booleans(column: pd.Series) -> Array:
-    """Cells as 0 and 1: booleans, the words true and false, and the numbers 0 and 1; others raise InvalidInputError."""
+    """Return booleans, the words true and false, and the numbers 0 and 1 as 0 and 1; others raise InvalidInputError."""
     cells = to_text(column).map(lambda cell: cell.lower() if isinstance(cell, str) else None)
     values = cells.map({"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}).astype(np.float64)
     _reject_cells(column, cells.notna() & values.isna(), "should be true or false")
@@ -72,7 +72,7 @@ def to_booleans(column: pd.Series) -> Array:
 
 
 def parse_days(column: pd.Series, layout: str) -> Array:
-    """Cells as days since 1970; NaN where missing or not written as `layout`, a key of `DATE_FORMATS`."""
+    """Return cells as days since 1970; NaN where missing or not written as `layout`, a key of `DATE_FORMATS`."""
     if pd.api.types.is_datetime64_any_dtype(column):
         moments = column.dt.tz_localize("UTC") if column.dt.tz is None else column.dt.tz_convert("UTC")
     else:
@@ -82,7 +82,7 @@ def parse_days(column: pd.Series, layout: str) -> Array:
 
 
 def to_days(column: pd.Series, layout: str) -> Array:
-    """:func:`parse_days` that raises InvalidInputError for cells that are not dates."""
+    """Call :func:`parse_days`, but raise InvalidInputError for cells that are not dates."""
     values = parse_days(column, layout)
     wrong = column.notna() & np.isnan(values)
     _reject_cells(column, wrong, f"should hold dates ({DATE_FORMATS.get(layout, layout)})")
@@ -98,7 +98,7 @@ def _reject_cells(column: pd.Series, wrong: pd.Series, expected: str) -> None:
 
 
 def find_date_format(cells: pd.Series) -> str | None:
-    """The first of `DATE_FORMATS` that reads every text, or None."""
+    """Return the first of `DATE_FORMATS` that reads every text, or None."""
     # Try the first cells before all: most columns of text fail there, and parsing is slow.
     few = cells.iloc[:50]
     for layout in DATE_FORMATS:
@@ -108,7 +108,7 @@ def find_date_format(cells: pd.Series) -> str | None:
 
 
 def are_mostly_numbers(cells: pd.Series) -> bool:
-    """Whether a share of `NEARLY_ALL` of the texts are numbers, and none is a code such as 01."""
+    """Return whether a share of `NEARLY_ALL` of the texts are numbers, and none is a code such as 01."""
     # 01 is a postcode or an identifier: as a number it would lose its zero.
     return bool(is_plain_number(cells).mean() >= NEARLY_ALL and not cells.str.fullmatch(r"0\d+").any())
 

@@ -40,11 +40,11 @@ class Dropped:
     reason: str
 
     def columns(self) -> list[str]:
-        """Names of the columns of X: none."""
+        """Return the names of the columns of X: none."""
         return []
 
     def describe(self) -> str:
-        """What the column is taken as, in a few words."""
+        """Return what the column is taken as, in a few words."""
         return f"left out: {self.reason}"
 
 
@@ -58,22 +58,22 @@ class Boolean:
     flag: bool = False
 
     def read(self, column: pd.Series) -> Array:
-        """Cells as float64 codes, NaN where missing; raise InvalidInputError for cells of another kind."""
+        """Return cells as float64 codes, NaN where missing; raise InvalidInputError for cells of another kind."""
         return to_booleans(column)
 
     def encode(self, codes: Array) -> Array:
-        """Codes as columns of X: (n, 1), or (n, 2) with the flag."""
+        """Return codes as columns of X: (n, 1), or (n, 2) with the flag."""
         missing = np.isnan(codes)
         # The flag keeps a filled cell apart from one that truly has this value.
         scaled = self._scaled(np.where(missing, self.fill, codes))
         return np.column_stack([scaled, missing] if self.flag else [scaled])
 
     def columns(self) -> list[str]:
-        """Names of the columns of X."""
+        """Return the names of the columns of X."""
         return [self.name, f"{self.name} {MISSING}"] if self.flag else [self.name]
 
     def describe(self) -> str:
-        """What the column is taken as, in a few words."""
+        """Return what the column is taken as, in a few words."""
         return self._noun() + (", with gaps" if self.flag else "")
 
     def _scaled(self, codes: Array) -> Array:
@@ -113,7 +113,7 @@ class Date(Number):
         return to_days(column, self.layout)
 
     def encode(self, codes: Array) -> Array:
-        """(n, 1 + 2·cycles), and the flag."""
+        """Return codes as columns of X: (n, 1 + 2·cycles), and one more with the flag."""
         # Sine and cosine make the last day of a cycle a neighbour of the first.
         filled = np.where(np.isnan(codes), self.fill, codes)
         turns = [2 * np.pi * filled / cycle for cycle in self.cycles]
@@ -139,7 +139,7 @@ class Category:
     flag: bool = False
 
     def read(self, column: pd.Series) -> Array:
-        """Cells as the index of their level; an unknown level has the index ``len(levels)``.
+        """Return cells as the index of their level; an unknown level has the index ``len(levels)``.
 
         A level that is a number matches however it is written: pandas writes the code 7 as 7.0 if another is missing.
         """
@@ -152,7 +152,7 @@ class Category:
         return np.asarray(codes.mask(cells.notna() & codes.isna(), float(len(self.levels))))
 
     def encode(self, codes: Array) -> Array:
-        """(n, levels + other + missing); an unknown level is all zeros if there is no column for others."""
+        """Return (n, levels + other + missing); an unknown level is all zeros if there is no column for others."""
         # The index of an unknown level, len(levels), falls into the column for others if there is one.
         parts = [codes[:, None] == np.arange(len(self.levels) + self.other)]
         if self.flag:
@@ -160,12 +160,12 @@ class Category:
         return np.hstack(parts).astype(np.float64)
 
     def columns(self) -> list[str]:
-        """Names of the columns of X."""
+        """Return the names of the columns of X."""
         labels = [*self.levels, *([OTHER] * self.other), *([MISSING] * self.flag)]
         return [f"{self.name} = {label}" for label in labels]
 
     def describe(self) -> str:
-        """What the column is taken as, in a few words."""
+        """Return what the column is taken as, in a few words."""
         others, gaps = " and others" if self.other else "", ", with gaps" if self.flag else ""
         return f"category, {len(self.levels)} levels{others}{gaps}"
 
@@ -179,7 +179,7 @@ def _drop_zero_fraction(cells: pd.Series) -> pd.Series:
 
 
 def guess_column(column: pd.Series, *, as_category: bool = False) -> Column:
-    """The kind of one column; infinite numbers count as missing.
+    """Guess the kind of one column; infinite numbers count as missing.
 
     Left out are columns that are empty or constant, integers that float64 would round, and text in which every cell
     (or more than half of them, if there are more than `MAX_LEVELS` levels) is different.
@@ -217,7 +217,7 @@ def guess_column(column: pd.Series, *, as_category: bool = False) -> Column:
 
 
 def is_row_number(column: pd.Series) -> bool:
-    """Whether integers go up by one, or are consecutive in another order, as in a file that was shuffled.
+    """Return whether integers go up by one, or are consecutive in another order, as in a file that was shuffled.
 
     Ask about all rows of a file: in a part of them, a row number looks like a feature.
     """
@@ -231,7 +231,7 @@ def is_row_number(column: pd.Series) -> bool:
 
 
 def pixel_columns(features: pd.DataFrame) -> list[Column]:
-    """The pixels of images: all divided by the brightest one, and none left out."""
+    """Return the rules of pixels: all are divided by the brightest one, and none is left out."""
     values = np.column_stack([to_numbers(features[name]) for name in features])
     if np.isnan(values).any():
         raise InvalidInputError("Images must not have missing pixels.")
@@ -265,7 +265,7 @@ def _guess_date(column: pd.Series, layout: str) -> Column:
 
 
 def _measure(values: Array) -> dict[str, Any]:
-    """Center, scale, fill and flag of numbers."""
+    """Return center, scale, fill and flag of numbers."""
     known = values[~np.isnan(values)]
     size = float(np.abs(known).max())  # the squares of huge numbers would overflow
     scale = float((known / size).std() * size)

@@ -86,7 +86,7 @@ def _records(stream: io.StringIO, separator: str) -> Iterator[list[str]]:
 
 
 def _first_record(records: Iterator[list[str]]) -> tuple[int, list[str] | None]:
-    """The first record that is not blank, and how many stand before it."""
+    """Return the first record that is not blank, and how many stand before it."""
     for number, record in enumerate(records):
         if "".join(record).strip(SEPARATORS + " \r\n"):
             return number, record
@@ -94,7 +94,7 @@ def _first_record(records: Iterator[list[str]]) -> tuple[int, list[str] | None]:
 
 
 def _detect_separator(text: str, *, tabs_first: bool) -> str:
-    """The separator that splits the first record into the most cells; the record may span lines within quotes."""
+    """Return the separator that splits the first record into most cells; the record may span lines within quotes."""
     cells = {sign: _count_cells(text, sign) for sign in SEPARATORS}
     # In a .tsv file commas belong to the text, however many there are.
     if tabs_first and cells["\t"] > 1:
@@ -110,14 +110,15 @@ def _count_cells(text: str, separator: str) -> int:
 
 
 def _sample_rows(stream: io.StringIO, separator: str) -> list[list[str]]:
-    """Up to a thousand records below the names, without the last one if it may be cut off."""
+    """Return up to a thousand records below the names, without the last one if it may be cut off."""
     text = stream.read(SAMPLE)
     rows = list(islice(_records(io.StringIO(text, newline=""), separator), 1000))
     return rows[:-1] if len(text) == SAMPLE and len(rows) > 1 else rows
 
 
 def _reject_comment(found: list[str], rows: list[list[str]], where: str) -> None:
-    """A name may begin with #, too: a comment has a different number of cells than every row below it."""
+    """Reject a comment above the names."""
+    # A name may begin with #, too: a comment has a different number of cells than every row below it.
     if found[0].startswith("#") and (len(found) == 1 or all(len(row) != len(found) for row in rows)):
         raise InvalidInputError(
             f"{where} begins with a comment ({found[0]!r:.60}); delete the lines above the column names."
@@ -152,7 +153,7 @@ def unique_names(found: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _detect_decimal(separator: str, names: Sequence[str], rows: list[list[str]], where: str) -> str:
-    """The decimal comma, if the comma does not separate cells, some number has a comma and none has a point.
+    """Return the decimal comma if the comma does not separate cells, some number has a comma and none has a point.
 
     One number that cannot be a count of thousands decides for all columns: no program writes both.
     """

@@ -15,7 +15,7 @@ from distreduce.exceptions import InvalidInputError
 
 
 def is_standard(path: Path) -> bool:
-    """Whether a path means standard output."""
+    """Return whether a path means standard output."""
     return str(path) in ("-", "/dev/stdout")
 
 

@@ -106,7 +106,7 @@ def read_table(
 
 
 def read_chunks(path: Path, as_text: Sequence[str] = ()) -> Iterator[pd.DataFrame]:
-    """All columns of a file, whatever its targets; a text file comes in chunks of `CHUNK` rows."""
+    """Yield all columns of a file, whatever its targets; a text file comes in chunks of `CHUNK` rows."""
     check_file(path)
     kind = path.suffix.lower()
     if kind in (".csv", ".tsv"):
@@ -123,7 +123,7 @@ def read_chunks(path: Path, as_text: Sequence[str] = ()) -> Iterator[pd.DataFram
 
 
 def _check_targets(frame: pd.DataFrame, targets: Sequence[str], where: str) -> list[str]:
-    """The targets as a list; each must be a column, and a feature must remain."""
+    """Return the targets as a list; each must be a column, and a feature must remain."""
     known = list(frame.columns)
     names = ", ".join(known[:30]) + (", …" if len(known) > 30 else "")
     if not len(frame):

@@ -54,7 +54,7 @@ class ColumnRecipe:
         return [rule.name for rule in self.used if isinstance(rule, Category | Date)]
 
     def matrix(self, table: pd.DataFrame, where: str) -> tuple[Array, NDArray[np.bool_]]:
-        """X (n, d), and which rows are complete.
+        """Return X (n, d), and which rows are complete.
 
         Columns are found by name: their order does not matter, and others are ignored. If `missing` is "drop", rows
         that are not complete are NaN.
@@ -168,7 +168,7 @@ def learn_recipe(
 
 
 def _guess_columns(features: pd.DataFrame, categories: Sequence[str], reasons: dict[str, str]) -> list[Column]:
-    """`reasons` has the names of the columns to leave out."""
+    """Guess all columns except those in `reasons`, which says why they are left out."""
     return [
         Dropped(name=str(name), reason=reasons[str(name)])
         if name in reasons

@@ -21,7 +21,7 @@ KINDS: dict[str, Any] = {rule.kind: rule for rule in (Number, Boolean, Category,
 
 
 def _is_finite(value: Any) -> bool:
-    """Whether it is a number that float64 can hold; JSON allows integers of any length."""
+    """Return whether it is a number that float64 can hold; JSON allows integers of any length."""
     return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
@@ -34,7 +34,7 @@ def _are_texts(value: Any) -> bool:
 
 
 def _are_levels(value: Any) -> bool:
-    """Different texts, no more than a fit keeps: each is a column of X, and a small file must not ask for millions."""
+    """Check for different texts, at most as many as a fit keeps: each becomes a column of X, in memory."""
     return _are_texts(value) and len(value) <= MAX_LEVELS and len(set(value)) == len(value)
 
 
@@ -105,7 +105,7 @@ def _parse_rule(content: Any) -> Column:
 
 
 def _convert(value: Any) -> Any:
-    """Integers as floats, as they may be too long for NumPy; lists as tuples."""
+    """Return integers as floats, because they may be too long for NumPy, and lists as tuples."""
     if isinstance(value, list):
         return tuple(map(_convert, value))
     return float(value) if type(value) is int else value

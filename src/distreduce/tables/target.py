@@ -56,12 +56,12 @@ class Target:
         return self.y.to_numpy() if self.task == "classification" else None
 
     def values(self, rows: NDArray[np.intp]) -> NDArray[Any]:
-        """Targets of rows that have one, as a plain array."""
+        """Return the targets of rows that have one, as a plain array."""
         part = self.y.iloc[rows].to_numpy()
         return np.array(part.tolist()) if self.task == "classification" else part
 
     def rows(self, rows: NDArray[np.intp]) -> Target:
-        """The targets of these rows."""
+        """Return the targets of these rows."""
         return replace(self, y=self.y.iloc[rows].reset_index(drop=True))
 
 
@@ -96,7 +96,7 @@ def read_target(columns: pd.DataFrame, task: str, where: str) -> Target:
 
 
 def _parse_numbers(column: pd.Series) -> tuple[pd.Series, tuple[str, ...]]:
-    """A column of texts as numbers, with the words among them that stand for a gap, such as "unknown" and "n/a".
+    """Return a column of texts as numbers, and the words among them that stand for a gap, such as "unknown" and "n/a".
 
     At most a tenth of the distinct texts may be words, and none of them may have a digit: ``12 kg`` or ``7A`` is a
     mistake or a code. Other columns are returned as they are.
@@ -137,7 +137,7 @@ def _read_numbers(column: pd.Series, where: str) -> NDArray[np.float64]:
 
 
 def _read_labels(column: pd.Series) -> pd.Series:
-    """Whole numbers stay numbers, so that they sort as such; everything else is text."""
+    """Return whole numbers as integers, so that they sort as such, and everything else as text."""
     cells = to_text(column)
     # Up to 15 digits, which float64 holds exactly.
     whole = is_number(column) and cells.dropna().str.fullmatch(r"-?\d{1,15}").all()

@@ -65,12 +65,12 @@ class TextFile:
         return (*self.header.notes, *fallback)
 
     def read(self, as_text: Sequence[str] = ()) -> pd.DataFrame:
-        """The complete table; the columns `as_text` are kept as written, leading zeros included."""
+        """Return the complete table; the columns `as_text` are kept as written, leading zeros included."""
         with self._errors():
             return pd.read_csv(self.path, **self._options(as_text))
 
     def read_chunks(self, rows: int, as_text: Sequence[str] = ()) -> Iterator[pd.DataFrame]:
-        """The table in chunks of at most `rows` rows."""
+        """Yield the table in chunks of at most `rows` rows."""
         with self._errors():
             opened = pd.read_csv(self.path, **self._options(as_text), chunksize=rows)
         with opened as chunks:
@@ -103,7 +103,7 @@ class TextFile:
 
 
 def _explain(reason: str) -> str:
-    """What the parser of pandas says, as a sentence."""
+    """Return what the parser of pandas says, as a sentence."""
     ragged = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", reason)
     if ragged:
         return f"line {ragged[2]} has {ragged[3]} cells, but there are {ragged[1]} columns"
@@ -111,7 +111,7 @@ def _explain(reason: str) -> str:
 
 
 def _detect_encoding(path: Path) -> str:
-    """UTF-8, UTF-16 with a byte-order mark, or else Windows-1252; raise DatasetFileError if the file is not text."""
+    """Return UTF-8, UTF-16 (by its mark) or else Windows-1252; raise DatasetFileError if the file is not text."""
     with path.open("rb") as stream:
         start = stream.read(START)
         if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
