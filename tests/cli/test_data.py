@@ -55,7 +55,7 @@ def test_the_command_is_mounted():
     assert result.exit_code == 0 and all(word in result.stdout for word in ("list", "fetch", "verify"))
 
 
-def test_list_has_a_row_a_set(call):
+def test_list_has_one_row_per_set(call):
     _, out = call("list")
     assert all(f" {name} " in out for name in names())
 

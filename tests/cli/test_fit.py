@@ -133,7 +133,7 @@ def test_what_was_guessed_is_said(call, tmp_path):
     }
 
 
-def test_many_columns_are_a_line_a_kind(call):
+def test_many_columns_are_one_line_per_kind(call):
     table = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 40))).add_prefix("gene ").assign(town="Rome")
     table["y"] = table["gene 0"]
     table.to_csv("t.csv", index=False)
@@ -357,7 +357,7 @@ def test_what_cannot_be_done_is_one_sentence_and_leaves_nothing(call, tmp_path, 
 
 
 @pytest.mark.parametrize(("name", "said"), [("none.csv", "There is no file none.csv"), (".", "is a folder")])
-def test_a_file_that_is_none(call, name, said):
+def test_a_path_that_is_not_a_table(call, name, said):
     code, _, err = call("fit", name, "--target", "y")
     assert code == 1 and said in err
 
@@ -399,7 +399,7 @@ def test_a_fit_that_breaks_leaves_the_earlier_result(call, tmp_path, monkeypatch
     assert {path.name: path.read_bytes() for path in (tmp_path / "distreduce-t").iterdir()} == before
 
 
-def test_a_wide_table_has_models_that_do_not_learn_a_scale_a_column(call, monkeypatch):
+def test_a_wide_table_has_models_that_do_not_learn_one_scale_per_column(call, monkeypatch):
     monkeypatch.setattr(_models, "WIDE", 2)
     table = messy(40)[["size", "town", "price"]]
     table.to_csv("t.csv", index=False)
@@ -442,7 +442,7 @@ def test_three_rows_are_enough(call, tmp_path):
     assert call("fit", "t.csv", "--target", "y")[0] == 0
 
 
-def test_a_checkpoint_is_kept_and_gone_on_from(call):
+def test_a_checkpoint_is_kept_and_resumed_from(call):
     messy().to_csv("t.csv", index=False)
     for folder in ("one", "two"):
         code, _, err = call("fit", "t.csv", "--target", "price", "--out", folder, "--checkpoint", "state", *QUICK)
@@ -457,7 +457,7 @@ def test_a_checkpoint_of_another_fit_is_one_sentence(call):
     assert code == 1 and "Delete it" in err and err.count("\n") == 1
 
 
-def test_a_prototype_a_row_comes_without_advice_that_nobody_can_follow(call):
+def test_one_prototype_per_row_comes_without_advice_that_nobody_can_follow(call):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 8))
     pd.DataFrame(X).add_prefix("x").assign(y=X[:, 0] * X[:, 1]).to_csv("t.csv", index=False)

@@ -129,7 +129,7 @@ def test_the_command_can_be_run_as_a_module(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1250"])
-def test_a_sign_that_the_screen_lacks_is_no_error(monkeypatch, encoding):
+def test_a_sign_that_the_screen_lacks_is_not_an_error(monkeypatch, encoding):
     screen = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     monkeypatch.setattr(sys, "stdout", screen)
     monkeypatch.setattr("distreduce.cli.main.app", lambda **_: print("R² ≥ 0.5"))
@@ -139,7 +139,7 @@ def test_a_sign_that_the_screen_lacks_is_no_error(monkeypatch, encoding):
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
-def test_who_is_told_to_end_cleans_up(monkeypatch, name):
+def test_a_signal_to_end_cleans_up(monkeypatch, name):
     number, steps = getattr(signal, name), []
 
     def stopped(**_):

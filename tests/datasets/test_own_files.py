@@ -73,7 +73,7 @@ def test_a_path_as_text_and_rows_drawn(write, monkeypatch):
     assert np.array_equal(datasets.load("t.csv", n_samples=2, random_state=1).X[:, 0], np.array([1, 3, 5])[rows])
 
 
-def test_the_mark_that_spreadsheets_write_is_no_part_of_a_name(write):
+def test_a_byte_order_mark_is_not_part_of_a_name(write):
     assert datasets.load(write("t.csv", "\ufeff" + SMALL)).feature_names == ("a", "b")
 
 
@@ -189,7 +189,7 @@ def test_a_missing_file_says_where_was_looked(name, tmp_path, monkeypatch):
         datasets.load(name)
 
 
-def test_a_folder_is_no_file(tmp_path):
+def test_a_folder_is_not_a_file(tmp_path):
     with pytest.raises(DatasetError):
         datasets.load(tmp_path)
 

@@ -39,4 +39,4 @@ def test_every_class_has_its_own_colour(n_classes):
 @pytest.mark.parametrize("n_classes", [8, 24, 60])
 def test_no_class_has_the_grey_of_the_unknown(n_classes):
     strength = np.ptp(class_palette(n_classes)[:, :3], axis=1)
-    assert ((strength > 0.1) | (class_palette(n_classes)[:, 0] == 0)).all()  # black is no grey
+    assert ((strength > 0.1) | (class_palette(n_classes)[:, 0] == 0)).all()  # black does not count as grey

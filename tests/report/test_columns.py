@@ -91,7 +91,7 @@ def test_rare_categories_share_the_last_colour(colouring):
     assert (node["labels"][0], node["labels"][-1], len(node["palette"])) == ("a", "44 others", 8)
 
 
-def test_a_text_of_many_kinds_is_no_category(colouring):
+def test_a_text_of_many_kinds_is_not_a_category(colouring):
     values = [f"kind {k % (MAX_CATEGORIES + 1)}" for k in range(N)]
     assert the_column(colouring, values) is None
 
@@ -101,7 +101,7 @@ def test_at_most_a_few_dozen_columns(colouring):
     assert len(colouring.encode_columns(table, {"c0"})) == MAX_COLUMNS
 
 
-def test_columns_of_one_name_are_told_apart_by_place(colouring):
+def test_columns_of_one_name_differ_by_place(colouring):
     table = pd.DataFrame(np.c_[np.arange(N), -np.arange(N)], columns=["same", "same"])
     assert [node["low"] for node in colouring.encode_columns(table, set())] == [0, -N + 1]
 

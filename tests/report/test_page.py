@@ -112,7 +112,7 @@ def test_only_a_map_that_has_seen_the_targets_says_so(classes, unsupervised, X, 
     assert ["was fitted to the targets" in page for page in pages] == [True, False]
 
 
-def test_a_fit_that_did_not_converge_is_told(X, labels, tmp_path):
+def test_a_fit_that_did_not_converge_is_reported(X, labels, tmp_path):
     with pytest.warns(UserWarning, match="stopped after max_iter"):
         model = SDR(n_prototypes=12, max_iter=1, tol=0.0, random_state=0).fit(X, labels)
     assert "before it had converged" in visible(write_report(tmp_path / "r.html", model, X, labels))
@@ -179,7 +179,7 @@ def test_one_dimension_is_drawn_against_the_target(X, lengths, tmp_path, read_pa
     assert read_page(write_report(tmp_path / "r.html", model, X, lengths))["places"]["axes"] == ["sdr0", "length"]
 
 
-def test_three_dimensions_are_told(X, labels, tmp_path):
+def test_three_dimensions_are_reported(X, labels, tmp_path):
     model = SDR(3, n_prototypes=12, random_state=0).fit(X, labels)
     assert "3 dimensions; the map shows its projection" in visible(write_report(tmp_path / "r.html", model, X, labels))
 

@@ -95,7 +95,7 @@ def test_there_is_a_name_for_every_column_of_x(table):
     assert len(set(recipe.columns)) == recipe.matrix(table, "t.csv")[0].shape[1]
 
 
-def test_a_level_that_is_not_known_is_no_level(table):
+def test_an_unknown_level_has_zeros_only(table):
     X, complete = learn(table[["town"]]).matrix(pd.DataFrame({"town": ["Paris"]}), "t.csv")
     assert X.tolist() == [[0, 0, 0]] and complete.all()
 

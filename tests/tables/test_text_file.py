@@ -26,12 +26,12 @@ def write(tmp_path):
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
-def test_the_separator_is_told_from_the_header(write, separator):
+def test_the_separator_follows_from_the_header(write, separator):
     text = "a,b,c\n1.5,x,2\n3,y,4\n".replace(",", separator)
     assert TextFile.detect(write("t.csv", text)).read().to_numpy().tolist() == [[1.5, "x", 2], [3, "y", 4]]
 
 
-def test_a_separator_in_quotes_is_none(write):
+def test_a_separator_in_quotes_does_not_separate(write):
     assert TextFile.detect(write("t.csv", '"a, or, a";b\n1;2\n')).header.names == ("a, or, a", "b")
 
 
@@ -114,7 +114,7 @@ def test_reading_in_parts_leaves_the_warning_filters_alone(write):
         ('"a,y\n' + "1,2\n" * 100_000, "field limit"),
     ],
 )
-def test_what_is_no_table_says_so(write, content, said):
+def test_a_file_without_a_table_is_an_error(write, content, said):
     with pytest.raises(DatasetFileError, match=said):
         TextFile.detect(write("t.csv", content)).read()
 
@@ -125,7 +125,7 @@ def test_an_empty_file_is_called_empty(write, content):
         TextFile.detect(write("t.csv", content))
 
 
-def test_a_header_of_numbers_is_none(write):
+def test_a_header_of_numbers_is_an_error(write):
     with pytest.raises(InvalidInputError, match="first row .* holds numbers"):
         TextFile.detect(write("t.csv", "1,2\n3,4\n"))
 
