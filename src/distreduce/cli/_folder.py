@@ -51,7 +51,7 @@ class Source:
 
 def write_results(folder: Path, data: PreparedTable, study: Study, metrics: dict[str, Any]) -> None:
     """Write all files but the report."""
-    study.model.save(folder / MODEL)
+    study.model.save(folder / MODEL)  # safetensors: reading it runs no code
     if study.predictor is not None:
         study.predictor.save(folder / PREDICTOR)
     write_recipe(data.recipe, folder / RECIPE)

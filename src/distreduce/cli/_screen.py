@@ -43,6 +43,7 @@ def printable(text: str, style: str = "") -> Text:
 
 def show_guesses(data: PreparedTable, name: str) -> None:
     """Print the task and how each column is read: one line per column, or one per kind if there are many columns."""
+    # One sentence about the target, then the columns; names from the file pass through `printable`.
     n, target = len(data.table), data.target
     classes = f", {target.y.nunique()} classes" if target.task == "classification" else ""
     words = f"; {list_words(target.unknown_words)} taken as missing" if target.unknown_words else ""

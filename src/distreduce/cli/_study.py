@@ -145,6 +145,7 @@ def compare_models(data: PreparedTable, options: FitOptions, advance: Callable[[
     train, test = _split_rows(data, options)
     scores, seconds, tables = {}, {}, []
     for name in MODELS:
+        # Even without held-out rows, so that the number of steps is the same.
         advance(f"held-out score, {name}")
         if len(test):
             started = time.perf_counter()

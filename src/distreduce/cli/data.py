@@ -42,6 +42,7 @@ def list_sets(as_json: Json = False) -> None:
         table.add_column(title, justify="right" if side == "right" else "left", no_wrap=True)
     table.add_column("where", no_wrap=True)
     for entry in entries:
+        # Where the file is, or what it would cost to get it.
         where = entry["place"] or f"[yellow]not here[/], {_size_text(entry['to_fetch'])} to fetch"
         where += "" if entry["bytes"] is None else f", {_size_text(entry['bytes'])}"
         table.add_row(entry["name"], f"{entry['samples']:,}", f"{entry['features']:,}", entry["task"], where)

@@ -183,6 +183,7 @@ def _make_table(scores: list[Scores]) -> Table:
         values = [each[name] for each in scores]
         table.add_row(name.replace("nmi", "NMI"), *("–" if value is None else f"{value:.1f}" for value in values))
     table.add_row("CKA", *(f"{each['cka']:.3f}" for each in scores))
+    # Above the line: the prototypes. Below it: predictions from the embedding.
     table.add_section()
     for name, label in (("sdr_2d", "SDR, 2-D"), ("pca_2d", "PCA, 2-D"), ("all_features", "all features")):
         table.add_row(f"10-NN, {label}", *(f"{each['score']} {each[name]:.3f}" for each in scores))

@@ -91,6 +91,7 @@ def _rewrite_page(folder: Folder, path: Path, moved_to: Path | None) -> None:
 
 
 def _split_by_model(table: pd.DataFrame, target: Target, about: dict[str, str]) -> dict[str, Any]:
+    # held_out.csv lies in the user's folder and may have been edited.
     missing = [name for name in truth_columns(target.names) if name not in table]
     if missing:
         raise ModelFileError(f"The table of held-out predictions has no column {missing[0]!r}; fit again.")

@@ -161,6 +161,7 @@ class _Meter:
         self.advance(count)
         if self.size > self.limit:
             raise DownloadError(f"the server sends {self.size} bytes or more where at most {self.limit} were expected")
+        # The timeout of requests is for silence only: a server that drips bytes would never end.
         seconds = time.monotonic() - self.begin
         if seconds > PATIENCE.silence and self.size < PATIENCE.slowest * seconds:
             raise _InterruptedError(f"the server sent only {self.size} bytes in {seconds:.0f} s")

@@ -45,6 +45,7 @@ def load_own_file(path: Path, target: str | list[str] | None) -> Dataset:
 def _features(table: pd.DataFrame, where: str) -> Array:
     """Return numbers and booleans as float64, NaN where missing; raise InvalidInputError for any other column."""
     types = pd.api.types
+    # No guessing here, unlike on the command line: the user has Python to encode what is not a number.
     other = [
         name for name, column in table.items() if not types.is_numeric_dtype(column) or types.is_complex_dtype(column)
     ]

@@ -121,7 +121,7 @@ def plot_prototypes(
     view, ax = View(model, colours, components), get_axes(ax)
     _draw_prototypes(ax, model, view, colours)
     if numbers if numbers is not None else len(model.prototypes_) <= MAX_NUMBERED:
-        for k in np.flatnonzero(model.prototype_weights_ > 0):
+        for k in np.flatnonzero(model.prototype_weights_ > 0):  # those that are drawn
             _write(ax, str(k), view.prototypes()[k], fontsize=6)
     view.label_axes(ax)
     colours.draw_key(ax)

@@ -101,6 +101,7 @@ class Colouring:
     def _encode_classes(self, name: str, codes: Array, labels: list[str], shares: Array) -> Node:
         from matplotlib.colors import to_hex
 
+        # Palette and shapes come along: the script need not know the rules of plotting.
         kept = codes[self.samples]
         return {
             "name": name, "kind": "class", "labels": labels,

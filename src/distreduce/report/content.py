@@ -95,10 +95,12 @@ def find_distributions(subject: Subject, selection: Selection) -> list[Distribut
 def encode_page(subject: Subject, selection: Selection, found: list[Distribution]) -> Node:
     """Return everything that the page's script reads."""
     model, names = subject.model, subject.target_names()
+    # Targets first: the script finds them by `nTargets`.
     colouring = Colouring(model, selection.samples, selection.prototypes)
     colourings = [colouring.encode_target(subject.y, place, name) for place, name in enumerate(names)]
     if subject.table is not None:
         colourings += colouring.encode_columns(subject.table, set(names))
+    # Rows are stored for prototypes only, samples show their number.
     nearest = find_nearest(model, selection.prototypes)
     return {
         "places": _encode_places(subject, selection),

@@ -69,6 +69,7 @@ def collect_warnings(subject: Subject, selection: Selection) -> list[str]:
             "The fit stopped at its limit of iterations before it had converged, so the picture may still change. "
             "Fit again with a larger max_iter."
         )
+    # What the page leaves out.
     if len(selection.samples) < n:
         found.append(f"The map draws {len(selection.samples):,} of the {n:,} samples, chosen at random.")
     if len(selection.prototypes) < used:

@@ -154,6 +154,7 @@ def _make_table(X: Any, samples: Any, model: BaseReduction) -> pd.DataFrame:
 
 
 def _render(subject: Subject, held_out: Any, title: str, command: str | None) -> str:
+    # One selection for the map, the tables and the heat maps, which refer to each other by position.
     selection = select(subject.model)
     found = find_distributions(subject, selection)
     n, m = subject.model.coupling_.shape

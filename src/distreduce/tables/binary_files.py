@@ -101,6 +101,7 @@ def h5ad_features(cells: Any, where: str) -> pd.DataFrame:
 def h5ad_targets(cells: Any, targets: Sequence[str], where: str) -> pd.DataFrame:
     """Return the named columns of ``obs``."""
     columns = ", ".join(map(str, cells.obs.columns)) or "none"
+    # No default here: obs holds batches, counts and clusters, and its last column is rarely the one to predict.
     if not targets:
         raise InvalidInputError(
             f"Name the column of obs to predict (--target COLUMN, or target=… in Python). {where} has {columns}."

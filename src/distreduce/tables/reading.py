@@ -112,6 +112,7 @@ def read_chunks(path: Path, as_text: Sequence[str] = ()) -> Iterator[pd.DataFram
     if kind in (".csv", ".tsv"):
         yield from TextFile.detect(path).read_chunks(CHUNK, as_text)
         return
+    # The other formats come as one chunk.
     with translate_read_errors(path):
         if kind == ".npz":
             frame = binary.npz_features(read_arrays(path), path.name)[0]

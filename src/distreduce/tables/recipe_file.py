@@ -81,12 +81,14 @@ def _parse_recipe(content: Any) -> ColumnRecipe:
     require(version == VERSION, f"its version is {version!r}, this distreduce reads {VERSION}")
     require(content.get("task") in ("regression", "classification"), "its task is unknown")
     require(content.get("missing") in POLICIES, "its policy for missing values is unknown")
+    # JSON has lists where the recipe has tuples.
     targets, shape, columns = content.get("targets"), content.get("image_shape"), content.get("columns")
     require(_are_texts(targets), "it has no targets")
     valid = isinstance(shape, list) and len(shape) == 2 and all(type(side) is int and side > 0 for side in shape)
     require(shape is None or valid, "its image shape is not two positive integers")
     require(isinstance(columns, list), "it has no columns")
     rules = tuple(_parse_rule(column) for column in columns)
+    # Together: X needs a column, and columns are found by name.
     require(any(not isinstance(rule, Dropped) for rule in rules), "it uses no column")
     require(len({rule.name for rule in rules}) == len(rules), "it names a column twice")
     image_shape = (shape[0], shape[1]) if shape else None
