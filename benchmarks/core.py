@@ -51,7 +51,7 @@ def run(options: argparse.Namespace, data: Labelled, console: Console, about: di
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("compiling", total=None)
-        warm_up(options.threads)  # compilation is in no number
+        warm_up(options.threads)  # so that no measurement includes compilation
         for name, job in jobs(options, data).items():
             progress.update(task, description=name)
             rows += job(lambda text: progress.update(task, description=text))
@@ -72,6 +72,7 @@ def remarks(options: argparse.Namespace, data: Labelled) -> str:
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
+    # The same variable that the datasets of the package use.
     folder = os.environ.get("DISTREDUCE_DATA")
     parser.add_argument("--quick", action="store_true", help="about a minute, at smaller sizes")
     parser.add_argument("--threads", type=int, default=effective_threads(None), help="for ours and the yardstick")

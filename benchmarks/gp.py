@@ -29,6 +29,7 @@ def main() -> None:
     warnings.simplefilter("ignore")  # training that reaches its iteration limit is timed as well
     table = Table("seconds", *METHODS, title="Fit plus GP: mean ± deviation over the splits")
     for data in options.datasets:
+        # The cells of the paper's table of training times, timed the same way but not stored.
         cells = [[Cell("runtimes", data, method, seed, {}) for seed in range(options.seeds)] for method in METHODS]
         seconds = [[float(time_fit(cell)["fit_seconds"]) for cell in row] for row in cells]
         table.add_row(data, *(f"{mean(row):.2f} ± {pstdev(row):.2f}" for row in seconds))

@@ -75,6 +75,7 @@ def _steps(n: int, m: int, n_threads: int) -> tuple[float, float]:
     """Time one embedding step and one coupling step, from a random plan and a random embedding."""
     problem = reduction_problem(mixture(n), m, n_threads, init="random")
     Z = np.random.default_rng(0).standard_normal((m, 2))
+    # The T-step is timed at the same random embedding as the Z-step.
     bsfgw = coupling_problem(problem, Z)
     with workers(n_threads) as pool:
         objective = make_objective(embedding_problem(problem), workers=pool)

@@ -59,6 +59,7 @@ def measure_apart(cell: Cell, limits: Limits) -> CellResult:
 
 def is_final(result: CellResult, limits: Limits) -> bool:
     """Return whether a stored result stands: it is complete, or no limit is wider now than it was."""
+    # With a wider limit, a fit that was stopped may end.
     then = result.get("limits", {})
     return "error" not in result or all(then[name] >= limit for name, limit in asdict(limits).items())
 

@@ -73,6 +73,7 @@ def _stopped(ax: Axes, method: str, own: pd.DataFrame) -> None:
         return
     last, end = measured.iloc[-1], ended.iloc[0]
     text = f"{end['stopped']}\nat n = {end['n']:,}"
+    # The sparse path has three lines and is not itself a key of LOOKS.
     colour = LOOKS[method]["color"] if method in LOOKS else LOOKS["SDR, sparse: whole fit"]["color"]
     place: dict[str, Any] = {"xytext": (7, 2), "textcoords": "offset points", "va": "bottom", "fontsize": 8}
     ax.annotate(text, (last["n"], last["seconds"]), color=colour, **place)

@@ -45,6 +45,7 @@ def frame_of(results: Sequence[CellResult]) -> pd.DataFrame:
         return frame
     frame = frame.reindex(columns=dict.fromkeys([*frame, *MEASURED]))  # a point that was stopped has few of them
     frame["fit_mb"] = frame["peak_mb"] - frame["before_mb"]
+    # The order of the table, not of the alphabet.
     rank = frame["method"].map({name: k for k, name in enumerate((SPARSE, DENSE, PAPER, UMAP))})
     return frame.assign(rank=rank).sort_values(["data", "n", "rank", "seed"], ignore_index=True)
 
@@ -105,6 +106,7 @@ def _mixture_row(row: dict[Any, Any]) -> dict[str, str]:
     found = {"n": f"{row['n']:,}", "method": row["method"]}
     if pd.notna(row["stopped"]):
         return found | {"seconds": row["stopped"]}
+    # NaN, and so an empty cell, for methods without that stage.
     neighbours = row.get("arrange_seconds", math.nan) + row.get("neighbour_seconds", math.nan)
     found |= {"seconds": short(row["seconds"]), "neighbours": short(neighbours)}
     found |= {"after": short(row.get("after_seconds")), "outer iterations": short(row.get("iterations"))}

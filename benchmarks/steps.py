@@ -87,6 +87,7 @@ def affinity(data: Labelled, n_threads: int) -> list[Row]:
         with yardstick_threads(threads):
             adam, seconds = timed(lambda rate=rate: yardstick.affinity(D, PERPLEXITY, rate))
         method = f"Adam on the dual, lr {rate:g}, {threads_of(threads)}"
+        # A diverged run has seconds but no solution to compare.
         if adam.broke:
             rows.append(Row("2 affinity", case, method, seconds, note=f"not a number at step {adam.n_iter}"))
             continue

@@ -104,9 +104,11 @@ def _yardstick(problem: DenseOracle, case: str, name: str, ours: Ours, n_threads
     dtype, reduced = YARDSTICKS[name]
     objective = yardstick.embedding_objective(problem, problem.plan.toarray(), PAPER.alpha, PAPER.eta, dtype, reduced)
     z = torch.from_numpy(problem.prototypes).to(dtype)
+    # One or all threads, whichever is faster for a step.
     _, threads = yardstick_seconds(lambda: objective.value_and_gradient(z), n_threads)
     with yardstick_threads(threads):
         taken = yardstick.fit(problem, PAPER.alpha, PAPER.eta, dtype, reduced)
+    # Judged by our evaluation, in float64, for every method alike.
     values = [objective_of(problem, snapshot.plan, snapshot.embedding) for snapshot in taken]
     best, seconds = int(np.argmin(values)), taken[-1].seconds
     note = f"{len(taken) // 2} outer iterations, {_used(taken[best].plan)} prototypes used"

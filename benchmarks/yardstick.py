@@ -88,6 +88,7 @@ class Embedding:
 
     def _centred(self, K: Tensor) -> Tensor:
         """HKH over the prototypes in use; zero elsewhere."""
+        # Row means over the prototypes in use; K is symmetric, so they serve the columns too.
         row = K @ self.used / self.used.sum()
         centred = K - row[:, None] - row + self.used @ row / self.used.sum()
         return centred * self.used[:, None] * self.used
@@ -98,6 +99,7 @@ class Embedding:
         w = log_w.exp()
         log_S = (self.used @ w @ self.used).log()
         log_p = log_w - log_S
+        # GW with the KL loss, without the terms that do not depend on Z: full or reduced.
         if self.A is None:
             loss = (((self.q @ log_p.exp()) - self.C @ self.T @ log_p) * self.T).sum()
         else:
@@ -179,6 +181,7 @@ def fit(
         embed(objective, z, adam)
         Z = z.detach().double().numpy().copy()
         taken.append(Snapshot(sparse.csr_array(T), Z, time.perf_counter() - began))
+        # The T-step, and then the dependence target of the new plan.
         T = couple(problem, T, student(Z, T), alpha)
         objective = embedding_objective(problem, T, alpha, eta, dtype, reduced)
         with torch.no_grad():

@@ -74,6 +74,7 @@ def _reset_peak() -> None:
 def _peak_mb() -> float:
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
+        # VmHWM, unlike getrusage, follows the reset.
         return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
     except (OSError, StopIteration):
         return _lifetime_peak_mb()

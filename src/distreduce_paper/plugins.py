@@ -35,6 +35,7 @@ def _load_plugin(path: Path) -> None:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # a file that calls exit() must not end the run
         del sys.modules[name]  # a corrected file can be loaded again
+        # The line in the user's file, not the one in a library that it called.
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
         where = f"line {lines[-1]}: " if lines else ""
         raise InvalidInputError(

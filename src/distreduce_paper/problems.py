@@ -69,6 +69,7 @@ _ADDED: dict[str, set[str]] = {"predictor": set(), "embedding": set(), "reductio
 
 def add_problem(name: str, problem: Problem, kinds: tuple[Kind, ...] = ("predictor", "embedding", "reduction")) -> None:
     """Register a data set that can be selected in all experiments of these kinds."""
+    # A plugin may register its own set again, but not replace one of the paper.
     _check_name(name, taken=name in PROBLEMS and not _is_added(name))
     PROBLEMS[name] = problem
     _load_whole.cache_clear()  # a plugin may have replaced a data set of its own
@@ -147,6 +148,7 @@ def _load(problem: Problem, seed: int, quick: bool) -> tuple[Array, Array]:
 def _scale(problem: Problem, train: Array, *others: Array) -> tuple[Array, ...]:
     if not problem.images:
         return _standardize(train, *others)
+    # Learned from the training part; one number for all components keeps the geometry.
     pca = PCA(min(N_COMPONENTS, *train.shape), random_state=0).fit(train)
     scale = pca.transform(train).std()
     return tuple(pca.transform(part) / scale for part in (train, *others))

@@ -46,6 +46,7 @@ def table_title(table: str) -> str:
 def get_published(table: str, method: str, data: str, metric: str) -> PublishedNumber | None:
     """Return the number of the paper, or None if it has none for this method, data set and metric."""
     content = _read()["tables"][table]
+    # Missing rows, sets and metrics are all answered by None.
     value = content["rows"].get(method, {}).get(data, {}).get(metric)
     if value is None:
         return None
@@ -54,6 +55,7 @@ def get_published(table: str, method: str, data: str, metric: str) -> PublishedN
 
 def distance(values: ArrayLike, paper: PublishedNumber) -> float:
     """Return how much better our mean is, in standard deviations of the paper; negative values are worse."""
+    # Signed so that positive is better, whichever direction the metric has.
     gain = float(np.mean(np.asarray(values))) - paper.mean
     return (gain if paper.higher_is_better else -gain) / max(paper.std or 0.0, ROUNDING)
 

@@ -38,6 +38,7 @@ def load_failures(experiment: Experiment, store: Store) -> list[CellResult]:
 
 
 def _row(result: CellResult) -> dict[str, object]:
+    # Files may come from other versions or machines, or have been edited.
     missing = [name for name in COLUMNS if name not in result]
     if missing:
         raise StoreError(
@@ -61,5 +62,6 @@ def _sort(frame: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
 
 def _rank(own: Sequence[str], found: pd.Series) -> pd.Series:
     """Position of each name: first the experiment's own, then the others by alphabet."""
+    # Methods and data sets of plugins come after the experiment's own.
     names = [*own, *sorted(set(found) - set(own))]
     return found.map({name: rank for rank, name in enumerate(names)})

@@ -117,12 +117,14 @@ def _check_scores(scores: Any) -> dict[str, Any]:
 
 
 def _make_result(cell: Cell, outcome: dict[str, Any], seconds: float, cpu_seconds: float, peak_mb: float) -> CellResult:
+    # Rounded: further digits are noise, and the files are in git.
     cost = {"seconds": round(seconds, 4), "cpu_seconds": round(cpu_seconds, 4), "peak_mb": round(peak_mb, 1)}
     return {**cell.as_dict(), **outcome, **cost, "versions": package_versions(), "machine": describe_machine()}
 
 
 def _describe(error: BaseException) -> dict[str, str]:
     """Describe an error with its traceback, without the folders of this machine."""
+    # Folders differ between machines and may name the user; files and lines are enough.
     frames = traceback.extract_tb(error.__traceback__)
     lines = [f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}: {frame.line}" for frame in frames]
     return {"type": type(error).__name__, "message": str(error), "traceback": "\n".join(lines)}
@@ -139,6 +141,7 @@ def _compute_all(cells: Sequence[Cell], jobs: int, dask: str | None, plugins: Pl
 
 def _compute_in_processes(cells: Sequence[Cell], jobs: int, plugins: Plugins) -> Iterator[CellResult]:
     """Compute in `jobs` processes. If one dies, the pool is lost, and the cells it was computing are run one by one."""
+    # Each round computes what the last pool left, so one deadly cell cannot stop the rest.
     left = {cell.key: cell for cell in cells}
     while left:
         try:

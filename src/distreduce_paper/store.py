@@ -33,6 +33,7 @@ def parse_line(line: bytes) -> CellResult:
         If the line is not the result of a cell; the message says why.
     """
     try:
+        # Valid JSON may still be nested too deeply, or hold integers beyond int64.
         result = json.loads(line, parse_int=_parse_int)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
@@ -76,6 +77,7 @@ class Store:
 
     def path(self, experiment: str) -> Path:
         """Return the file of an experiment, which is always inside the folder."""
+        # The name may come from a file, so it must not lead out of the folder.
         name = f"{experiment}.jsonl"
         if Path(name).name != name or "\\" in name or "\0" in name:
             raise StoreError(f"{experiment!r:.100} cannot name a file; the name of an experiment has no slashes.")

@@ -1,4 +1,4 @@
-"""Every method gets the same samples; the held-out part has no say in how they are scaled."""
+"""Every method gets the same samples; the held-out part does not affect how they are scaled."""
 
 from __future__ import annotations
 

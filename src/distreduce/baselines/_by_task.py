@@ -107,6 +107,7 @@ class PredictorByTask(ByTask):
     def _read(self, X: Any, y: Any) -> tuple[Array, NDArray[Any]]:
         """X, and y as numbers (n,) or (n, c) or as labels (n,); sets ``task_`` and ``classes_``."""
         X = self._read_inputs(X, y)
+        # Unlike the transformers, predictors need every target: the readers below raise if one is missing.
         self.task_ = read_known_task(y, len(X), self.task)
         if self.task_ == "classification":
             self.classes_, codes = read_known_labels(y, len(X))

@@ -22,6 +22,7 @@ def gaussian_likelihood(n_targets: int | None) -> gpytorch.likelihoods.Likelihoo
     """Gaussian noise with one variance per target, without GPyTorch's additional noise common to all targets."""
     if n_targets is None:
         return GaussianLikelihood()
+    # With both, the pretrained result on Energy cannot be reached (Notes of DKLRegressor).
     return MultitaskGaussianLikelihood(num_tasks=n_targets, has_global_noise=False)
 
 
@@ -51,6 +52,7 @@ class RegressionHead(gpytorch.models.ExactGP):
             self.mean_module, self.covar_module = ConstantMean(), ScaleKernel(kernel)
         else:
             self.mean_module = MultitaskMean(ConstantMean(), num_tasks=n_targets)
+            # Rank 1 for B, the smallest that lets targets share information.
             self.covar_module = MultitaskKernel(kernel, num_tasks=n_targets, rank=1)
         self.double()
 
@@ -129,6 +131,7 @@ class ClassificationHead(gpytorch.Module):
 
     def _covariance(self, features: Tensor) -> Tensor:
         covariance: Tensor = self.covar_module(features).to_dense()
+        # The learned noise goes onto the diagonal of K, so autograd sees it as a part of the covariance.
         noise = self.extra_noise.noise * torch.ones(len(features), dtype=torch.float64)
         return covariance + torch.diag(noise)
 

@@ -95,6 +95,7 @@ class TwoStepReduction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _embedding(self, X: Array, perplexity: float, random_state: Any, **steps: Any) -> DistR:
         """The Gromov-Wasserstein embedding with one prototype per row, and its out-of-sample map."""
+        # `n_prototypes` stays None: every row is a prototype, as in plain dimensionality reduction.
         options = {"perplexity": perplexity, "n_jobs": self.n_jobs, "random_state": random_state}
         return DistR(self.n_components, **options, **steps).fit(X)
 

@@ -126,6 +126,7 @@ class _TwoLayers(DeepGP):
         super().__init__()
         n_features = inducing.shape[1]
         hidden_batch = torch.Size([n_components])
+        # Every latent function has its own inducing points, which training moves.
         self.hidden = _Layer(inducing.repeat(n_components, 1, 1), n_components, LinearMean(n_features, hidden_batch))
         batch = torch.Size([] if n_targets is None else [n_targets])
         # Inputs of this layer are latent: there are no samples to start at.
@@ -151,6 +152,7 @@ class _Layer(DeepGPLayer):
     def __init__(self, inducing: Tensor, n_outputs: int | None, mean: gpytorch.means.Mean) -> None:
         *batch, n_inducing, n_inputs = inducing.shape
         batch_shape = torch.Size(batch)
+        # The batch dimensions are the functions of the layer.
         distribution = CholeskyVariationalDistribution(n_inducing, batch_shape=batch_shape)
         super().__init__(VariationalStrategy(self, inducing, distribution), n_inputs, n_outputs)
         self.mean_module = mean

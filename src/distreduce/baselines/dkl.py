@@ -68,6 +68,7 @@ class BaseDKL(BaseEstimator):
 
     def _train(self, X: Tensor, features: FeatureNetwork, head: RegressionHead | ClassificationHead) -> None:
         """Train network and GP together on the marginal likelihood, and set the fitted attributes."""
+        # The paper's rates, with and without pretraining.
         rate = (0.01 if self.pretrained else 0.1) if self.learning_rate == "auto" else float(self.learning_rate)
         rates: dict[nn.Module, float] = {features: self.network_learning_rate, head: rate}
         self.loss_curve_ = adam(lambda: head.loss(features(X)), rates, self.n_epochs)
@@ -153,6 +154,7 @@ class DKLRegressor(BaseDKL, TorchRegressor):
     def _train_model(self, X: Tensor, targets: Tensor) -> None:
         features = FeatureNetwork(multilayer_perceptron(X.shape[1], self.hidden_layer_sizes, self.n_components))
         if self.pretrained:
+            # The linear layer predicts a table, also for one target.
             table = targets.reshape(len(targets), -1)
             self._pretrain(X, table, features, table.shape[1], mse_loss)
         # Placeholders for the features, which `condition_on` sets after training.

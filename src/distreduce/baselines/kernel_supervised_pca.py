@@ -135,6 +135,7 @@ def _root(Y: Array, kernel: Kernel) -> Array:
     # On one-hot rows the delta kernel is YYᵀ, as the linear kernel is on any: Y is the root.
     if isinstance(kernel, Delta | Linear):
         return Y - Y.mean(axis=0)
+    # Other kernels have no explicit root: take it from the eigenvectors of HLH.
     L = center(kernel(Y))
     values, vectors = _leading(L, len(L), float(np.trace(L)))
     return np.asarray(vectors * np.sqrt(values))
@@ -156,6 +157,7 @@ def _directions(K: Array, root: Array, p: int) -> tuple[Array, Array]:
     # Further ones: principal components of K after the first ones are projected out.
     rest, w = _leading(center(K - (K @ V) @ (V.T @ K)), missing, float(np.trace(K)))
     w = w - w.mean(axis=0)
+    # Orthogonal to V in the metric of K, and of unit length in it.
     W = (w - V @ (V.T @ (K @ w))) / np.sqrt(rest)
     empty = np.zeros((len(K), missing - len(rest)))  # the data have no further directions
     return np.hstack([V, W, empty]), np.concatenate([values, np.zeros(missing)])

@@ -121,6 +121,7 @@ class NCA(SupervisedTransformer):
         X, targets, Y = self._read(X, y)
         self._check_components(X.shape[1], "features")
         with single_threaded_blas():
+            # Classes are one-hot here; scikit-learn wants their numbers.
             if targets.task == "classification":
                 nca = NeighborhoodComponentsAnalysis(
                     self.n_components, max_iter=self.max_iter, tol=self.tol, random_state=self.random_state
@@ -179,6 +180,7 @@ def _start(X: Array, Y: Array, p: int) -> Array:
 
     If PLS explains y with fewer directions, principal axes are added.
     """
+    # PLS warns when y is explained already; the directions that are left are filled below.
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*residual is constant", category=UserWarning)
         pls = PLSRegression(min(p, *X.shape), scale=False).fit(X, Y).x_rotations_.T
@@ -187,4 +189,5 @@ def _start(X: Array, Y: Array, p: int) -> Array:
     directions = np.zeros((p, X.shape[1]))
     directions[: len(pls)] = np.where(pls.any(axis=1, keepdims=True), pls, axes)
     spread = (X @ directions.T).std(axis=0)
+    # Unit spread, because the neighbourhood has unit width.
     return directions / np.where(spread > 0, spread, 1.0)[:, None]

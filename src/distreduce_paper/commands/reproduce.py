@@ -119,6 +119,7 @@ def report(
     """Write report.md, report.html and the figures from the stored results."""
     from distreduce_paper.plugins import load_plugins
 
+    # Before the report, whose cells may be of data sets and methods of plugins.
     load_plugins(tuple(str(path) for path in plugin or ()))
     store = _open_store(results, quick)
     _write_report(store, out or store.folder)
@@ -160,6 +161,7 @@ def _list_table(rows: list[dict[str, Any]], folder: Path) -> Table:
     for count in ("cells", "done", "failed"):
         table.add_column(count, str(sum(row[count] for row in rows)), justify="right")
     for row in rows:
+        # An experiment without cells of its own is computed through its sources.
         source = "" if row["cells"] else f", from the cells of {' and '.join(row['sources'])}"
         done = Text(str(row["done"] or ""), style="green" if row["done"] == row["cells"] else "yellow")
         failed = Text(str(row["failed"] or ""), style="red")

@@ -38,8 +38,9 @@ def fit_predictor(cell: Cell) -> tuple[Any, Split, float]:
     """Fit the cell's model; return it with its data and the seconds of the fit."""
     method, task = PREDICTORS[cell.method], get_problem(cell.data).task
     make = getattr(method, task)
+    # Not every experiment skips such pairs, and users may select any method.
     if make is None:
-        raise InvalidInputError(f"{cell.method} has no {task}.")
+        raise InvalidInputError(f"{cell.method} does not support {task}.")
     parts = load_split(cell.data, cell.seed, images=method.images, quick=cell.quick)
     # Only the fit counts; loading and scoring do not.
     with measure() as cost:

@@ -84,6 +84,7 @@ def draw_scores(
                 _draw_curve(ax, str(method), own.groupby(over)[score])
             for method, own in (flat or {}).get(title, cells.iloc[:0]).groupby("method", sort=False):
                 draw_level(ax, str(method), own[score].mean())
+        # Labels at the left and titles at the top only: the panels form a table.
         row[0].set_ylabel(name)
     for ax, title in zip(axes[0], columns, strict=True):
         ax.set_title(title)

@@ -42,6 +42,7 @@ def run(cell: Cell) -> dict[str, Any]:
     X, y = load_whole(cell.data, cell.seed, quick=cell.quick)
     results["original_cka"] = round_digits(original_cka(X, y))
     if isinstance(model, SDR):
+        # The CKA that the fit itself maximised, which may be in another form than the score.
         results["own_cka"] = round_digits(model.history_["cka"].iloc[-1])
     if cell.seed == 0:  # figures show one seed, and files stay small
         results |= _describe_prototypes(model, y)
@@ -89,6 +90,7 @@ def report(frame: pd.DataFrame) -> list[Block]:
     if frame.empty:
         return [Text(NOTES)]
     metrics = {"cka": "cka", "silhouette": "silhouette"}
+    # Cells without prototypes (other seeds, failed fits) cannot be drawn.
     first = frame[(frame["seed"] == 0) & frame["first"].notna()] if "first" in frame else frame.iloc[:0]
     return [
         Text(NOTES),

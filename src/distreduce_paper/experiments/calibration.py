@@ -75,6 +75,7 @@ def _draw_curves(figure: Figure, frame: pd.DataFrame, names: list[str]) -> None:
     for ax, name in zip(axes, names, strict=True):
         curves, styles = {}, []
         for method, part in frame[frame["data"] == name].groupby("method", sort=False):
+            # All cells have the same levels, so the curves can be averaged point by point.
             curves[str(method)] = expected, np.mean(part["coverage"].tolist(), axis=0)
             style = method_style(str(method))
             styles.append({"color": style["color"], "linestyle": style["linestyle"], "linewidth": 1.2})

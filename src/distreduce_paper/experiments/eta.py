@@ -42,6 +42,7 @@ def report(frame: pd.DataFrame) -> list[Block]:
 
 def _figure(data: str, part: pd.DataFrame, others: pd.DataFrame) -> Figure:
     columns = {f"m = {m:.0f}": cells for m, cells in part.groupby("n_prototypes")}
+    # Methods without eta at the same number of prototypes, keyed like the columns.
     flat = {f"m = {m:.0f}": cells for m, cells in others[others["data"] == data].groupby("n_prototypes")}
 
     def draw(figure: Drawing) -> None:

@@ -88,9 +88,11 @@ def _count_leads(frame: pd.DataFrame) -> list[Block]:
     """Count the points at which SDR has the best mean."""
     # Means of every method at each point, methods as columns.
     means = frame.groupby(["data", "n_prototypes", "method"])[list(SCORES)].mean().unstack("method")
+    # The claim is about supervision: variants of SDR do not compete with it.
     others = [method for method in dict.fromkeys(frame["method"]) if not method.startswith("SDR")]
     if "SDR" not in set(frame["method"]) or not others:
         return []
+    # A lead counts only against the best of the others; NaN scores are left out.
     gaps = pd.concat([means[score]["SDR"] - means[score][others].max(axis=1) for score in SCORES]).dropna()
     if gaps.empty:
         return []

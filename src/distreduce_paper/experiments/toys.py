@@ -35,7 +35,7 @@ def run(cell: Cell) -> dict[str, Any]:
 
 def report(frame: pd.DataFrame) -> list[Block]:
     """Draw one figure: one row per data set, the data first, then one panel per method."""
-    first = frame[frame["seed"] == 0] if len(frame) else frame
+    first = frame[frame["seed"] == 0] if len(frame) else frame  # an empty frame has no columns
     if first.empty:
         return [Text(NOTES)]
     names, methods = list(dict.fromkeys(first["data"])), list(dict.fromkeys(first["method"]))

@@ -50,6 +50,7 @@ def comparison_tables(
     list of Block
         Empty if there is nothing to show.
     """
+    # Cells of older runs may lack a metric.
     columns = {ours: theirs for ours, theirs in metrics.items() if ours in frame}
     if frame.empty or not columns:
         return []

@@ -80,6 +80,7 @@ def _build_section(experiment: Experiment, store: Store) -> Section:
     own = [result for result in results if result["experiment"] == experiment.name]
     quick = bool(results) and all(result["quick"] for result in results)
     computed = {Cell.from_dict(result).key for result in own}
+    # What is missing is judged by the grid of the run that is shown, quick or full.
     wanted = experiment.cells(Selection(quick=quick)) if experiment.run is not None else []
     frame = load_frame(experiment, store)
     return Section(

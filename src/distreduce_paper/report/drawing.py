@@ -60,6 +60,7 @@ def add_legend(figure: Figure, columns: int = 4) -> None:
     entries: dict[str, Artist] = {}
     for ax in figure.axes:
         for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
+            # Panels repeat the methods: each gets one entry.
             entries.setdefault(name, handle)
     if entries:
         figure.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=columns)

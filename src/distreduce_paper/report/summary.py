@@ -54,6 +54,7 @@ def summarize(page: Page) -> Summary:
         for section in page.sections
     ]
     return Summary(
+        # Sections without a number of the paper are left out of the table.
         tallies=tuple(tally for tally in tallies if any(tally.counts)),
         total=_tally("", "All", (one for _, one in seen.values())),
         behind=_find_behind(seen.values()),
@@ -91,6 +92,7 @@ def format_duration(seconds: float) -> str:
 
 def describe_state(section: Section) -> str:
     """Describe what a section rebuilds of the paper, and how complete it is."""
+    # Origin, then own cells and their time, then borrowed cells, then what is missing.
     parts = [f"Rebuilds {section.paper}." if section.paper else "Not in the paper."]
     if section.finished:
         parts.append(f"{_cells(section.finished)}, {format_duration(section.seconds)} of computing.")

@@ -64,7 +64,7 @@ def test_a_method_without_the_task_is_left_out():
 
 
 def test_a_method_without_the_task_is_refused():
-    with pytest.raises(InvalidInputError, match="DGP has no classification"):
+    with pytest.raises(InvalidInputError, match="DGP does not support classification"):
         fit_and_score(cell("classes", "DGP"))
 
 
