@@ -31,8 +31,7 @@ def center(K: Array, weights: ArrayLike | None = None) -> Array:
     ndarray of shape (n, n)
     """
     p = _probabilities(len(K), weights)
-    # H K Hᵀ without forming H: O(n²) instead of two matrix products.
-    rows, columns = K @ p, p @ K
+    rows, columns = K @ p, p @ K  # H K Hᵀ without forming H: O(n²) instead of two matrix products
     return K - rows[:, None] - columns[None, :] + p @ rows
 
 

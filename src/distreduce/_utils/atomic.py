@@ -44,8 +44,7 @@ def replacing(path: str | os.PathLike[str], *, mark: str | None = None) -> Itera
         yield temporary
         if target.exists():
             os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
-        # Before the rename, or a crash could leave the name with an empty file.
-        _flush(temporary)
+        _flush(temporary)  # before the rename, or a crash could leave the name with an empty file
         os.replace(temporary, target)
     finally:
         with suppress(OSError):  # it is gone if all went well

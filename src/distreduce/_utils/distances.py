@@ -65,8 +65,7 @@ def squared_distances(X: Any, dtype: DTypeLike = np.float64, *, workers: Workers
     if points.shape[1] <= DIRECT_FEATURES:
         workers.run(_direct_rows, chunk_count(n), points, out)
     else:
-        # Centred, norms are smaller, and fewer pairs cancel.
-        _by_products(points - points.mean(axis=0), out, workers)
+        _by_products(points - points.mean(axis=0), out, workers)  # centred, norms are smaller, and fewer pairs cancel
     return out
 
 
@@ -83,8 +82,7 @@ def sq_distances(A: Any, B: Any = None) -> Array:
 
 def _wide_sq_distances(A: Array, B: Array) -> Array:
     """Squared distances by one matrix product, with pairs that are close compared to their norms done again exactly."""
-    # Around the mean of B, norms are smaller, and fewer pairs cancel.
-    origin = B.mean(axis=0)
+    origin = B.mean(axis=0)  # around the mean of B, norms are smaller, and fewer pairs cancel
     A, B = A - origin, B - origin
     scale = np.einsum("ik,ik->i", A, A)[:, None] + np.einsum("ik,ik->i", B, B)[None, :]
     d2: Array = scale - 2.0 * (A @ B.T)

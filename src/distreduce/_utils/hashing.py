@@ -27,8 +27,7 @@ def fingerprint(*values: Any) -> str:
     """
     digest = hashlib.sha256()
     for part in _parts(values):
-        # With its length: ("ab", "c") and ("a", "bc") must differ.
-        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(len(part).to_bytes(8, "little"))  # with its length: ("ab", "c") and ("a", "bc") must differ
         digest.update(part)
     return digest.hexdigest()
 

@@ -52,8 +52,7 @@ def write_file(path: Path, document: Mapping[str, Any], tensors: Tensors, *, mar
     try:
         with replacing(path, mark=mark) as temporary:
             temporary.touch(exist_ok=False)
-            # The mode that the umask gives to a new file.
-            mode = temporary.stat().st_mode
+            mode = temporary.stat().st_mode  # the mode that the umask gives to a new file
             save_file(tensors, temporary, metadata={KEY: text})
             os.chmod(temporary, stat.S_IMODE(mode))  # safetensors makes its files private
     except (OSError, ValueError, SafetensorError) as error:
@@ -89,8 +88,7 @@ def _check_sizes(path: Path, max_bytes: int) -> None:
 def _parse(text: str) -> dict[str, Any]:
     require(len(text) <= MAX_JSON, f"its JSON has {len(text)} characters; at most {MAX_JSON} are read")
     document = json.loads(text, parse_constant=_no_constant)
-    # Level by level, because recursion on a forged file could exhaust the stack.
-    level, depth = [document], 0
+    level, depth = [document], 0  # level by level, because recursion on a forged file could exhaust the stack
     while level:
         require(depth <= MAX_DEPTH, f"its JSON is nested more than {MAX_DEPTH} deep")
         branches = [node for node in level if isinstance(node, dict | list)]
@@ -114,8 +112,7 @@ def read_tensors(handle: Any, document: Mapping[str, Any]) -> Tensors:
         # Bytes other than 0 and 1 would be booleans that NumPy treats inconsistently.
         if kind == "BOOL":
             require(bool((tensors[name].view(np.uint8) <= 1).all()), f"tensor {name!r} is not boolean")
-    # The checksum does not cover itself.
-    rest = {key: value for key, value in document.items() if key != "sha256"}
+    rest = {key: value for key, value in document.items() if key != "sha256"}  # the checksum does not cover itself
     require(document.get("sha256") == checksum(rest, tensors), "it is damaged: its checksum does not match")
     return tensors
 

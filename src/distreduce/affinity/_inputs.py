@@ -16,8 +16,7 @@ def as_distances(sq_distances: ArrayLike) -> Array:
         distances = distances.astype(np.float64)
     if distances.ndim != 2 or distances.shape[0] != distances.shape[1] or distances.shape[0] == 0:
         raise InvalidInputError(f"sq_distances must be a square matrix, got an array of shape {distances.shape}.")
-    # NaN reaches both extremes, and fails both comparisons.
-    low, high = distances.min(), distances.max()
+    low, high = distances.min(), distances.max()  # NaN reaches both extremes, and fails both comparisons
     if not (low >= 0.0 and high < np.inf):
         raise InvalidInputError(
             f"sq_distances must be finite and non-negative, got values from {low} to {high}; "

@@ -183,8 +183,7 @@ def _copy(found: Nearest | None, rows: int, k: int) -> Nearest:
 
 def _compare(points: Array, other: Any, blocks: list[Any], offsets: tuple[int, int, int], result: Nearest) -> None:
     """Compare some of the points with ranges of another shard's rows; `blocks` are (which points, start, stop)."""
-    # Around the mean of the block norms are small, and with them the error of the bounds.
-    middle = points.mean(axis=0)
+    middle = points.mean(axis=0)  # around the mean of the block norms are small, and with them the error of the bounds
     centred = _shift(points, middle)
     for wanted, start, stop in blocks:
         rows, candidates = np.flatnonzero(wanted), _dense(other[start:stop])
@@ -254,8 +253,7 @@ def _farther(distance: float, index: int, than: float, other: int) -> bool:
 @njit(**KERNEL)
 def _replace_farthest(distances: Array, indices: Array, distance: float, index: int) -> None:
     """Replace the first element of a heap."""
-    # Sift down: the children of place p are 2p + 1 and 2p + 2.
-    place, child = 0, 1
+    place, child = 0, 1  # sift down: the children of place p are 2p + 1 and 2p + 2
     while child < len(distances):
         if child + 1 < len(distances) and _farther(
             distances[child + 1], indices[child + 1], distances[child], indices[child]

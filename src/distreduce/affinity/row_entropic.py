@@ -126,8 +126,7 @@ def solve_row(
     farthest, nearest, weight_at_zero = _row_extent(row, weights)
     # Slack: the samples at distance zero alone have a perplexity of ξ or more.
     if np.log(weight_at_zero) >= log_perplexity - 1e-12:
-        # With all samples at distance zero, any scale is right.
-        scale = nearest if nearest < np.inf else 1.0
+        scale = nearest if nearest < np.inf else 1.0  # with all samples at distance zero, any scale is right
         return SLACK_BANDWIDTH * scale, np.log(weight_at_zero), scale, 1.0, guess
     # In units of the farthest sample nothing overflows.
     unit = 1.0 / farthest

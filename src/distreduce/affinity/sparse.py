@@ -255,8 +255,7 @@ def sparse_sums(indptr: Array, indices: Array, distances: Array, factor: float, 
     """``row_sums`` over the entries of every row; a sample is (w, γ, μ)."""
     n_rows = len(own)
     sums = np.empty((5, n_rows))
-    # One buffer for all rows, instead of an allocation in each.
-    room = room_for_row(indptr, samples)
+    room = room_for_row(indptr, samples)  # one buffer for all rows, instead of an allocation in each
     for i in range(n_rows):
         start, stop = indptr[i], indptr[i + 1]
         gather(indices[start:stop], samples, room)

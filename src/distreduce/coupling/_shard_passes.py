@@ -316,8 +316,7 @@ def _gradient_rows(  # type: ignore[no-untyped-def]
             gradient[k] = cost[r, k] + base[k]
         for t in range(count):
             subtract(row[touched[t]], slopes[touched[t]], gradient)
-        # The vertex V sends all of the row to its cheapest prototype.
-        best = gradient.argmin()
+        best = gradient.argmin()  # the vertex V sends all of the row to its cheapest prototype
         cheapest[i] = best
         # Sums of T, over the prototypes that the row uses.
         for t in range(own_indptr[i], own_indptr[i + 1]):
@@ -325,8 +324,7 @@ def _gradient_rows(  # type: ignore[no-untyped-def]
             _add(share, row, touched, count, transported[k])
             sums[0] += share * gradient[k]
             sums[2] += share * cost[r, k]
-        # The same sums of V.
-        _add(weights[i], row, touched, count, across[best])
+        _add(weights[i], row, touched, count, across[best])  # the same sums of V
         sums[1] += weights[i] * gradient[best]
         sums[3] += weights[i] * cost[r, best]
         row[touched[:count]] = 0.0

@@ -81,8 +81,7 @@ def conditional_gradient(
     T, CT = initial, affinity_times_plan(problem.affinity, initial, workers)
     value, n_iter, converged = problem.value(T, CT), 0, False
     while n_iter < max_iter and not converged:
-        # Hold the targets at T, descend, and measure what refreshing them gains.
-        held = problem.with_targets_held(T)
+        held = problem.with_targets_held(T)  # hold the targets at T, descend, and measure what refreshing them gains
         start = Iterate(T, CT, held.value(T, CT))
         found, steps, settled = descend(_DenseDescent(held, oracle, workers), start, max_iter - n_iter, tol)
         T, CT = found.plan, found.product

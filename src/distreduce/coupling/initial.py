@@ -91,8 +91,7 @@ def _clusters_by_class(
     """
     known = supervised_rows(targets)
     label = np.where(known, np.nan_to_num(targets).argmax(axis=1), -1)
-    # Unlabelled samples: the class to which most of their affinity goes.
-    votes = weights[known, None] * targets[known]
+    votes = weights[known, None] * targets[known]  # unlabelled samples: the class to which most of their affinity goes
     label[~known] = (affinity[np.ix_(~known, known)] @ votes).argmax(axis=1)
     # Numbers of prototypes per class, then clusters in each.
     mass = np.bincount(label, weights=weights, minlength=targets.shape[1]).astype(np.float64)

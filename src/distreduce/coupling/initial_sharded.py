@@ -96,8 +96,7 @@ def _supervised_centres(
 ) -> Centres | None:
     """Centres that separate the targets as well; None if no sample of the subsample has a known target."""
     pool = _Pool(sample.features, sample.weights, np.asarray(sample.kernel_targets))
-    # Masses and counts of all samples: the subsample may miss a rare class.
-    parts = shards.collect(_ClassSums(weights))
+    parts = shards.collect(_ClassSums(weights))  # masses and counts of all samples: the subsample may miss a rare class
     mass, counts = np.sum([part[0] for part in parts], axis=0), np.sum([part[1] for part in parts], axis=0)
     one_hot = isinstance(kernel, Delta | Linear) and all(part[2] for part in parts)
     if one_hot and m >= np.count_nonzero(counts):
@@ -132,12 +131,10 @@ def _add_rare_classes(pool: _Pool, shards: Shards, weights: Array, counts: Index
     known = supervised_rows(pool.targets)
     label = np.where(known, np.nan_to_num(pool.targets).argmax(axis=1), -1)
     in_pool = np.bincount(label[known], minlength=len(counts))
-    # Too few samples here, although the shards hold more.
-    rare = (in_pool < seats) & (in_pool < counts)
+    rare = (in_pool < seats) & (in_pool < counts)  # too few samples here, although the shards hold more
     if not rare.any():
         return pool
-    # The shards send all samples of these classes: the pool's own would be counted twice.
-    kept = ~(known & rare[label])
+    kept = ~(known & rare[label])  # the shards send all samples of these classes: the pool's own would be counted twice
     others = shards.collect(_RowsOfClasses(weights, rare))
     return _stack([_Pool(pool.features[kept], pool.weights[kept], pool.targets[kept]), *others])
 

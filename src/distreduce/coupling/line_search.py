@@ -15,8 +15,7 @@ def exact_step(quadratic: float, slope: float) -> float:
     """Return the minimizer τ of aτ² + bτ over [0, 1], from the coefficient a and the slope b."""
     if quadratic > 0:
         return min(1.0, max(0.0, -slope / (2 * quadratic)))
-    # Concave or straight: the minimum is at an end.
-    return 1.0 if quadratic + slope < 0 else 0.0
+    return 1.0 if quadratic + slope < 0 else 0.0  # concave or straight: the minimum is at an end
 
 
 def move_towards(T: Plan, V: Plan, step: float) -> Plan:

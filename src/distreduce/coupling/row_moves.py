@@ -30,8 +30,7 @@ def move_rows(problem: CouplingProblem, found: CouplingResult, *, workers: Worke
     least = LEAST_GAIN * max(1.0, abs(found.value))
     for _ in range(MAX_SWEEPS):
         cost = problem.linear_cost(sparse.csr_array(T))
-        # Afresh in every sweep: within one, moves update it and its roundings add up.
-        f2q = problem.f2 @ T.sum(axis=0)
+        f2q = problem.f2 @ T.sum(axis=0)  # afresh in every sweep: within one, moves update it and its roundings add up
         constants = (problem.affinity, problem.weights, problem.f2, problem.h2, problem.alpha, cost, least)
         if _sweep(*constants, T, CT, f2q) == 0:
             break
@@ -39,8 +38,7 @@ def move_rows(problem: CouplingProblem, found: CouplingResult, *, workers: Worke
     if not moved:
         return found
     plan = sparse.csr_array(T)
-    # Afresh, without the roundings of all the moves.
-    CT = affinity_times_plan(problem.affinity, plan, workers)
+    CT = affinity_times_plan(problem.affinity, plan, workers)  # afresh, without the roundings of all the moves
     return replace(found, plan=plan, affinity_plan=CT, value=problem.value(plan, CT))
 
 

@@ -136,8 +136,7 @@ class _ShardedDescent:
         held = problem.hold(T, self.prototype_targets)
         parts = problem.shards.collect(Gradient(problem.weights, T, problem.fitted, held))
         transported, across = (add_sparse([part[k] for part in parts]) for k in (1, 2))
-        # Symmetric but for rounding.
-        transported = 0.5 * (transported + transported.T)
+        transported = 0.5 * (transported + transported.T)  # symmetric but for rounding
         slope, vertex_slope, linear, _ = np.add.reduce([part.sums for part in parts])
         value = linear + problem.alpha * problem.structure(q, transported)
         V = hard_plan(np.concatenate([part.cheapest for part in parts]), problem.weights, len(q))
@@ -147,8 +146,7 @@ class _ShardedDescent:
         """One light pass, for VᵀCV."""
         problem, at, V = self.problem, direction.at, direction.vertex
         end, across, gap = transported_on_shards(problem.shards, V), direction.across, direction.gap
-        # (V − T)ᵀC(V − T), from the three matrices.
-        change = end - across - across.T + at.product
+        change = end - across - across.T + at.product  # (V − T)ᵀC(V − T), from the three matrices
         curvature = problem.alpha * problem.structure(column_mass(V) - column_mass(at.plan), change)
         step = exact_step(curvature, -gap)
         # TᵀCT after the step, by the same expansion.
@@ -167,8 +165,7 @@ def _move_rows(problem: ShardedCoupling, T: Plan, transported: Array, tol: float
         # Of every row: its best target, the change of J alone, and its linear cost now and the change of it.
         target, change, linear = (np.concatenate(column) for column in zip(*parts, strict=True))
         value = problem.alpha * problem.structure(column_mass(T), transported)
-        # Relative to J, as in the descent.
-        least = tol * max(1.0, abs(value + float(linear[:, 0].sum())))
+        least = tol * max(1.0, abs(value + float(linear[:, 0].sum())))  # relative to J, as in the descent
         found = _best_subset(problem, T, value, target, change, linear[:, 1], least)
         if found is None:
             break
@@ -186,8 +183,7 @@ def _best_subset(
     least: float,
 ) -> tuple[Plan, Array] | None:
     """The plan after the largest set of best moves that lowers J by more than `least`, with its TᵀCT; or None."""
-    # Best moves first, of those that lower J.
-    order = np.argsort(change, kind="stable")
+    order = np.argsort(change, kind="stable")  # best moves first, of those that lower J
     n_moves = int(np.searchsorted(change[order], 0.0))
     for _ in range(MAX_HALVINGS):
         chosen = order[:n_moves]

@@ -79,8 +79,7 @@ class Model(Kind):
         model = self._read_params(state["params"], read.within("params"))
         found = self.fitted.read("fitted", state["fitted"], read, sizes)
         self.finish(model, found)
-        # Only now, when all checks have passed.
-        vars(model).update(found)
+        vars(model).update(found)  # only now, when all checks have passed
         return model
 
     def _read_params(self, params: Node, read: Reader) -> Any:
@@ -184,23 +183,20 @@ def _finish_regression(model: Any, found: Found) -> None:
     _check_inner_reduction(found, "regression")
     scale, widths, d = found["target_scale_"], stack_widths(found["stacks_"]), found["n_features_in_"]
     require(scale.is_table or len(scale.mean) == 1, "target_scale_ has several targets, but is not a table")
-    # How many columns each process must take, judged by the other parts of the model.
-    expected = {"inputs": d}
+    expected = {"inputs": d}  # how many columns each process must take, judged by the other parts of the model
     if "reduction_" in found:
         if "rough_inputs" in widths:  # not in format 1, nor with inducing points
             expected["rough_inputs"] = d
         expected = {**(expected if model.residual else {}), "embedding": found["reduction_"].prototypes_.shape[1]}
     require(widths == expected, f"its GPs take {widths}, but the model gives them {expected}")
-    # Last, when everything cheap has been checked: this factorises.
-    found["stacks_"] = build_stacks(found["stacks_"])
+    found["stacks_"] = build_stacks(found["stacks_"])  # last, when everything cheap has been checked: this factorises
 
 
 def _finish_classification(model: Any, found: Found) -> None:
     _check_inner_reduction(found, "classification")
     n_classes = len(found["classes_"])
     require(n_classes > 1, "classes_ has fewer than two classes")
-    # Last, as in regression.
-    found["gp_"] = build_latent_gp(found["gp_"], n_classes, found["draws_"])
+    found["gp_"] = build_latent_gp(found["gp_"], n_classes, found["draws_"])  # last, as in regression
 
 
 # Sizes: t targets, s draws; the sizes of a process are its own.

@@ -78,8 +78,7 @@ def _check_stacks(found: Found) -> None:
     weights = np.array([arrays["weight"] for arrays in processes.values()])
     require(bool((abs(weights.sum(axis=0) - 1) < 1e-9).all()), "the weights of the processes do not sum to 1")
     if found.get("tails") is not None:
-        # A share of errors of variance `wide`, the others of variance `narrow`.
-        share, narrow, wide = found["tails"].T
+        share, narrow, wide = found["tails"].T  # a share of errors of variance `wide`, the others of variance `narrow`
         sound = (share < 1) & (narrow > 0) & (wide > 0) & (abs((1 - share) * narrow + share * wide - 1) < 1e-6)
         require(bool(sound.all()), "the tails are not a distribution of variance 1")
     # Exact GPs: limit the memory of the factorisations before any is computed.

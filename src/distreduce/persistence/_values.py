@@ -50,8 +50,7 @@ class ModelReader(Reader):
         content = self.part(node, "fields")
         if kind is None or not isinstance(content, dict):
             raise RefusedError(f"{self.prefix}{name} is an unknown kernel")
-        # The class is one of ours, but its arguments come from the file.
-        names = {part.name for part in fields(kind)}
+        names = {part.name for part in fields(kind)}  # the class is one of ours, but its arguments come from the file
         require(set(content) == names, f"{self.prefix}{name} does not have the parameters of {kind.__name__}")
         parts = self.within(name)
         values = {key: parts.value(key, value) for key, value in content.items()}

@@ -150,8 +150,7 @@ def choose_cells(features: Any, cells: Array, probes: Probes) -> Array:
     """
     chosen = np.zeros((len(cells), probes.near.shape[1]), dtype=bool)
     for start, stop in cell_blocks(cells, _BLOCK):
-        # All rows of a block are in one cell, and have the same cells in reach.
-        near = probes.near[cells[start]]
+        near = probes.near[cells[start]]  # all rows of a block are in one cell, and have the same cells in reach
         near = near[near >= 0]  # without the padding
         order = centre_scores(features[start:stop], probes.centres[near]).argsort(axis=1, kind="stable")
         block = np.zeros(order.shape, dtype=bool)

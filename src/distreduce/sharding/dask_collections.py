@@ -123,8 +123,7 @@ def predict_by_blocks(estimator: Any, method: str, X: Any, **options: Any) -> An
     # traverse=False: Dask must not search the model for collections. pure=False: nor hash it.
     model = delayed(_without_samples(estimator), traverse=False, pure=False)
     task = delayed(_outputs, nout=len(examples), pure=False)
-    # Estimators reject zero rows, but a partition may have none.
-    if_empty = tuple(example[:0] for example in examples)
+    if_empty = tuple(example[:0] for example in examples)  # estimators reject zero rows, but a partition may have none
     blocks = [task(model, method, block, options, if_empty) for block in partitions(X)]
     # A frame does not know the lengths of its partitions.
     lengths = X.chunks[0] if hasattr(X, "chunks") else (np.nan,) * len(blocks)
@@ -155,8 +154,7 @@ def _outputs(
 
 
 def _without_samples(estimator: Any) -> Any:
-    # A shallow copy: the estimator of the user keeps its attributes.
-    model = copy(estimator)
+    model = copy(estimator)  # a shallow copy: the estimator of the user keeps its attributes
     for name in _PER_SAMPLE:
         vars(model).pop(name, None)
     return model

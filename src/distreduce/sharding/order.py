@@ -132,8 +132,7 @@ def merge_by_key(keys: NDArray[np.uint64], weights: Array) -> Merged:
     """Merge rows of equal keys and sort them by key; rows of weight zero are left out."""
     used = np.flatnonzero(weights > 0)
     order = used[np.lexsort((keys[used, 1], keys[used, 0]))]
-    # A key that differs from the one before it starts a new sample.
-    new = np.ones(len(order), dtype=bool)
+    new = np.ones(len(order), dtype=bool)  # a key that differs from the one before it starts a new sample
     new[1:] = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
     group = np.full(len(weights), -1, dtype=np.intp)
     group[order] = new.cumsum() - 1
@@ -145,8 +144,7 @@ def merge_by_key(keys: NDArray[np.uint64], weights: Array) -> Merged:
 
 def arrange_by_cells(merged: Merged, nearest: NDArray[np.int32], centres: Array) -> Arrangement:
     """The arrangement of samples that are in the order of their keys, from the centre nearest to each."""
-    # Stable: within a cell, samples stay in the order of their keys.
-    order = np.argsort(nearest, kind="stable")
+    order = np.argsort(nearest, kind="stable")  # stable: within a cell, samples stay in the order of their keys
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     # Index −1, of the rows without weight, picks the −1 at the end.
@@ -178,8 +176,7 @@ def shard_bounds(cells: NDArray[np.int32]) -> Index:
     if cells[0] == cells[-1]:
         return even
     borders = np.flatnonzero(np.diff(cells, prepend=-1, append=-1))
-    # Move every even border to the nearer of the two borders of cells around it.
-    right = np.searchsorted(borders, even)
+    right = np.searchsorted(borders, even)  # move every even border to the nearer of the two borders of cells around it
     left = np.maximum(right - 1, 0)
     return np.where(even - borders[left] < borders[right] - even, borders[left], borders[right]).astype(np.intp)
 
