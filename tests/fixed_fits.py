@@ -1,19 +1,21 @@
 """Fits with fixed seeds and digests of their results: whether a change kept every bit.
 
-Run ``python tests/fixed_fits.py --save FILE`` before a change and ``python tests/fixed_fits.py --compare FILE`` after
-it, on the same machine. Run each twice and keep the second: loops that Numba has just compiled may differ in the last
-bit from the same loops loaded from its cache. ``tests/test_fixed_fits.py`` compares the summaries in
-``tests/fixed_fits.json`` on any machine, within a tolerance.
+Run ``python tests/fixed_fits.py --save`` before a change and ``--compare`` after it, on the same machine. Run each
+twice and keep the second: loops that Numba has just compiled may differ in the last bit from the same loops loaded
+from its cache, and iterations amplify it. ``tests/test_fixed_fits.py`` does so where digests of the machine are
+saved, and compares summaries within a tolerance everywhere.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import platform
 import sys
 import time
 from collections.abc import Callable
 from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from sklearn.datasets import load_diabetes, load_digits, load_iris
 from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor
 
 Results = dict[str, np.ndarray]
+SAVED = Path(__file__).with_name("fixed_fits.json")
 
 
 def _reduction(model: Any) -> Results:
@@ -128,20 +131,26 @@ def digest(results: Results) -> dict[str, str]:
 
 
 def summarize(results: Results) -> dict[str, list[float]]:
-    """For every result, its size, sum, sum of absolute values, first and last number."""
-    found = {}
-    for name, values in results.items():
-        flat = np.asarray(values, dtype=np.float64).ravel()
-        finite = flat[np.isfinite(flat)]
-        found[name] = [float(len(flat)), finite.sum(), np.abs(finite).sum(), float(finite[0]), float(finite[-1])]
-    return found
+    """Return the size and the sum of absolute values of every result."""
+    flat = {name: np.asarray(values, dtype=np.float64).ravel() for name, values in results.items()}
+    return {
+        name: [float(len(values)), float(np.abs(values[np.isfinite(values)]).sum())] for name, values in flat.items()
+    }
+
+
+def machine() -> str:
+    """Name all that the bits depend on: the processor, with what it can do, and the libraries that compute."""
+    cpu = Path("/proc/cpuinfo")
+    facts = cpu.read_text().split("\n\n")[0].splitlines() if cpu.exists() else []
+    kept = [line for line in facts if line.startswith(("cpu family", "model", "stepping", "flags"))]
+    processor = sha256("\n".join([platform.machine(), *kept]).encode()).hexdigest()[:12]
+    return ", ".join([processor, *(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn", "numba"))])
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--save", type=Path)
-    parser.add_argument("--compare", type=Path)
-    parser.add_argument("--summaries", type=Path, help="write the summaries that tests/test_fixed_fits.py compares")
+    parser.add_argument("--save", action="store_true", help="save digests of this machine, and summaries")
+    parser.add_argument("--compare", action="store_true", help="compare digests with the saved ones of this machine")
     options = parser.parse_args()
     digests, summaries = {}, {}
     for name, fit in FITS.items():
@@ -149,12 +158,11 @@ def main() -> int:
         results = fit()
         digests[name], summaries[name] = digest(results), summarize(results)
         print(f"{name:20s} {time.perf_counter() - began:6.2f} s", flush=True)
-    for path, content in ((options.save, digests), (options.summaries, summaries)):
-        if path is not None:
-            path.write_text(json.dumps(content, indent=1) + "\n")
-    if options.compare is None:
+    if options.save:
+        SAVED.write_text(json.dumps({"summaries": summaries, "digests": {machine(): digests}}, indent=1) + "\n")
+    if not options.compare:
         return 0
-    before = json.loads(options.compare.read_text())
+    before = json.loads(SAVED.read_text())["digests"][machine()]
     changed = [f"{fit}.{key}" for fit, keys in before.items() for key in keys if digests[fit].get(key) != keys[key]]
     print("same bits" if not changed else "changed: " + ", ".join(changed))
     return int(bool(changed))
