@@ -207,7 +207,9 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
         if self.n_prototypes is None:
             check_exact_size(len(X), "give n_prototypes, such as 200: the prototypes become inducing points")
         elif self.n_prototypes > len(X):
-            raise InvalidInputError(f"n_prototypes={self.n_prototypes} is more than the {len(X)} samples; give fewer.")
+            raise InvalidInputError(
+                f"n_prototypes={self.n_prototypes} is more than the {len(X)} samples; give fewer prototypes."
+            )
         elif self.n_prototypes > self.max_reduction_samples:
             raise InvalidInputError(
                 f"n_prototypes={self.n_prototypes} is more than max_reduction_samples={self.max_reduction_samples}; "
