@@ -106,6 +106,14 @@ class DataWarning(DistReduceWarning):
     """Issued if data are used in another way than asked for. The message says how."""
 
 
+class NoSignalWarning(DistReduceWarning):
+    """Issued if X does not predict left-out targets better than their mean does. The fit then leaves y out."""
+
+
+class OptimisticPictureWarning(DistReduceWarning):
+    """Issued if neighbours predict targets much better in the plane as fitted than they do for left-out samples."""
+
+
 class SolverConvergenceWarning(DistReduceWarning, ConvergenceWarning):
     """Issued if a fit stops at its iteration limit. The result is the best one found, but has not converged."""
 

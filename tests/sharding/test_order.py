@@ -10,7 +10,15 @@ from distreduce._utils.threads import Workers
 from distreduce.sharding import cells
 from distreduce.sharding import order as arrangement
 from distreduce.sharding.merge import merge_duplicates
-from distreduce.sharding.order import arrange, merge_by_key, row_keys, shard_bounds, shards_in_reach, split_large_cells
+from distreduce.sharding.order import (
+    arrange,
+    merge_by_key,
+    merge_rows,
+    row_keys,
+    shard_bounds,
+    shards_in_reach,
+    split_large_cells,
+)
 from distreduce.sharding.shards import shard_count
 
 
@@ -23,7 +31,8 @@ def many_cells(monkeypatch):
 
 def arranged(X, Y=None, weights=None, workers=None):
     weights = np.ones(X.shape[0]) if weights is None else weights
-    return arrange(X, Y, weights, np.random.RandomState(0), *([] if workers is None else [workers]))
+    own = [] if workers is None else [workers]
+    return arrange(X, merge_rows(X, Y, weights, *own), 1.0, np.random.RandomState(0), *own)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from distreduce.estimators._renamed import (
 from distreduce.estimators._saving import SavingMixin
 from distreduce.estimators._transaction import whole_fit
 from distreduce.estimators._validate import Backends
-from distreduce.estimators._warnings import warn_about_fit
+from distreduce.estimators._warnings import warn_about_fit, warn_about_picture
 from distreduce.exceptions import InvalidInputError
 from distreduce.sharding.dask_collections import is_dask, predict_by_blocks
 from distreduce.solver.fit import fit_reduction
@@ -156,10 +156,11 @@ class BaseReduction(
                     fitted = fit_reduction(plan.problem, plan.random_state, workers=pool, monitor=monitor)
                     fitting.best = fitted.reduction  # carried by errors from here on
                     self.__dict__.pop("classes_", None)  # of an earlier fit to labels
-                    self.__dict__.update(fitted_attributes(plan, fitted, self.n_prototypes, pool))
+                    self.__dict__.update(fitted_attributes(plan, fitted, self, pool))
         # The estimator is fitted: warnings that a filter turns into errors, and an interrupt, cost nothing now.
         try:
             warn_about_fit(self, fitted.reduction)
+            warn_about_picture(self, has_signal=plan.problem.has_signal)
             if plan.checkpoint is not None and plan.checkpoint.raised is not None:
                 raise plan.checkpoint.raised
         finally:

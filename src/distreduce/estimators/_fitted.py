@@ -12,6 +12,7 @@ from scipy import sparse
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index, Plan
 from distreduce.coupling.plan import column_mass
+from distreduce.estimators._evidence import neighbor_scores, prototype_evidence
 from distreduce.estimators._plan import FitPlan, Supervision
 from distreduce.mapping import KernelMap, barycentres
 from distreduce.sharding.merge import Merged
@@ -19,17 +20,19 @@ from distreduce.sharding.rows import Rows
 from distreduce.solver.result import Fitted
 
 
-def fitted_attributes(plan: FitPlan, fitted: Fitted, n_prototypes: int | None, workers: Workers) -> dict[str, Any]:
+def fitted_attributes(plan: FitPlan, fitted: Fitted, estimator: Any, workers: Workers) -> dict[str, Any]:
     """Return the fitted attributes of an estimator by name."""
     reduction, merged, X = fitted.reduction, plan.merged, plan.X
     # From distinct samples back to the rows of X: the map, the embedding, the coupling.
     map_ = _map_from_all(fitted.map, merged)
     embedding = X.map(map_) if isinstance(X, Rows) else map_(X, workers)
     # False if fewer samples were distinct than prototypes wanted: then each distinct sample is one prototype.
-    one_to_one = plan.problem.n_prototypes is None and n_prototypes in (None, len(plan.weights))
+    one_to_one = plan.problem.n_prototypes is None and estimator.n_prototypes in (None, len(plan.weights))
     coupling, prototypes, mass = expand(
         reduction.plan, reduction.prototypes, merged, plan.weights, embedding, one_to_one
     )  # fmt: skip
+    if plan.problem.relaxed:
+        prototypes = _relax(prototypes, coupling, plan.weights, embedding)
     found = {
         "map_": map_,
         "embedding_": embedding,
@@ -44,7 +47,36 @@ def fitted_attributes(plan: FitPlan, fitted: Fitted, n_prototypes: int | None, w
         "converged_": reduction.converged,
         "perplexity_": plan.problem.perplexity,
     }
-    return found if plan.supervision is None else found | _target_attributes(plan.supervision, coupling, plan.weights)
+    if plan.supervision is None:
+        return found
+    found |= _target_attributes(plan.supervision, coupling, plan.weights)
+    return found | _left_out_attributes(plan, fitted, found, estimator.mu)
+
+
+def _relax(prototypes: Array, coupling: Plan, weights: Array, embedding: Array) -> Array:
+    """Move prototypes to the mean place of their samples on the map; unused ones stay."""
+    plan = sparse.diags_array(weights) @ coupling
+    mass = np.asarray(plan.sum(axis=0)).ravel()[:, None]
+    return np.where(mass > 0, (plan.T @ embedding) / np.where(mass > 0, mass, 1.0), prototypes)
+
+
+def _left_out_attributes(plan: FitPlan, fitted: Fitted, found: dict[str, Any], mu: float) -> dict[str, Any]:
+    """Return what is known of the samples as if they were new."""
+    left_out, merged, supervision = fitted.left_out, plan.merged, plan.supervision
+    assert left_out is not None and supervision is not None
+    # Rows of weight zero took no part in the fit: their places are left-out ones already.
+    used = (merged.group >= 0)[:, None]
+    places = np.where(used, left_out.places[np.maximum(merged.group, 0)], found["embedding_"])
+    evidence = prototype_evidence(
+        found["prototypes_"], found["prototype_targets_"], places, plan.weights, supervision.targets
+    )
+    return {
+        "embedding_left_out_": places,
+        "neighbor_scores_": neighbor_scores(plan, found["embedding_"], left_out),
+        "prototype_evidence_": evidence,
+        "eta_": plan.problem.settings.eta,
+        "map_reg_": plan.problem.map_reg / plan.problem.mu * mu,
+    }
 
 
 def _target_attributes(supervision: Supervision, coupling: Plan, weights: Array) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,8 +12,20 @@ from scipy import sparse
 from sklearn.utils.validation import _num_samples, validate_data
 
 from distreduce._utils.threads import Workers
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Index
 from distreduce._utils.warnings import warn_user
+from distreduce.estimators._auto import (
+    PREDICTION_SAMPLES,
+    choose,
+    expected_on_rows,
+    expected_targets,
+    find_groups,
+    keep_in_range,
+    scale_features,
+    target_settings,
+    wants_choice,
+    without_signal,
+)
 from distreduce.estimators._monitor import check_checkpoint, open_checkpoint
 from distreduce.estimators._targets import Targets, standardize
 from distreduce.estimators._validate import (
@@ -27,7 +39,8 @@ from distreduce.estimators._validate import (
 )
 from distreduce.exceptions import DataWarning, InvalidInputError
 from distreduce.kernels import DistanceKernel, Kernel
-from distreduce.losses import BregmanLoss, SquaredLoss
+from distreduce.losses import BregmanLoss, SquaredLoss, supervised_rows
+from distreduce.mapping.choice import MapChoice, assign_folds
 from distreduce.sharding.dask_collections import compute, empty_rows, is_dask
 from distreduce.sharding.merge import Merged, merge_duplicates
 from distreduce.sharding.rows import LocalRows, Rows
@@ -189,8 +202,15 @@ def _prepare_dense(
     check_spread(rows, len(merged.rows), precomputed=precomputed)
     unit = _unit(estimator, rows)
     sample = Sample(rows / unit, merged.weights, precomputed, *_solver_targets(supervision, merged))
-    problem = _problem(estimator, sample, sample, supervision, unit, X.shape[0], merged)
-    return merged, problem, own_generator(estimator.random_state)
+    folds = None if supervision is None else assign_folds(find_groups(sample.features, precomputed=precomputed))
+    choice = None
+    if supervision is not None and folds is not None and wants_choice(estimator):
+        choice = _choose(estimator, sample, folds, unit, workers)
+        supervision = replace(supervision, settings=target_settings(supervision.settings, choice, merged.weights.sum()))
+        targets = expected_targets(choice, sample, folds) if _softens(estimator, choice) else sample.targets
+        sample = replace(sample, features=scale_features(sample.features, choice.scales), targets=targets)
+    problem = _problem(estimator, sample, sample, supervision, unit, X.shape[0], merged, choice)
+    return merged, replace(problem, folds=folds), own_generator(estimator.random_state)
 
 
 def _prepare_sharded(
@@ -200,14 +220,49 @@ def _prepare_sharded(
     rows = X if isinstance(X, Rows) else LocalRows(X, workers)
     check_spread(rows.extremes, rows.shape[0], precomputed=False)
     random_state = own_generator(estimator.random_state)
+    merged, unit = rows.merge(_target_values(supervision), weights), _unit(estimator, rows.extremes)
+    scale: float | Array = unit
+    choice, expected = None, None
+    if supervision is not None and wants_choice(estimator):
+        drawn, numbers, folds = _draw(rows, merged, supervision, unit)
+        choice = _choose(estimator, drawn, folds, unit, workers)
+        supervision = replace(supervision, settings=target_settings(supervision.settings, choice, merged.weights.sum()))
+        scale = unit if choice.scales is None else (unit * choice.scales).astype(drawn.features.dtype)
+        if _softens(estimator, choice):
+            expected = expected_on_rows(choice, drawn, numbers, folds, rows, unit)
     # Sorted by content, so that neither order nor partition of the rows matters.
-    arrangement = rows.arrange(_target_values(supervision), weights, random_state)
-    merged, unit = arrangement.merged, _unit(estimator, rows.extremes)
-    sample = rows.to_shards(unit, *_solver_targets(supervision, merged), arrangement)
-    problem = _problem(estimator, sample, sample.subsample, supervision, unit, rows.shape[0], merged)
+    arrangement = rows.arrange(merged, scale, random_state)
+    merged = arrangement.merged
+    targets, kernel_targets = _solver_targets(supervision, merged)
+    if expected is not None and targets is not None:
+        targets = keep_in_range(expected[merged.rows], targets)
+    sample = rows.to_shards(scale, targets, kernel_targets, arrangement)
+    problem = _problem(estimator, sample, sample.subsample, supervision, unit, rows.shape[0], merged, choice)
     if problem.n_prototypes is None:  # no more distinct samples than prototypes: few enough for dense arrays
         return _prepare_dense(estimator, rows.gather().astype(np.float64), weights, supervision, workers)
     return merged, problem, random_state
+
+
+def _choose(estimator: Any, sample: Sample, folds: Index, unit: float, workers: Workers) -> MapChoice:
+    choice = choose(estimator, sample, folds, unit, workers)
+    if choice.has_signal or estimator.eta != "auto":
+        return choice
+    return without_signal(estimator, choice, sample)
+
+
+def _softens(estimator: Any, choice: MapChoice) -> bool:
+    """Return whether the coupling sees expected targets; a weight given by the user means the targets themselves."""
+    return estimator.eta == "auto" and choice.has_signal
+
+
+def _draw(rows: Rows, merged: Merged, supervision: Supervision, unit: float) -> tuple[Sample, Index, Index]:
+    """Draw samples with known targets: the first in the order of their hashes, which is random and theirs alone."""
+    targets, kernel_targets = _solver_targets(supervision, merged)
+    assert targets is not None and kernel_targets is not None
+    chosen = np.flatnonzero(supervised_rows(kernel_targets))[:PREDICTION_SAMPLES]
+    features = rows.take(merged.rows[chosen]) / unit
+    drawn = Sample(features, merged.weights[chosen], False, targets[chosen], kernel_targets[chosen])
+    return drawn, merged.rows[chosen], assign_folds(find_groups(features))
 
 
 def _target_values(supervision: Supervision | None) -> Array | None:
@@ -240,17 +295,23 @@ def _problem(
     unit: float,
     n: int,
     merged: Merged,
+    choice: MapChoice | None,
 ) -> ReductionProblem:
-    """Return the reduction problem of a sample; the kernel is chosen on a subsample in memory."""
-    kernel = input_kernel(estimator.input_kernel, estimator.length_scale, subsample, unit)
+    """Return the reduction problem of a sample; what was not chosen comes from the parameters."""
+    if choice is None:
+        kernel = input_kernel(estimator.input_kernel, estimator.length_scale, subsample, unit)
+    else:
+        kernel = choice.kernel
     if subsample.precomputed and not isinstance(kernel, DistanceKernel):
         raise InvalidInputError(
             f"input_kernel={estimator.input_kernel!r} is not a function of a distance, which metric='precomputed' "
             "needs."
         )
+    # A large ridge must not shrink the picture to a point: what the map explains and what it leaves share one weight.
+    mu = estimator.mu / (1.0 + choice.ridge) if choice is not None and estimator.map_reg == "auto" else estimator.mu
     return ReductionProblem(
         sample=sample,
-        settings=_settings(estimator, supervision, float(merged.weights.sum())),
+        settings=_settings(estimator, supervision),
         n_components=estimator.n_components,
         n_prototypes=_number_of_prototypes(estimator.n_prototypes, n, len(merged.rows)),
         perplexity=effective_perplexity(estimator.perplexity, merged.weights),
@@ -258,18 +319,23 @@ def _problem(
         target_loss=SquaredLoss() if supervision is None else supervision.loss,
         target_kernel=None if supervision is None else supervision.kernel,
         input_kernel=kernel,
-        mu=estimator.mu,
-        map_reg=estimator.map_reg,
+        mu=mu,
+        map_reg=estimator.map_reg if choice is None else choice.ridge * mu,
         unit=unit,
+        scales=None if choice is None else choice.scales,
+        fold_scales=None if choice is None else choice.fold_scales,
+        relaxed=choice is not None and estimator.eta == "auto",
+        has_signal=choice is None or choice.has_signal,
         n_neighbors=None if isinstance(estimator.affinity, str) else int(estimator.affinity),
     )
 
 
-def _settings(estimator: Any, supervision: Supervision | None, total_weight: float) -> Settings:
+def _settings(estimator: Any, supervision: Supervision | None) -> Settings:
     """Return the settings of the solver; without targets the objective is GW and the map alone (DistR)."""
     settings = {"alpha": 1.0, "eta": 0.0} if supervision is None else dict(supervision.settings)
-    if settings["eta"] == "auto":  # GW grows with the total weight, the dependence does not
-        settings["eta"] = max(1000.0, total_weight)
+    # One prototype per sample: the coupling that pairs them is a stationary point, and T-steps take most of the time.
+    paired = estimator.n_prototypes is None and isinstance(estimator.init, str) and supervision is not None
+    settings["fixed_coupling"] = paired and estimator.eta == "auto"
     names = ("loss", "solver", "optimizer", "beta", "learning_rate", "max_iter", "max_inner_iter", "tol", "backend")
     return Settings(**{name: getattr(estimator, name) for name in names}, **settings)
 

@@ -36,14 +36,16 @@ class SDR(BaseReduction):
         prototypes than samples, some may end up unused, with weight zero.
     alpha : float in [0, 1], default=0.2
         Weight of the geometry (Gromov-Wasserstein term) against the supervision loss in the coupling.
-    eta : float or "auto", default=1000.0
-        Weight of the dependence between prototypes and targets; 0 is the FGW-only variant of the paper. The geometry
-        term grows with the number of samples, so a fixed eta loses influence: "auto" is the larger of 1000 and that
-        number.
+    eta : float or "auto", default="auto"
+        Weight of the dependence between prototypes and targets; 0 is the FGW-only variant of the paper. "auto" is three
+        times the number of samples, because the geometry term grows with it, and shows the coupling only what X says
+        about y: left-out predictions of the targets. If that is nothing, the targets are left out, as in
+        :class:`DistR`, and the fit warns.
     mu : float, default=1.0
         Weight of the squared distance between the prototypes and the out-of-sample map.
-    map_reg : float, default=1e-2
-        Ridge penalty (lambda) of the out-of-sample map. Raise it when targets are noisy.
+    map_reg : float or "auto", default="auto"
+        Ridge penalty (lambda) of the out-of-sample map. "auto" is the one with which left-out targets are predicted
+        best, from 1e-4 to 100 times `mu`: noisy targets need more.
     perplexity : float, default=30.0
         Effective number of neighbours in the input affinity, smaller than the number of samples. The default is lowered
         to a third of the samples if there are fewer than 90.
@@ -65,9 +67,11 @@ class SDR(BaseReduction):
         Kernel on the prototypes in the dependence.
     input_kernel : {"rbf", "rq", "linear"} or callable, default="rbf"
         Kernel of the out-of-sample map.
-    length_scale : {"median", "ard"}, float or array-like, default="median"
-        Length scale of `input_kernel`. "median" gives ``exp(−|x − x'|² / median squared distance)``; "ard" learns one
-        length scale per feature. Ignored if `input_kernel` is "linear" or a callable.
+    length_scale : {"auto", "median", "ard"}, float or array-like, default="auto"
+        Length scale of `input_kernel`. "auto" predicts left-out targets best: half, once or twice the median, or one
+        learned length scale per feature, which is then the metric of the whole fit. "median" gives ``exp(−|x − x'|² /
+        median squared distance)``; "ard" learns one per feature for the map alone. Ignored if `input_kernel` is
+        "linear" or a callable.
     metric : {"euclidean", "precomputed"}, default="euclidean"
         If "precomputed", X is a symmetric matrix of distances.
     affinity : {"auto", "dense", "sparse"} or int, default="auto"
@@ -123,6 +127,20 @@ class SDR(BaseReduction):
         Index of the prototype with the largest share of each sample.
     embedding_ : array of shape (n_samples, n_components)
         Embedding of the training samples, equal to ``transform(X)``.
+    embedding_left_out_ : array of shape (n_samples, n_components)
+        Where each training sample would lie had it not been in the fit: in memory, by a map (and metric) learned
+        without a fifth of the samples that it is part of; with a sparse affinity, by leave-one-out in closed form.
+    prototype_evidence_ : pandas.DataFrame
+        Targets of the samples whose left-out place is nearest to each prototype: what a new sample there can be
+        expected to have. Number of samples; means, standard deviations and 5 to 95 % ranges, or class shares; purity,
+        compactness and separation; and whether the fit believes something else ("dubious").
+    neighbor_scores_ : dict
+        Accuracy or R² of the 10 nearest neighbours: "fitted", in the plane as fitted, "left_out", in the plane for
+        samples that were left out, and "all_features".
+    eta_ : float
+        Weight of the dependence that was used.
+    map_reg_ : float
+        Ridge penalty that was used.
     map_ : KernelMap
         Out-of-sample map L, with the inputs that it needs to embed new samples.
     history_ : pandas.DataFrame
@@ -170,6 +188,8 @@ class SDR(BaseReduction):
         **BaseReduction._parameter_constraints,
         "alpha": [Interval(Real, 0, 1, closed="both")],
         "eta": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "map_reg": [*BaseReduction._parameter_constraints["map_reg"], StrOptions({"auto"})],
+        "length_scale": [*BaseReduction._parameter_constraints["length_scale"], StrOptions({"auto"})],
         "task": [StrOptions({"auto", "regression", "classification"})],
         "target_loss": [StrOptions({"auto", *LOSSES}), BregmanLoss],
         "target_kernel": [StrOptions({"auto", "rbf", "rq", "delta", "linear"}), callable],
@@ -183,9 +203,9 @@ class SDR(BaseReduction):
         *,
         n_prototypes: int | None = None,
         alpha: float = 0.2,
-        eta: float | str = 1000.0,
+        eta: float | str = "auto",
         mu: float = 1.0,
-        map_reg: float = 1e-2,
+        map_reg: float | str = "auto",
         perplexity: float = 30.0,
         task: str = "auto",
         loss: str = "kl",
@@ -194,7 +214,7 @@ class SDR(BaseReduction):
         dependence: str = "cka",
         embedding_kernel: str | Kernel = "rq",
         input_kernel: str | Kernel = "rbf",
-        length_scale: Any = "median",
+        length_scale: Any = "auto",
         metric: str = "euclidean",
         affinity: str | int = "auto",
         init: Any = "auto",
@@ -241,6 +261,20 @@ class SDR(BaseReduction):
         self.random_state = random_state
         self.verbose = verbose
         self.checkpoint = checkpoint
+
+    @classmethod
+    def paper(cls, n_components: int = 2, **parameters: Any) -> SDR:
+        """Return an estimator with the constants of the paper instead of those that left-out samples choose.
+
+        Parameters
+        ----------
+        n_components : int, default=2
+            Dimension of the embedding.
+        **parameters : dict
+            Any parameters, which replace the paper's: ``eta=1000``, ``map_reg=0.01``, ``length_scale="median"``.
+        """
+        constants: dict[str, Any] = {"eta": 1000.0, "map_reg": 1e-2, "length_scale": "median"}
+        return cls(n_components, **constants | parameters)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

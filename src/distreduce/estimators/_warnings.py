@@ -5,8 +5,37 @@ from __future__ import annotations
 from typing import Any
 
 from distreduce._utils.warnings import warn_user
-from distreduce.exceptions import InterruptedFitWarning, RolledBackWarning, SolverConvergenceWarning
+from distreduce.exceptions import (
+    InterruptedFitWarning,
+    NoSignalWarning,
+    OptimisticPictureWarning,
+    RolledBackWarning,
+    SolverConvergenceWarning,
+)
 from distreduce.solver.result import Reduction
+
+# Accuracy, or R²: with the defaults the difference is below 0.15 even where half of y is noise.
+MUCH_BETTER = 0.2
+
+
+def warn_about_picture(estimator: Any, *, has_signal: bool) -> None:
+    """Warn if the targets were left out, or if the plane as fitted promises more than left-out samples keep."""
+    scores = getattr(estimator, "neighbor_scores_", None)
+    if not has_signal:
+        message = (
+            "X does not predict left-out targets better than their mean does, so y was left out of the fit: the "
+            "picture shows the geometry of X alone, as DistR does. Look for missing features or a wrong scale "
+            "of X; a number for eta uses y nevertheless."
+        )
+        warn_user(message, NoSignalWarning)
+    elif scores is not None and scores["fitted"] - scores["left_out"] > MUCH_BETTER:
+        measure = "accuracy" if estimator.task_ == "classification" else "R²"
+        message = (
+            f"The fitted plane promises more than it keeps: {measure} of 10 nearest neighbours is "
+            f"{scores['fitted']:.2f} as fitted and {scores['left_out']:.2f} for left-out samples. Look at "
+            "embedding_left_out_ instead of embedding_, or use the defaults for eta, map_reg and length_scale."
+        )
+        warn_user(message, OptimisticPictureWarning)
 
 
 def warn_about_fit(estimator: Any, reduction: Reduction) -> None:

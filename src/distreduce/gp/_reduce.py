@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators import SDR
 from distreduce.estimators._renamed import RenamedParametersMixin, Translation, leave_out
-from distreduce.exceptions import DataWarning, SolverConvergenceWarning
+from distreduce.exceptions import DataWarning, OptimisticPictureWarning, SolverConvergenceWarning
 from distreduce.gp._hyperparameters import Hyperparameters
 from distreduce.gp._inducing import evenly_spaced
 from distreduce.kernels import RBF
@@ -80,6 +80,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         with warnings.catch_warnings():  # users asked for a GP; how its embedding converged is a detail
             warnings.simplefilter("ignore", SolverConvergenceWarning)
             warnings.simplefilter("ignore", DataWarning)
+            warnings.simplefilter("ignore", OptimisticPictureWarning)  # the GP sees left-out places
             self.reduction_ = reduction.fit(X, y)
 
 
@@ -105,7 +106,7 @@ def embed_left_out(reduction: SDR, X: Array) -> Array:
     placed = reduction.coupling_ @ reduction.prototypes_
     _, groups = np.unique(X, axis=0, return_inverse=True)
     K = reduction.map_.kernel(X / reduction.map_.unit)
-    return left_out_embedding(K, placed, reduction.map_reg / reduction.mu, groups.ravel())
+    return left_out_embedding(K, placed, reduction.map_reg_ / reduction.mu, groups.ravel())
 
 
 def draw_rows(n: int, size: int, random_state: np.random.RandomState) -> Index:

@@ -27,13 +27,13 @@ class KernelMap:
     """z(x) = K(x, X) L, with the training inputs X and the coefficients L (n, p).
 
     With ``inputs=None`` the rows are already distances to the training samples (metric="precomputed").
-    New rows are divided by `unit` first, as the training inputs were.
+    New rows are divided by `unit` first, as the training inputs were; a fitted map has a number there.
     """
 
     kernel: Kernel
     inputs: Any
     coefficients: Array
-    unit: float = 1.0
+    unit: float | Array = 1.0
 
     def __call__(self, X: Any, workers: Workers = SERIAL) -> Array:
         """Embed the rows of X, in batches of bounded size; a row's result does not depend on its batch."""

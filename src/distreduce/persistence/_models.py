@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from distreduce._utils.tensor_reader import Reader, RefusedError, require
 from distreduce._utils.tensor_writer import Node, Writer
@@ -130,6 +131,14 @@ def _check_reduction(found: Found) -> None:
         require(fits, "classes_ and task_ do not fit together")
 
 
+def _evidence_frame(columns: list[str], values: Any) -> pd.DataFrame:
+    require(len({*columns}) == len(columns), "prototype_evidence_ has two columns of one name")
+    frame = pd.DataFrame(values, columns=columns).rename_axis("prototype")
+    types = {name: kind for name, kind in (("n_samples", np.int64), ("dubious", bool)) if name in columns}
+    require(not frame[list(types)].isna().to_numpy().any(), "prototype_evidence_ has counts that are not numbers")
+    return frame.astype(types)
+
+
 # Sizes: d features, n samples, m prototypes, p dimensions, k rows of the map, c classes or targets.
 FEATURES: dict[str, Kind] = {"n_features_in_": Count("d"), "feature_names_in_": Names("d", as_array=True)}
 MAP = Record(
@@ -163,8 +172,25 @@ TARGETS: dict[str, Kind] = {
     "task_": Scalar(str, choices=("regression", "classification")),
     "classes_": Labels("c"),
 }
+# What left-out samples say; models of version 0.1 have none of it.
+LEFT_OUT: dict[str, Kind] = {
+    "embedding_left_out_": Floats(("n", "p"), compact=True),
+    "neighbor_scores_": Record({name: Scalar(float) for name in ("fitted", "left_out", "all_features")}),
+    "prototype_evidence_": Record(
+        {"columns": Names("columns"), "values": Floats(("m", "columns"), missing=True, compact=True)},
+        pack=lambda frame: {"columns": list(frame.columns), "values": frame.to_numpy(dtype=np.float64)},
+        build=_evidence_frame,
+    ),
+    "eta_": Scalar(float),
+    "map_reg_": Scalar(float, positive=True),
+}
 SDR_MODEL = Model(
-    SDR, Record({**REDUCTION, **TARGETS}, optional=("feature_names_in_", "classes_"), check=_check_reduction)
+    SDR,
+    Record(
+        {**REDUCTION, **TARGETS, **LEFT_OUT},
+        optional=("feature_names_in_", "classes_", *LEFT_OUT),
+        check=_check_reduction,
+    ),
 )
 DISTR_MODEL = Model(DistR, Record(REDUCTION, optional=("feature_names_in_",), check=_check_reduction))
 # Without random_state, which is that of the GP estimator and matters during a fit only.

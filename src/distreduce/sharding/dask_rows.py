@@ -27,6 +27,7 @@ from distreduce.sharding.dask_collections import (
     partitions,
 )
 from distreduce.sharding.dask_shards import RETRIES, DaskShards, submit_all
+from distreduce.sharding.merge import Merged
 from distreduce.sharding.order import Arrangement, arrange_by_cells, merge_by_key, row_keys
 from distreduce.sharding.row_file import no_room
 from distreduce.sharding.rows import RowMap, Rows, subsample_size, take_subsample
@@ -88,17 +89,20 @@ class DaskRows(Rows):
         """Places (n, p) of all rows."""
         return np.concatenate(self._partitions.collect(_Apply(row_map)))
 
-    def arrange(self, Y: Array | None, weights: Array, random_state: np.random.RandomState) -> Arrangement:
+    def merge(self, Y: Array | None, weights: Array) -> Merged:
+        """As :func:`distreduce.sharding.order.merge_rows`."""
+        return merge_by_key(np.concatenate(self._partitions.collect(_Keys(Y))), weights)
+
+    def arrange(self, merged: Merged, unit: float | Array, random_state: np.random.RandomState) -> Arrangement:
         """As :func:`distreduce.sharding.order.arrange`."""
-        merged = merge_by_key(np.concatenate(self._partitions.collect(_Keys(Y))), weights)
         # In the order of their hashes, the first rows are a random sample.
         k = n_cells(len(merged.rows))
-        means = find_centres(self.take(merged.rows[: sample_size(k, self.shape[1])]), k, random_state)
-        nearest = np.concatenate(self._partitions.collect(_Apply(partial(nearest_centre, centres=means))))
+        means = find_centres(self.take(merged.rows[: sample_size(k, self.shape[1])]) / unit, k, random_state)
+        nearest = np.concatenate(self._partitions.collect(_Apply(partial(_nearest_centre, unit=unit, centres=means))))
         return arrange_by_cells(merged, nearest[merged.rows], means)
 
     def to_shards(
-        self, unit: float, targets: Array | None, kernel_targets: Array | None, arrangement: Arrangement
+        self, unit: float | Array, targets: Array | None, kernel_targets: Array | None, arrangement: Arrangement
     ) -> ShardedSample:
         """As in the base class; the rows of a shard travel between the workers only."""
         order, bounds = arrangement.merged.rows, arrangement.bounds
@@ -117,7 +121,7 @@ class DaskRows(Rows):
         subsample = take_subsample(self.take(order[chosen]) / unit, targets, kernel_targets, arrangement, chosen)
         return ShardedSample(shards, arrangement.merged.weights, subsample, arrangement.probes, arrangement.others)
 
-    def _regroup(self, rows: Index, bounds: Index, unit: float) -> list[Any]:
+    def _regroup(self, rows: Index, bounds: Index, unit: float | Array) -> list[Any]:
         """A future for every shard: its features, put together from the partitions that hold rows of it."""
         # Where each row is: its partition, and its place there.
         of_partition = np.searchsorted(self._partitions.bounds, rows, side="right") - 1
@@ -203,9 +207,13 @@ def _extent(rows: Array) -> tuple[int, Array, Array]:
     return len(rows), low, rows.max(axis=0, initial=-np.inf)
 
 
+def _nearest_centre(rows: Array, unit: float | Array, centres: Array) -> Array:
+    return nearest_centre(rows / unit, centres)
+
+
 def _take_rows(rows: Array, which: Array) -> Array:
     return np.asarray(rows[which])
 
 
-def _put_together(order: Index, unit: float, *pieces: Array) -> Array:
+def _put_together(order: Index, unit: float | Array, *pieces: Array) -> Array:
     return np.asarray(np.concatenate(pieces)[order] / unit)

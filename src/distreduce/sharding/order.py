@@ -59,21 +59,21 @@ class Arrangement:
     others: list[list[int]]
 
 
-def arrange(
-    X: Any,
-    Y: Array | None,
-    weights: Array,
-    random_state: np.random.RandomState,
-    workers: Workers = SERIAL,
-) -> Arrangement:
-    """Arrange rows in memory: X dense or CSR (n, d), Y (n, c) or None, weights (n,) ≥ 0, not all zero."""
+def merge_rows(X: Any, Y: Array | None, weights: Array, workers: Workers = SERIAL) -> Merged:
+    """Merge equal rows in memory, X dense or CSR (n, d), Y (n, c) or None; they are in the order of their hashes."""
     keys = _by_blocks(lambda rows: row_keys(X[rows], None if Y is None else Y[rows]), X.shape[0], workers)
-    merged = merge_by_key(keys, weights)
+    return merge_by_key(keys, weights)
+
+
+def arrange(
+    X: Any, merged: Merged, unit: float | Array, random_state: np.random.RandomState, workers: Workers = SERIAL
+) -> Arrangement:
+    """Arrange merged rows in memory; near is what is near in X / unit."""
     # In the order of their hashes, the first rows are a random sample.
     k = n_cells(len(merged.rows))
-    means = find_centres(X[merged.rows[: sample_size(k, X.shape[1])]], k, random_state)
+    means = find_centres(X[merged.rows[: sample_size(k, X.shape[1])]] / unit, k, random_state)
     # Merged rows as well: X may be a file, which is read fastest from first to last.
-    nearest = _by_blocks(lambda rows: nearest_centre(X[rows], means), X.shape[0], workers)[merged.rows]
+    nearest = _by_blocks(lambda rows: nearest_centre(X[rows] / unit, means), X.shape[0], workers)[merged.rows]
     return arrange_by_cells(merged, nearest, means)
 
 

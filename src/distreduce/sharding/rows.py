@@ -10,7 +10,8 @@ from scipy import sparse
 
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index
-from distreduce.sharding.order import Arrangement, arrange
+from distreduce.sharding.merge import Merged
+from distreduce.sharding.order import Arrangement, arrange, merge_rows
 from distreduce.sharding.row_file import RowFile, StoredRows
 from distreduce.sharding.sample import Sample, ShardedSample
 from distreduce.sharding.shards import LocalShards, Part
@@ -44,12 +45,20 @@ class Rows(ABC):
     extremes: Any
 
     @abstractmethod
-    def arrange(self, Y: Array | None, weights: Array, random_state: np.random.RandomState) -> Arrangement:
-        """Merge equal rows and put them in order; see :func:`distreduce.sharding.order.arrange`."""
+    def merge(self, Y: Array | None, weights: Array) -> Merged:
+        """Merge equal rows; see :func:`distreduce.sharding.order.merge_rows`."""
+
+    @abstractmethod
+    def take(self, rows: Index) -> Any:
+        """Some rows, in the given order, in this process."""
+
+    @abstractmethod
+    def arrange(self, merged: Merged, unit: float | Array, random_state: np.random.RandomState) -> Arrangement:
+        """Put merged rows in order; see :func:`distreduce.sharding.order.arrange`."""
 
     @abstractmethod
     def to_shards(
-        self, unit: float, targets: Array | None, kernel_targets: Array | None, arrangement: Arrangement
+        self, unit: float | Array, targets: Array | None, kernel_targets: Array | None, arrangement: Arrangement
     ) -> ShardedSample:
         """Cut the arranged rows, divided by `unit`, into shards; targets have one row per distinct sample."""
 
@@ -69,11 +78,17 @@ class LocalRows(Rows):
         self.shape, self.extremes = X.shape, X
         self.X, self.workers = X, workers
 
-    def arrange(self, Y: Array | None, weights: Array, random_state: np.random.RandomState) -> Arrangement:
-        return arrange(self.X, Y, weights, random_state, self.workers)
+    def merge(self, Y: Array | None, weights: Array) -> Merged:
+        return merge_rows(self.X, Y, weights, self.workers)
+
+    def take(self, rows: Index) -> Any:
+        return self.X[rows]
+
+    def arrange(self, merged: Merged, unit: float | Array, random_state: np.random.RandomState) -> Arrangement:
+        return arrange(self.X, merged, unit, random_state, self.workers)
 
     def to_shards(
-        self, unit: float, targets: Array | None, kernel_targets: Array | None, arrangement: Arrangement
+        self, unit: float | Array, targets: Array | None, kernel_targets: Array | None, arrangement: Arrangement
     ) -> ShardedSample:
         """As in the base class; the shards of a memory-mapped array lie in a temporary file."""
         X, order, bounds = self.X, arrangement.merged.rows, arrangement.bounds
@@ -128,7 +143,7 @@ def take_subsample(
     )
 
 
-def _write_in_order(X: Any, unit: float, rows: Index) -> RowFile:
+def _write_in_order(X: Any, unit: float | Array, rows: Index) -> RowFile:
     """Write the distinct rows of X, in their new order, to a file; X is read once, from its first row to its last."""
     file = RowFile(X.shape[1], X.dtype)
     place = np.full(X.shape[0], -1, dtype=np.intp)  # −1: a duplicate, or a row without weight

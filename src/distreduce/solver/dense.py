@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,10 @@ from distreduce.embedding.initial import initial_prototypes
 from distreduce.embedding.problem import Dependence, InnerLoss
 from distreduce.exceptions import NumericalError
 from distreduce.kernels import Kernel
-from distreduce.losses import BregmanLoss, SquaredLoss
-from distreduce.mapping import KernelMap, MapRegression, barycentres
+from distreduce.losses import BregmanLoss, SquaredLoss, supervised_rows
+from distreduce.mapping import KernelMap, LeftOut, MapRegression, barycentres
 from distreduce.mapping.landmarks import Memory
+from distreduce.mapping.left_out import cross_fitted
 from distreduce.sharding.sample import Sample
 from distreduce.solver.medoids import medoids, medoids_from_distances
 from distreduce.solver.oracle import Coupled
@@ -31,6 +33,31 @@ from distreduce.solver.problem import ReductionProblem
 # From here on the n×n affinity is kept in single precision: 10,000 samples then take 0.4 GB instead of 0.8.
 SINGLE_PRECISION_FROM = 4000
 BLOCK_ROWS = 256  # rows of the kernel matrix that a task computes
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """The folds in which samples are left out, and the metric without each fold, as factors of the features."""
+
+    kernel: Kernel
+    folds: Index
+    factors: Sequence[Array] | None
+
+    @classmethod
+    def of(cls, problem: ReductionProblem) -> Leaving | None:
+        """Return how the samples of a problem are left out; None without folds."""
+        if problem.folds is None:
+            return None
+        factors = None
+        if problem.scales is not None and problem.fold_scales is not None:  # features are divided by `scales` already
+            factors = [problem.scales / scales for scales in problem.fold_scales]
+        return cls(problem.input_kernel, problem.folds, factors)
+
+    def similarity(self, sample: Sample, workers: Workers, fold: int) -> Array:
+        """Return the kernel matrix (n, n) in the metric that has not seen a fold."""
+        if self.factors is not None:
+            sample = replace(sample, features=sample.features * self.factors[fold])
+        return _kernel_matrix(sample, self.kernel, workers)
 
 
 @dataclass(frozen=True)
@@ -53,6 +80,8 @@ class DenseOracle:
         Kernel on the targets; None leaves the dependence out.
     projection : MapRegression or None
         Factorized kernel of the map; None leaves the map out of the objective.
+    leaving : Leaving or None
+        How samples are left out; None without targets.
     workers : Workers
         Threads.
     """
@@ -64,6 +93,7 @@ class DenseOracle:
     target_loss: BregmanLoss = field(default_factory=SquaredLoss)
     target_kernel: Kernel | None = None
     projection: MapRegression | None = None
+    leaving: Leaving | None = None
     workers: Workers = SERIAL
 
     def structure_constant(self, loss: InnerLoss) -> float:
@@ -148,6 +178,15 @@ class DenseOracle:
         assert self.projection is not None
         return self.projection.coefficients(barycentres(plan, self.sample.weights) @ prototypes)
 
+    def left_out(self, plan: Plan, prototypes: Array) -> LeftOut:
+        """Return where the samples would lie had neither map nor metric seen their fold."""
+        sample, left, projection = self.sample, self.leaving, self.projection
+        assert left is not None and projection is not None and sample.kernel_targets is not None
+        F = barycentres(plan, sample.weights) @ prototypes
+        ridge = projection.map_reg / projection.mu / sample.weights
+        known = supervised_rows(sample.kernel_targets)
+        return cross_fitted(partial(left.similarity, sample, self.workers), F, ridge, left.folds, known)
+
     def medoids(self, plan: Plan) -> Index:
         """Return the medoid of each prototype."""
         of = medoids_from_distances if self.sample.precomputed else medoids
@@ -171,7 +210,7 @@ def prepare_dense(
     K = _kernel_matrix(sample, problem.input_kernel, workers)
     projection = MapRegression(K, sample.weights, problem.mu, problem.map_reg)
     loss, kernel = problem.target_loss, problem.target_kernel
-    return DenseOracle(sample, affinity, plan, start, loss, kernel, projection, workers)
+    return DenseOracle(sample, affinity, plan, start, loss, kernel, projection, Leaving.of(problem), workers)
 
 
 def _affinity(sample: Sample, perplexity: float, workers: Workers) -> Array:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array
 from distreduce.exceptions import NumericalError
+from distreduce.kernels import RBF
 from distreduce.mapping import KernelMap
 from distreduce.sharding.sample import ShardedSample
 from distreduce.solver.dense import prepare_dense
@@ -41,7 +44,20 @@ def fit_reduction(
     # Extend: what the loop itself does not need.
     medoids = oracle.medoids(reduction.plan)
     coefficients = _map_coefficients(oracle, reduction)
-    return Fitted(reduction, KernelMap(problem.input_kernel, oracle.map_inputs, coefficients, problem.unit), medoids)
+    left_out = None
+    if problem.target_kernel is not None:
+        monitor.stage("left-out places")
+        left_out = oracle.left_out(reduction.plan, reduction.prototypes)
+    return Fitted(reduction, _in_features(problem, oracle.map_inputs, coefficients), medoids, left_out)
+
+
+def _in_features(problem: ReductionProblem, inputs: Any, coefficients: Array) -> KernelMap:
+    """Return the map for features that are not divided by the problem's scales: these become length scales."""
+    kernel = problem.input_kernel
+    if problem.scales is not None:
+        assert isinstance(kernel, RBF)
+        kernel, inputs = RBF(kernel.length_scale * problem.scales), inputs * problem.scales
+    return KernelMap(kernel, inputs, coefficients, problem.unit)
 
 
 def _map_coefficients(oracle: SampleOracle, reduction: Reduction) -> Array:

@@ -136,6 +136,7 @@ def _begin(oracle: SampleOracle, settings: Settings, monitor: Monitor) -> tuple[
         ) from error
     # Without outer iterations the plan stays as given, and the tolerance of the Z-step decides.
     at = Progress(state, (state.record,), faults=_faults(state), finished=settings.max_iter == 0)
+    at = replace(at, frozen=settings.fixed_coupling)
     return steps, replace(at, converged=at.finished and state.settled, memory=oracle.memory())
 
 

@@ -13,6 +13,7 @@ from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index, Plan
 from distreduce.embedding.dependence_target import TargetForm
 from distreduce.embedding.problem import Dependence, InnerLoss
+from distreduce.mapping import LeftOut
 from distreduce.mapping.landmarks import Memory
 
 
@@ -98,6 +99,10 @@ class SampleOracle(Protocol):
 
     def map_coefficients(self, plan: Plan, prototypes: Array) -> Array:
         """Return the coefficients L of the best map for T and Z."""
+        ...
+
+    def left_out(self, plan: Plan, prototypes: Array) -> LeftOut:
+        """Return where the samples would lie had the map not seen them."""
         ...
 
     def medoids(self, plan: Plan) -> Index:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from distreduce._utils.typing import Array, Index
 from distreduce.embedding.dependence_target import TargetForm
 from distreduce.embedding.problem import Dependence, InnerLoss
 from distreduce.kernels import DistanceKernel, Kernel, Linear, RationalQuadratic
@@ -30,6 +32,7 @@ class Settings:
     max_inner_iter: int = 100
     tol: float = 1e-6
     backend: str = "auto"
+    fixed_coupling: bool = False  # keep the initial coupling: there are no T-steps
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,16 @@ class ReductionProblem:
         Ridge penalty λ of the map.
     unit : float
         X was divided by this number; the fitted map divides new samples by it.
+    scales : (d,) array or None
+        The features were also divided by these, one per feature; the fitted map takes features that were not.
+    fold_scales : sequence of arrays or None
+        The scales as learned without each fold.
+    folds : (n,) array or None
+        Fold in which a sample is left out, for left-out places in memory.
+    relaxed : bool
+        Whether prototypes end where the map puts their samples; the ridge draws it away from where the fit puts them.
+    has_signal : bool
+        False if the targets were left out because X says nothing about them.
     n_neighbors : int or None
         Number of neighbours in the graph of a sharded sample; None is three times the perplexity.
     """
@@ -78,4 +91,9 @@ class ReductionProblem:
     mu: float
     map_reg: float
     unit: float = 1.0
+    scales: Array | None = None
+    fold_scales: Sequence[Array] | None = None
+    folds: Index | None = None
+    relaxed: bool = False
+    has_signal: bool = True
     n_neighbors: int | None = None

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from distreduce._utils.typing import Array, Index, Plan
-from distreduce.mapping import KernelMap
+from distreduce.mapping import KernelMap, LeftOut
 from distreduce.solver.objective import Record
 
 
@@ -48,8 +48,9 @@ class Reduction:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A reduction, the map that extends it to new samples, and the medoid of each prototype (−1: unused)."""
+    """A reduction, its map, the medoid of each prototype (−1: unused), and left-out places if there are targets."""
 
     reduction: Reduction
     map: KernelMap
     medoids: Index
+    left_out: LeftOut | None = None

@@ -30,6 +30,7 @@ from distreduce.embedding.target_features import TargetFeatures, nystrom_feature
 from distreduce.exceptions import CheckpointError
 from distreduce.kernels import Kernel
 from distreduce.losses import BregmanLoss, supervised_rows
+from distreduce.mapping import LeftOut
 from distreduce.mapping.landmarks import LandmarkRegression, Memory
 from distreduce.sharding.sample import ShardedSample
 from distreduce.sharding.shards import Shard, ShardPass, Shards
@@ -147,6 +148,10 @@ class ShardedOracle:
     def map_coefficients(self, plan: Plan, prototypes: Array) -> Array:
         """Return L (r, p)."""
         return self.projection.coefficients(plan, prototypes)
+
+    def left_out(self, plan: Plan, prototypes: Array) -> LeftOut:
+        """Return where the samples would lie had the map not seen them."""
+        return LeftOut(self.projection.left_out(plan, prototypes))
 
     def medoids(self, plan: Plan) -> Index:
         """Return the medoid of each prototype."""

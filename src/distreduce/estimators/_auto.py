@@ -1,0 +1,166 @@
+"""What "auto" stands for: metric, kernel and ridge of the map, and what the coupling sees of the targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from distreduce._utils.threads import Workers
+from distreduce._utils.typing import Array, Index
+from distreduce.kernels import RBF, Kernel, RationalQuadratic
+from distreduce.losses import supervised_rows
+from distreduce.mapping.choice import (
+    RIDGES,
+    Candidate,
+    MapChoice,
+    TaughtSamples,
+    choose_map,
+    fit_predictor,
+    learn_candidate,
+    predict_left_out,
+)
+from distreduce.mapping.kernel_map import KernelMap
+from distreduce.sharding.order import row_keys
+from distreduce.sharding.rows import Rows
+from distreduce.sharding.sample import Sample
+from distreduce.solver.input_kernel import input_kernel, median_length_scale
+
+CHOICE_SAMPLES = 500  # learning length scales costs n³, and more samples hardly move them
+PREDICTION_SAMPLES = 2000  # left-out predictions, once the scales are known, are cheaper
+# Length scales without a learned metric, in units of the median.
+FACTORS = (0.5, 1.0, 2.0)
+# The dependence must outweigh the geometry, which grows with the number of samples.
+ETA_PER_SAMPLE = 3.0
+# Without targets nothing tells how smooth the map should be: the paper's ridge.
+UNSUPERVISED_RIDGE = 1e-2
+
+
+def wants_choice(estimator: Any) -> bool:
+    """Return whether any parameter is left to the data."""
+    chosen = (getattr(estimator, name, None) for name in ("eta", "map_reg", "length_scale"))
+    return any(isinstance(value, str) and value == "auto" for value in chosen)
+
+
+def find_groups(features: Any, *, precomputed: bool = False) -> Index:
+    """Return a number for each sample, the same for samples with equal features, which are left out together."""
+    if precomputed:
+        return np.unique((np.asarray(features) == 0).argmax(axis=1), return_inverse=True)[1].ravel()
+    # Rows of a merged sample are sorted: by first appearance the numbers do not depend on units.
+    _, first, inverse = np.unique(row_keys(features, None), axis=0, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse.ravel()]
+
+
+def teach(sample: Sample, folds: Index, size: int) -> tuple[TaughtSamples, Index]:
+    """Return at most `size` samples with known targets, evenly spaced, and their numbers."""
+    assert sample.kernel_targets is not None
+    known = np.flatnonzero(supervised_rows(sample.kernel_targets))
+    rows = known[np.unique(np.linspace(0, len(known) - 1, size).astype(int))]
+    features = sample.features[np.ix_(rows, rows)] if sample.precomputed else sample.features[rows]
+    targets = sample.kernel_targets[rows]
+    return TaughtSamples(features, targets, sample.weights[rows], folds[rows], sample.precomputed), rows
+
+
+def choose(estimator: Any, sample: Sample, folds: Index, unit: float, workers: Workers) -> MapChoice:
+    """Choose kernel, metric and ridge; what the user gave is kept."""
+    samples, _ = teach(sample, folds, CHOICE_SAMPLES)
+    ridges = RIDGES if estimator.map_reg == "auto" else (estimator.map_reg / estimator.mu,)
+    return choose_map(samples, _candidates(estimator, samples, sample, unit), ridges, workers)
+
+
+def _candidates(estimator: Any, samples: TaughtSamples, sample: Sample, unit: float) -> Sequence[Candidate]:
+    kernel, given = estimator.input_kernel, estimator.length_scale
+    if not (isinstance(given, str) and given == "auto") or kernel not in ("rbf", "rq"):
+        return [Candidate(input_kernel(kernel, given, sample, unit))]
+    median = median_length_scale(samples.features, samples.weights, precomputed=samples.precomputed)
+    kernels = [RBF(f * median) if kernel == "rbf" else RationalQuadratic(length_scale=f * median) for f in FACTORS]
+    found = [Candidate(kernel) for kernel in kernels]
+    # Only an RBF of dense features can measure each feature by its own length.
+    if kernel == "rbf" and not samples.precomputed and not sparse.issparse(samples.features):
+        found.append(learn_candidate(samples, median))
+    return found
+
+
+def without_signal(estimator: Any, choice: MapChoice, sample: Sample) -> MapChoice:
+    """Return the choice of a fit that leaves the targets out, because X says nothing about them."""
+    kernel: Kernel = choice.kernel
+    if isinstance(estimator.length_scale, str) and estimator.length_scale == "auto":
+        kernel = input_kernel(estimator.input_kernel, "median", sample, 1.0)
+    ridge = UNSUPERVISED_RIDGE / estimator.mu if estimator.map_reg == "auto" else choice.ridge
+    return MapChoice(kernel, ridge, None, None, choice.error, has_signal=False)
+
+
+def target_settings(settings: Mapping[str, Any], choice: MapChoice, total_weight: float) -> dict[str, Any]:
+    """Return the settings of the solver with eta as a number; without signal the targets have no weight (DistR)."""
+    if settings["eta"] != "auto":
+        return dict(settings)
+    if not choice.has_signal:
+        return {**settings, "eta": 0.0, "alpha": 1.0}
+    return {**settings, "eta": ETA_PER_SAMPLE * total_weight}
+
+
+def expected_targets(choice: MapChoice, sample: Sample, folds: Index) -> Array:
+    """Return what X says about the targets of each sample, its own having no part in it; NaN where they are unknown.
+
+    The coupling sees these instead of the targets: a prototype then stands for samples that are alike in what matters
+    to y, not for samples whose noise is alike.
+    """
+    assert sample.targets is not None
+    samples, rows = teach(replace(sample, kernel_targets=sample.targets), folds, PREDICTION_SAMPLES)
+    expected = np.full(sample.targets.shape, np.nan)
+    expected[rows] = predict_left_out(choice, samples)
+    # Samples that were not drawn are new to the regression on those that were.
+    others = np.setdiff1d(np.flatnonzero(supervised_rows(sample.targets)), rows)
+    if len(others):
+        coefficients, mean = fit_predictor(choice, samples)
+        part = sample.features[np.ix_(others, rows)] if sample.precomputed else sample.features[others]
+        inputs = None if sample.precomputed else scale_features(samples.features, choice.scales)
+        unit = 1.0 if choice.scales is None else choice.scales
+        expected[others] = mean + KernelMap(choice.kernel, inputs, coefficients, unit)(part)
+    return keep_in_range(expected, sample.targets)
+
+
+def expected_on_rows(choice: MapChoice, drawn: Sample, numbers: Index, folds: Index, rows: Rows, unit: float) -> Array:
+    """As :func:`expected_targets`, for all rows (n, c), of which only some are in this process and have known targets.
+
+    Parameters
+    ----------
+    choice : MapChoice
+        Kernel, metric and ridge.
+    drawn : Sample
+        Samples drawn from the rows, with known targets.
+    numbers : (k,) array
+        Their row numbers.
+    folds : (k,) array
+        Their folds.
+    rows : Rows
+        All rows.
+    unit : float
+        What the features of `drawn` were divided by.
+    """
+    assert drawn.targets is not None
+    samples = TaughtSamples(drawn.features, drawn.targets, drawn.weights, folds)
+    coefficients, mean = fit_predictor(choice, samples)
+    inputs = scale_features(drawn.features, choice.scales)
+    scale = unit if choice.scales is None else unit * choice.scales
+    expected = mean + rows.map(KernelMap(choice.kernel, inputs, coefficients, scale))
+    expected[numbers] = predict_left_out(choice, samples)
+    return expected
+
+
+def scale_features(features: Any, scales: Array | None) -> Any:
+    """Return the features in the metric, in their own precision."""
+    return features if scales is None else features / scales.astype(features.dtype, copy=False)
+
+
+def keep_in_range(expected: Array, targets: Array) -> Array:
+    """Clip predictions to the range of the targets; class shares sum to one. NaN where the targets are unknown."""
+    supervised = supervised_rows(targets)
+    known = targets[supervised]
+    expected = np.clip(expected, known.min(axis=0), known.max(axis=0))
+    if known.shape[1] > 1 and np.allclose(known.sum(axis=1), 1.0) and known.min() >= 0.0:
+        expected = expected / np.maximum(expected.sum(axis=1, keepdims=True), 1e-12)
+    return np.where(supervised[:, None], expected, np.nan)

@@ -1,0 +1,166 @@
+"""What left-out samples say about a fit: scores of neighbours in the plane, and the targets near each prototype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.spatial import KDTree
+from sklearn.neighbors import NearestNeighbors
+
+from distreduce._utils.typing import Array, Index
+from distreduce.estimators._plan import FitPlan
+from distreduce.estimators._targets import Targets
+from distreduce.losses import supervised_rows
+from distreduce.mapping import LeftOut
+from distreduce.mapping.choice import FOLDS
+from distreduce.sharding.rows import Rows
+from distreduce.sharding.sample import Sample
+
+NEIGHBORS = 10
+SCORED_SAMPLES = 5000  # the scores of more samples would be hardly truer
+# The least number of values whose extremes hold a new one in 9 of 10 cases: (k − 1)/(k + 1) = 0.9.
+LEAST_EVIDENCE = 19
+
+
+def neighbor_scores(plan: FitPlan, embedding: Array, left_out: LeftOut) -> dict[str, float]:
+    """Score the 10 nearest neighbours of the samples among those of other folds: accuracy, or R².
+
+    Parameters
+    ----------
+    plan : FitPlan
+        Plan of the fit.
+    embedding : (n, p) array
+        Fitted places of the rows.
+    left_out : LeftOut
+        Left-out places of the distinct samples.
+
+    Returns
+    -------
+    dict
+        "fitted" and "left_out", in the plane, and "all_features".
+    """
+    assert plan.supervision is not None
+    merged, targets = plan.merged, plan.supervision.targets
+    values = targets.values[merged.rows]
+    known = np.flatnonzero(supervised_rows(values))
+    chosen = known[np.unique(np.linspace(0, len(known) - 1, SCORED_SAMPLES).astype(int))]
+    rows, Y, weights = merged.rows[chosen], values[chosen], merged.weights[chosen]
+    folds = np.arange(len(chosen)) % FOLDS if plan.problem.folds is None else plan.problem.folds[chosen]
+    fitted, places = embedding[rows], left_out.places[chosen]
+    expected = {"fitted": _expect(fitted, fitted, Y, folds)}
+    if left_out.neighbours is None:
+        expected["left_out"] = _expect(places, fitted, Y, folds)
+    else:
+        expected["left_out"] = values[left_out.neighbours[chosen]].mean(axis=1)
+    features, precomputed = _features(plan, rows)
+    expected["all_features"] = _expect(features, features, Y, folds, precomputed=precomputed)
+    return {name: _score(Y, mean, weights, targets.task) for name, mean in expected.items()}
+
+
+def _features(plan: FitPlan, rows: Index) -> tuple[Any, bool]:
+    """Return features of some rows as the user gave them, or distances between the rows."""
+    if isinstance(plan.X, Rows):
+        return plan.X.take(rows), False
+    sample = plan.problem.sample
+    precomputed = isinstance(sample, Sample) and sample.precomputed
+    return (plan.X[np.ix_(rows, rows)] if precomputed else plan.X[rows]), precomputed
+
+
+def _expect(points: Any, among: Any, Y: Array, folds: Index, *, precomputed: bool = False) -> Array:
+    """Return the mean target (n, c) of the nearest neighbours of each point among the samples of other folds."""
+    expected = np.full_like(Y, np.nan)
+    for fold in np.unique(folds):
+        out, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+        if not len(rest):
+            break
+        search = NearestNeighbors(
+            n_neighbors=min(NEIGHBORS, len(rest)), metric="precomputed" if precomputed else "minkowski"
+        )
+        search.fit(among[np.ix_(rest, rest)] if precomputed else among[rest])
+        found = search.kneighbors(points[np.ix_(out, rest)] if precomputed else points[out], return_distance=False)
+        expected[out] = Y[rest][found].mean(axis=1)
+    return expected
+
+
+def _score(Y: Array, expected: Array, weights: Array, task: str) -> float:
+    """Return the weighted accuracy, or R² (the mean over several targets)."""
+    if task == "classification":
+        return float(weights @ (Y.argmax(axis=1) == expected.argmax(axis=1)) / weights.sum())
+    mean = weights @ Y / weights.sum()
+    varying = np.ptp(Y, axis=0) > 0
+    return float(np.mean((1.0 - weights @ (Y - expected) ** 2 / (weights @ (Y - mean) ** 2))[varying]))
+
+
+def prototype_evidence(
+    prototypes: Array, believed: Array, places: Array, weights: Array, targets: Targets
+) -> pd.DataFrame:
+    """Describe the targets of the samples whose left-out place is nearest to each prototype.
+
+    For a prototype with fewer than `LEAST_EVIDENCE` of them, that many samples nearest to it are taken.
+
+    Parameters
+    ----------
+    prototypes : (m, p) array
+        Prototypes Z.
+    believed : (m, c) array
+        Targets of the prototypes as fitted.
+    places : (n, p) array
+        Left-out places of the rows.
+    weights : (n,) array
+        Weights of the rows; those of weight zero are no evidence.
+    targets : Targets
+        Targets of the rows.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per prototype.
+    """
+    used = supervised_rows(targets.values) & (weights > 0)
+    places, Y, m = places[used], targets.values[used], len(prototypes)
+    nearest = KDTree(prototypes).query(places)[1]
+    counts = np.bincount(nearest, minlength=m)
+    # Members sorted by prototype; for those with too few, the nearest samples instead.
+    members = np.split(np.argsort(nearest, kind="stable"), np.cumsum(counts)[:-1])
+    least = min(LEAST_EVIDENCE, len(places))
+    close = KDTree(places).query(prototypes, least)[1].reshape(m, least)
+    members = [own if len(own) >= least else close[k] for k, own in enumerate(members)]
+    describe = _class_shares if targets.classes is not None else _number_ranges
+    table, purity, doubted = describe(targets, Y, members, believed)
+    # Distances in units of the picture's own radius.
+    radius = float(np.sqrt(((places - places.mean(axis=0)) ** 2).sum(axis=1).mean())) or 1.0
+    apart = KDTree(prototypes).query(prototypes, min(2, m))[0].reshape(m, -1)[:, -1]
+    compactness = [np.sqrt(((places[own] - prototypes[k]) ** 2).sum(axis=1).mean()) for k, own in enumerate(members)]
+    # With about as many prototypes as samples, most prototypes are nearest to no left-out place, and need not be.
+    empty = (counts == 0) & (5 * m <= len(places))
+    quality = {"purity": purity, "compactness": np.array(compactness) / radius, "separation": apart / radius}
+    frame = pd.DataFrame({"n_samples": counts, **table, **quality, "dubious": doubted | empty})
+    return frame.rename_axis("prototype")
+
+
+Description = tuple[dict[str, Array], Array, Array]
+
+
+def _class_shares(targets: Targets, Y: Array, members: list[Index], believed: Array) -> Description:
+    """Return class shares, the largest of each prototype, and whether it belongs to another class than believed."""
+    shares = np.array([Y[own].mean(axis=0) for own in members])
+    table = dict(zip(targets.column_names(), shares.T, strict=True))
+    return table, shares.max(axis=1), shares.argmax(axis=1) != believed.argmax(axis=1)
+
+
+def _number_ranges(targets: Targets, Y: Array, members: list[Index], believed: Array) -> Description:
+    """Return means, deviations and 5 to 95 % ranges, the variance explained, and whether the belief is out of range."""
+    means, deviations = (np.array([getattr(Y[own], name)(axis=0) for own in members]) for name in ("mean", "std"))
+    # This kind of quantile holds a new value with the probability it says, however few values there are.
+    quantiles = [np.quantile(Y[own], (0.05, 0.95), axis=0, method="weibull") for own in members]
+    low, high = np.array(quantiles).transpose(1, 0, 2)
+    table = {}
+    for column, mean_name in enumerate(targets.column_names()):
+        name = mean_name.removeprefix("mean ")
+        table[mean_name], table[f"sd {name}"] = means[:, column], deviations[:, column]
+        table[f"5 % {name}"], table[f"95 % {name}"] = low[:, column], high[:, column]
+    total = np.maximum(Y.var(axis=0), np.finfo(float).tiny)
+    purity = 1.0 - (deviations**2 / total).mean(axis=1)
+    return table, purity, ((believed < low) | (believed > high)).any(axis=1)

@@ -1,0 +1,106 @@
+"""Left-out embeddings: where the out-of-sample map would put a training sample that it had not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_solve, solve
+from scipy.spatial import KDTree
+
+from distreduce._utils.linalg import inverse_from_factor
+from distreduce._utils.typing import Array, Index
+from distreduce.mapping.kernel_map import factorise_kernel
+
+
+def left_out_embedding(K: Array, F: Array, regularisation: float, groups: NDArray[np.intp]) -> Array:
+    r"""Embedding (n, p) of each sample by the map fitted to the samples outside its group, in closed form.
+
+    .. math::
+        z_{-G}(x_G) = F_G - (P_{GG})^{-1} [P F]_G, \qquad P = (K + \lambda I)^{-1}
+
+    A group holds samples with equal inputs, which reveal each other's place. A group of one is the usual leave-one-out,
+    :math:`z_i - [PF]_i / P_{ii}`.
+
+    Parameters
+    ----------
+    K : (n, n) array
+        Input kernel of the training samples.
+    F : (n, p) array
+        Embedding of the samples by the reduction.
+    regularisation : float
+        λ/μ.
+    groups : (n,) array
+        Group number of each sample.
+    """
+    factor, _ = factorise_kernel(K + regularisation * np.eye(len(K)))
+    P = inverse_from_factor(factor)
+    coefficients = P @ F
+    # All samples as groups of one; larger groups are overwritten below.
+    left_out = F - coefficients / P.diagonal()[:, None]
+    sizes = np.bincount(groups)
+    for group in np.flatnonzero(sizes > 1):  # one block of P per group: copies must leave together
+        rows = np.flatnonzero(groups == group)
+        left_out[rows] = F[rows] - solve(P[np.ix_(rows, rows)], coefficients[rows], assume_a="pos")
+    return np.asarray(left_out)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Places of samples as if they were new.
+
+    Attributes
+    ----------
+    places : (n, p) array
+        Where a map fitted without a sample puts it.
+    neighbours : (n, k) array or None
+        The nearest others with known targets there, where that map puts them; None if only the places are known.
+    """
+
+    places: Array
+    neighbours: Index | None = None
+
+
+def cross_fitted(
+    similarity: Callable[[int], Array], F: Array, ridge: Array, folds: Index, known: NDArray[np.bool_], k: int = 10
+) -> LeftOut:
+    r"""Embed every fold by the map fitted to the other folds.
+
+    .. math:: z_{-g}(x) = K_g(x, X_{-g})\,(K_g + \lambda W^{-1})^{-1} F_{-g}
+
+    K_g may use a metric that was learned without the fold. What is left in the dark is only that the places F of the
+    others were found together with those of the fold.
+
+    Parameters
+    ----------
+    similarity : callable
+        Given a fold, returns K_g (n, n).
+    F : (n, p) array
+        Embedding of the samples by the reduction.
+    ridge : (n,) array
+        λ/μ over the weights of the samples.
+    folds : (n,) array
+        Fold of each sample.
+    known : (n,) array
+        Which samples have known targets and can be neighbours.
+    k : int
+        Number of neighbours; fewer if there are not as many.
+    """
+    places, k = np.empty_like(F), min(k, *(int((known & (folds != g)).sum()) for g in np.unique(folds)))
+    neighbours = np.zeros((len(F), k), dtype=np.intp)
+    for fold in np.unique(folds):
+        out, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+        K = similarity(int(fold))
+        across, within = K[np.ix_(out, rest)], K[np.ix_(rest, rest)]
+        within[np.diag_indices(len(rest))] += ridge[rest]
+        coefficients = cho_solve(factorise_kernel(within), F[rest])
+        places[out] = across @ coefficients
+        if k == 0:  # all known targets are in this fold
+            continue
+        # The others where the same map puts them, by its normal equations.
+        there, able = F[rest] - ridge[rest, None] * coefficients, known[rest]
+        found = KDTree(there[able]).query(places[out], k)[1].reshape(len(out), k)
+        neighbours[out] = rest[able][found]
+    return LeftOut(places, neighbours if k else None)
