@@ -86,7 +86,7 @@ def test_map_is_kernel_ridge_regression_to_the_prototypes(classification: Any) -
     from sklearn.kernel_ridge import KernelRidge
 
     X, y = classification
-    model = SDR(n_prototypes=9, random_state=0, mu=2.0, map_reg=0.06).fit(X, y)
+    model = SDR.paper(n_prototypes=9, random_state=0, mu=2.0, map_reg=0.06).fit(X, y)
     ridge = KernelRidge(kernel="rbf", gamma=1 / np.median(pdist(X, "sqeuclidean")), alpha=0.06 / 2.0)
     new = X[:10] + 0.1
     expected = ridge.fit(X, model.coupling_ @ model.prototypes_).predict(new)
@@ -133,7 +133,7 @@ def test_summary_tells_places_and_targets(classification: Any) -> None:
 
 def test_cka_of_the_history_is_that_of_the_prototypes(classification: Any) -> None:
     """Against the definition: Gram matrices of used prototypes, doubly centred by hand."""
-    model = SDR(n_prototypes=9, random_state=0).fit(*classification)
+    model = SDR.paper(n_prototypes=9, random_state=0).fit(*classification)
     used = model.prototype_weights_ > 0
     Z, G = model.prototypes_[used], model.prototype_targets_[used]
     H = np.eye(len(Z)) - 1 / len(Z)

@@ -109,7 +109,7 @@ def test_backends_agree(backend: str, n_prototypes: Any, options: dict[str, Any]
 def test_numbers_as_init_are_the_start(classification: Any) -> None:
     """Held to no iteration of its own, a fit from the labels' own partition keeps it."""
     X, y = classification
-    model = SDR(n_prototypes=3, init=y, random_state=0).fit(X, y)
+    model = SDR.paper(n_prototypes=3, init=y, random_state=0).fit(X, y)
     assert_array_equal(model.labels_, y)
 
 

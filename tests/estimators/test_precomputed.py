@@ -22,8 +22,8 @@ def aligned(Z: np.ndarray, reference: np.ndarray) -> np.ndarray:
     return (Z - Z.mean(axis=0)) @ U @ Vt + reference.mean(axis=0)
 
 
-@pytest.mark.parametrize("estimator", [SDR, DistR])
-def test_distances_of_x_give_the_embedding_of_x(estimator: type, regression: Any) -> None:
+@pytest.mark.parametrize("estimator", [SDR.paper, DistR])
+def test_distances_of_x_give_the_embedding_of_x(estimator: Any, regression: Any) -> None:
     X, y = regression
     order = np.argsort(y)  # distances cannot be sorted by value, so give both fits the same start
     X, y = X[order], y[order]
@@ -32,8 +32,8 @@ def test_distances_of_x_give_the_embedding_of_x(estimator: type, regression: Any
     assert_allclose(aligned(distances.embedding_, features.embedding_), features.embedding_, atol=0.02)
 
 
-@pytest.mark.parametrize("estimator", [SDR, DistR])
-def test_distances_of_x_reach_the_objective_of_x(estimator: type, regression: Any) -> None:
+@pytest.mark.parametrize("estimator", [SDR.paper, DistR])
+def test_distances_of_x_reach_the_objective_of_x(estimator: Any, regression: Any) -> None:
     X, y = regression
     features = estimator(**TIGHT).fit(X, y)
     distances = estimator(metric="precomputed", **TIGHT).fit(cdist(X, X), y)
@@ -43,8 +43,8 @@ def test_distances_of_x_reach_the_objective_of_x(estimator: type, regression: An
 def test_reduction_from_distances_has_the_same_shares(classification: Any) -> None:
     X, y = classification
     init = np.arange(len(X)) % 7
-    features = SDR(n_prototypes=7, init=init, **TIGHT).fit(X, y)
-    distances = SDR(n_prototypes=7, init=init, metric="precomputed", **TIGHT).fit(cdist(X, X), y)
+    features = SDR.paper(n_prototypes=7, init=init, **TIGHT).fit(X, y)
+    distances = SDR.paper(n_prototypes=7, init=init, metric="precomputed", **TIGHT).fit(cdist(X, X), y)
     assert_allclose(distances.prototype_weights_, features.prototype_weights_, atol=1e-6)
 
 
@@ -52,8 +52,8 @@ def test_reduction_from_distances_has_the_same_shares(classification: Any) -> No
 def test_transform_takes_distances_to_the_samples_of_the_fit(n_prototypes: Any, classification: Any) -> None:
     X, y = classification
     train, new = X[:60], X[60:]
-    model = SDR(metric="precomputed", n_prototypes=n_prototypes, random_state=0).fit(cdist(train, train), y[:60])
-    by_features = SDR(n_prototypes=n_prototypes, random_state=0).fit(train, y[:60])
+    model = SDR.paper(metric="precomputed", n_prototypes=n_prototypes, random_state=0).fit(cdist(train, train), y[:60])
+    by_features = SDR.paper(n_prototypes=n_prototypes, random_state=0).fit(train, y[:60])
     # The same map, asked through distances: coefficients of one fit with the kernel of the other.
     K = np.exp(-(cdist(new, train) ** 2) / np.median(cdist(train, train)[np.triu_indices(60, 1)] ** 2))
     K_train = np.exp(-(cdist(train, train) ** 2) / np.median(cdist(train, train)[np.triu_indices(60, 1)] ** 2))
@@ -90,7 +90,7 @@ def test_permuted_distances_give_the_permuted_weights(classification: Any, rng: 
     X, y = classification
     D, order = cdist(X, X), rng.permutation(len(X))
     init = np.arange(len(X)) % 7
-    model = SDR(metric="precomputed", n_prototypes=7, init=init, **TIGHT).fit(D, y)
-    moved = SDR(metric="precomputed", n_prototypes=7, init=init[order], **TIGHT)
+    model = SDR.paper(metric="precomputed", n_prototypes=7, init=init, **TIGHT).fit(D, y)
+    moved = SDR.paper(metric="precomputed", n_prototypes=7, init=init[order], **TIGHT)
     moved.fit(D[np.ix_(order, order)], y[order])
     assert_array_equal(moved.labels_, model.labels_[order])

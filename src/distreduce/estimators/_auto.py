@@ -11,7 +11,8 @@ from scipy import sparse
 
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
-from distreduce.kernels import RBF, Kernel, RationalQuadratic
+from distreduce.exceptions import InvalidInputError
+from distreduce.kernels import RBF, DistanceKernel, Kernel, RationalQuadratic
 from distreduce.losses import supervised_rows
 from distreduce.mapping.choice import (
     RIDGES,
@@ -48,7 +49,9 @@ def wants_choice(estimator: Any) -> bool:
 def find_groups(features: Any, *, precomputed: bool = False) -> Index:
     """Return a number for each sample, the same for samples with equal features, which are left out together."""
     if precomputed:
-        return np.unique((np.asarray(features) == 0).argmax(axis=1), return_inverse=True)[1].ravel()
+        first = (features == 0).argmax(axis=1)  # of the samples at distance zero
+        # Numbered by their distances to the others, which do not depend on the order of the rows.
+        return np.unique(np.sort(features, axis=1).sum(axis=1)[first], return_inverse=True)[1].ravel()
     # Rows of a merged sample are sorted: by first appearance the numbers do not depend on units.
     _, first, inverse = np.unique(row_keys(features, None), axis=0, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse.ravel()]
@@ -74,14 +77,25 @@ def choose(estimator: Any, sample: Sample, folds: Index, unit: float, workers: W
 def _candidates(estimator: Any, samples: TaughtSamples, sample: Sample, unit: float) -> Sequence[Candidate]:
     kernel, given = estimator.input_kernel, estimator.length_scale
     if not (isinstance(given, str) and given == "auto") or kernel not in ("rbf", "rq"):
-        return [Candidate(input_kernel(kernel, given, sample, unit))]
+        found = input_kernel(kernel, given, sample, unit)
+        require_distances(estimator, found, precomputed=sample.precomputed)
+        return [Candidate(found)]
     median = median_length_scale(samples.features, samples.weights, precomputed=samples.precomputed)
     kernels = [RBF(f * median) if kernel == "rbf" else RationalQuadratic(length_scale=f * median) for f in FACTORS]
-    found = [Candidate(kernel) for kernel in kernels]
+    candidates = [Candidate(kernel) for kernel in kernels]
     # Only an RBF of dense features can measure each feature by its own length.
     if kernel == "rbf" and not samples.precomputed and not sparse.issparse(samples.features):
-        found.append(learn_candidate(samples, median))
-    return found
+        candidates.append(learn_candidate(samples, median))
+    return candidates
+
+
+def require_distances(estimator: Any, kernel: Kernel, *, precomputed: bool) -> None:
+    """Raise InvalidInputError for precomputed distances and a kernel that is no function of a distance."""
+    if precomputed and not isinstance(kernel, DistanceKernel):
+        raise InvalidInputError(
+            f"input_kernel={estimator.input_kernel!r} is not a function of a distance, which metric='precomputed' "
+            "needs."
+        )
 
 
 def without_signal(estimator: Any, choice: MapChoice, sample: Sample) -> MapChoice:

@@ -43,7 +43,7 @@ def neighbor_scores(plan: FitPlan, embedding: Array, left_out: LeftOut) -> dict[
     """
     assert plan.supervision is not None
     merged, targets = plan.merged, plan.supervision.targets
-    values = targets.values[merged.rows]
+    values = targets.scaled[merged.rows]
     known = np.flatnonzero(supervised_rows(values))
     chosen = known[np.unique(np.linspace(0, len(known) - 1, SCORED_SAMPLES).astype(int))]
     rows, Y, weights = merged.rows[chosen], values[chosen], merged.weights[chosen]
@@ -152,15 +152,17 @@ def _class_shares(targets: Targets, Y: Array, members: list[Index], believed: Ar
 
 def _number_ranges(targets: Targets, Y: Array, members: list[Index], believed: Array) -> Description:
     """Return means, deviations and 5 to 95 % ranges, the variance explained, and whether the belief is out of range."""
+    # In units of the largest: squares of very large targets would overflow.
+    unit = np.abs(Y).max(axis=0)
+    Y = Y / np.where(unit > 0, unit, 1.0)
     means, deviations = (np.array([getattr(Y[own], name)(axis=0) for own in members]) for name in ("mean", "std"))
     # This kind of quantile holds a new value with the probability it says, however few values there are.
     quantiles = [np.quantile(Y[own], (0.05, 0.95), axis=0, method="weibull") for own in members]
     low, high = np.array(quantiles).transpose(1, 0, 2)
-    table = {}
+    table: dict[str, Array] = {}
     for column, mean_name in enumerate(targets.column_names()):
         name = mean_name.removeprefix("mean ")
-        table[mean_name], table[f"sd {name}"] = means[:, column], deviations[:, column]
-        table[f"5 % {name}"], table[f"95 % {name}"] = low[:, column], high[:, column]
-    total = np.maximum(Y.var(axis=0), np.finfo(float).tiny)
-    purity = 1.0 - (deviations**2 / total).mean(axis=1)
-    return table, purity, ((believed < low) | (believed > high)).any(axis=1)
+        parts = {mean_name: means, f"sd {name}": deviations, f"5 % {name}": low, f"95 % {name}": high}
+        table |= {title: unit[column] * part[:, column] for title, part in parts.items()}
+    purity = 1.0 - (deviations**2 / np.maximum(Y.var(axis=0), np.finfo(float).tiny)).mean(axis=1)
+    return table, purity, ((believed < unit * low) | (believed > unit * high)).any(axis=1)

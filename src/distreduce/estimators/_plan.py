@@ -21,6 +21,7 @@ from distreduce.estimators._auto import (
     expected_targets,
     find_groups,
     keep_in_range,
+    require_distances,
     scale_features,
     target_settings,
     wants_choice,
@@ -38,7 +39,7 @@ from distreduce.estimators._validate import (
     read_weights,
 )
 from distreduce.exceptions import DataWarning, InvalidInputError
-from distreduce.kernels import DistanceKernel, Kernel
+from distreduce.kernels import Kernel
 from distreduce.losses import BregmanLoss, SquaredLoss, supervised_rows
 from distreduce.mapping.choice import MapChoice, assign_folds
 from distreduce.sharding.dask_collections import compute, empty_rows, is_dask
@@ -302,11 +303,7 @@ def _problem(
         kernel = input_kernel(estimator.input_kernel, estimator.length_scale, subsample, unit)
     else:
         kernel = choice.kernel
-    if subsample.precomputed and not isinstance(kernel, DistanceKernel):
-        raise InvalidInputError(
-            f"input_kernel={estimator.input_kernel!r} is not a function of a distance, which metric='precomputed' "
-            "needs."
-        )
+    require_distances(estimator, kernel, precomputed=subsample.precomputed)
     # A large ridge must not shrink the picture to a point: what the map explains and what it leaves share one weight.
     mu = estimator.mu / (1.0 + choice.ridge) if choice is not None and estimator.map_reg == "auto" else estimator.mu
     return ReductionProblem(
