@@ -40,7 +40,7 @@ types = found["targets"].argmax(axis=1)  # of the prototypes, in the order of th
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.8), layout="constrained")
 colours = np.array(["#E69F00", "#56B4E9", "#009E73", "#D55E00", "#0072B2"])
 axes[1].scatter(*found["prototypes"].T, s=6000 * found["weights"], c=colours[types], alpha=0.35, linewidth=0)
-for ax, key in zip(axes, ("X_pca", "X_sdr"), strict=True):
+for ax, key in zip(axes, ("X_pca", "X_sdr_left_out"), strict=True):
     for kind, name in enumerate(names):
         ax.scatter(*cells.obsm[key][truth == kind, :2].T, s=9, color=colours[kind], linewidth=0, label=name)
     ax.scatter(*cells.obsm[key][hidden, :2].T, s=16, color="none", edgecolor="black", linewidth=0.5, label="hidden")
