@@ -55,5 +55,6 @@ print(right.groupby("type").agg(["mean", "size"]).round(2))
 print("cells that represent the heaviest prototypes:", *found["medoids"][np.argsort(-found["weights"])[:5]])
 
 # %%
-# The common types are separated where two principal components mix them (T and NK). Of the six hidden dendritic cells
-# half are found: a type of 3 % is easily absorbed by its neighbours. Clean islands of *annotated* cells prove nothing.
+# The common types are separated where two principal components mix them (T and NK), also at the places that cells would
+# have had they not been in the fit. Of the six hidden dendritic cells two are found: a type of 3 % is easily absorbed
+# by its neighbours.
