@@ -29,7 +29,7 @@ NAMES = (
     "runtimes",
     "dkl",
     "honest",
-    "noise",
+    "picture",
 )
 
 

@@ -55,7 +55,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Split:
-    """80 % of the samples to fit, 20 % held out."""
+    """Samples to fit, and samples held out."""
 
     X_train: Array
     X_test: Array
@@ -118,15 +118,17 @@ def _load_whole(name: str, seed: int, quick: bool) -> tuple[Array, Array]:
     return _scale(problem, X)[0], y
 
 
-def load_split(name: str, seed: int, *, images: bool = False, quick: bool = False) -> Split:
+def load_split(name: str, seed: int, *, held_out: float = 0.2, images: bool = False, quick: bool = False) -> Split:
     """Load a split that is scaled by its training part alone; numeric targets are standardized too.
+
+    `held_out` is the share of the samples that are held out.
 
     With `images`, image data are pixels between 0 and 1, and COIL-20 is averaged from 128 × 128 to 32 × 32.
     """
     problem = get_problem(name)
     X, y = _load(problem, seed, quick)
     # Split first and scale by the training part: held-out samples must not leak into the scale.
-    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=seed)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=held_out, random_state=seed)
     if problem.images and images:
         X_train, X_test = _shrink(X_train), _shrink(X_test)
     else:

@@ -112,6 +112,6 @@ def test_a_data_set_of_the_other_task_is_passed_over():
     assert load_experiment("regression").cells(Selection(datasets=("labels",))) == []
 
 
-@pytest.mark.parametrize(("name", "method"), [("beta", "linear"), ("noise", "PCA")])
+@pytest.mark.parametrize(("name", "method"), [("beta", "linear"), ("eta", "DistR")])
 def test_a_method_that_an_experiment_cannot_run_is_passed_over(name, method):
     assert load_experiment(name).cells(Selection(methods=(method,))) == []
