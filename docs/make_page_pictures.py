@@ -21,14 +21,14 @@ FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--no-first-run", "--hide-scrollbars",
 )  # fmt: skip
-DESK, PHONE = (1280, 900), (390, 844)
+WHOLE, DESK, PHONE = (1280, 1170), (1280, 900), (390, 844)
 
 
 def digits(path: Path) -> Path:
     """Write the page of a fit to three quarters of the digits."""
     X, _, y, _ = train_test_split(*load_digits(return_X_y=True), random_state=0)
     model = SDR(n_prototypes=60, random_state=0).fit(X, y)
-    return write_report(path, model, X, pd.Series(y, name="digit"), image_shape=(8, 8))
+    return write_report(path, model, X, pd.Series(y, name="digit"), image_shape=(8, 8), title="Digits")
 
 
 def diabetes(path: Path) -> Path:
@@ -67,7 +67,7 @@ def main() -> None:
         driver = browser(str(Path(folder) / "profile"))
         try:
             above = "byId('map').scrollIntoView({block: 'center'});"
-            photograph(driver, scans, "report-digits.png", DESK, "light", above + "openFrom(null, 0)")
+            photograph(driver, scans, "report-digits.png", WHOLE, "light", "open(0)")  # from its first sentence on
             photograph(driver, scans, "report-phone.png", PHONE, "dark", "openFrom(null, 0)")
             photograph(driver, patients, "report-diabetes.png", DESK, "dark", above + "openFrom(null, 5)")
         finally:

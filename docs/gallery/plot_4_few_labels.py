@@ -32,9 +32,9 @@ def fit_to_few(n_each, seed):
 model, rows, _ = fit_to_few(2, seed=0)
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
 style = {"cmap": "tab10", "vmin": -0.5, "vmax": 9.5, "linewidth": 0}
-left.scatter(*model.embedding_.T, s=8, color="#CCCCCC", linewidth=0)
-left.scatter(*model.embedding_[rows].T, c=y_train[rows], s=60, **style)
-dots = right.scatter(*model.embedding_.T, c=y_train, s=12, alpha=0.7, **style)
+left.scatter(*model.embedding_left_out_.T, s=8, color="#CCCCCC", linewidth=0)
+left.scatter(*model.embedding_left_out_[rows].T, c=y_train[rows], s=60, **style)
+dots = right.scatter(*model.embedding_left_out_.T, c=y_train, s=12, alpha=0.7, **style)
 left.set(title="what the fit knew: 20 labels", xticks=[], yticks=[])
 right.set(title="the truth", xticks=[], yticks=[])
 figure.colorbar(dots, ax=right, ticks=range(10), label="digit")

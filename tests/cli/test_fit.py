@@ -82,8 +82,29 @@ def test_all_files_are_there_and_nothing_else(fitted):
 def test_the_embedding_is_what_the_saved_model_says(fitted):
     folder, table = fitted
     X, _ = read_recipe(folder / "recipe.json").matrix(table, "wine.csv")
-    places = pd.read_csv(folder / "embedding.csv")
-    assert np.allclose(places[["sdr0", "sdr1"]], SDR.load(folder / "model.safetensors").transform(X))
+    places, model = pd.read_csv(folder / "embedding.csv"), SDR.load(folder / "model.safetensors")
+    assert np.allclose(places[["sdr0", "sdr1"]], model.embedding_left_out_)
+    assert np.allclose(places[["fitted sdr0", "fitted sdr1"]], model.transform(X))
+    assert np.array_equal(places["fitted prototype"], model.labels_)
+
+
+def test_prototypes_have_the_evidence_of_left_out_rows(fitted):
+    folder, _ = fitted
+    prototypes, places = pd.read_csv(folder / "prototypes.csv"), pd.read_csv(folder / "embedding.csv")
+    counts = places["prototype"].value_counts().reindex(prototypes["prototype"], fill_value=0)
+    assert prototypes["left-out n_samples"].tolist() == counts.tolist()
+    row = prototypes.loc[prototypes["left-out n_samples"].idxmax()]
+    distances = np.linalg.norm(places[["sdr0", "sdr1"]] - row[["sdr0", "sdr1"]].to_numpy(dtype=float), axis=1)
+    near = np.flatnonzero(places["prototype"] == row["prototype"])
+    near = near if len(near) >= 19 else np.argsort(distances)[:19]
+    assert row["left-out share of barolo"] == pytest.approx((places["target"].iloc[near] == "barolo").mean())
+    assert {"purity", "compactness", "separation", "dubious"} <= set(prototypes)
+
+
+def test_metrics_hold_the_scores_of_neighbours(fitted):
+    folder, _ = fitted
+    scores = json.loads((folder / "metrics.json").read_text())["picture"]["neighbor_scores"]
+    assert scores == pytest.approx(SDR.load(folder / "model.safetensors").neighbor_scores_, rel=1e-5)
 
 
 def test_a_prototype_shows_the_row_that_stands_for_it(fitted):
@@ -175,10 +196,11 @@ def test_numbers_beat_principal_components(call):
     assert scores["SDR-GP"]["r2"] > scores["PCA"]["r2"] + 0.05
 
 
-def test_the_picture_takes_the_noise_that_the_predictor_found(call):
-    load_diabetes(as_frame=True).frame.iloc[::4].to_csv("t.csv", index=False)
-    _, out, _ = call("fit", "t.csv", "--target", "target", "--json")
-    assert json.loads(out)["picture"]["map_reg"] > 0.1
+def test_pure_noise_is_called_noise(call):
+    rng = np.random.default_rng(1)
+    pd.DataFrame(rng.normal(size=(80, 4))).add_prefix("x").assign(y=rng.normal(size=80)).to_csv("t.csv", index=False)
+    _, out, _ = call("fit", "t.csv", "--target", "y", *QUICK)
+    assert "The features say nothing about the target" in " ".join(out.split())
 
 
 def test_several_targets(call, tmp_path):
@@ -206,7 +228,8 @@ def test_a_target_does_not_share_a_heading_of_the_embedding(call, tmp_path, name
     table.to_csv("t.csv", index=False)
     call("fit", "t.csv", "--target", name, "--quiet", *QUICK)
     heads = (tmp_path / "distreduce-t/embedding.csv").read_text().splitlines()[0].split(",")
-    assert heads == ["row", "part", f"true {name}", "prototype", "sdr0", "sdr1"]
+    assert heads[:6] == ["row", "part", f"true {name}", "prototype", "sdr0", "sdr1"]
+    assert heads[6:] == ["fitted prototype", "fitted sdr0", "fitted sdr1"]
     assert call("report", "distreduce-t", "--quiet") == (0, "", "")
 
 
@@ -254,10 +277,10 @@ def test_rows_without_a_target_can_be_left_out(call, tmp_path):
     table.to_csv("t.csv", index=False)
     call("fit", "t.csv", "--target", "price", "--unlabelled", "drop", *QUICK)
     parts = pd.read_csv(tmp_path / "distreduce-t/embedding.csv")["part"]
-    assert parts.value_counts().to_dict() == {"fit": 48, "left out": 12}
+    assert parts.value_counts().to_dict() == {"fit": 48, "omitted": 12}
 
 
-@pytest.mark.parametrize(("way", "parts"), [("impute", {"fit": 60}), ("drop", {"fit": 54, "left out": 6})])
+@pytest.mark.parametrize(("way", "parts"), [("impute", {"fit": 60}), ("drop", {"fit": 54, "omitted": 6})])
 def test_missing_values_by_option(call, tmp_path, way, parts):
     table = messy()
     table.loc[::10, "town"] = None

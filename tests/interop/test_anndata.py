@@ -50,6 +50,16 @@ def test_embedding_is_that_of_the_estimator(by_species, model):
     np.testing.assert_array_equal(by_species.obsm["X_sdr"], model.embedding_)
 
 
+def test_left_out_places_are_a_second_entry(by_species, model):
+    np.testing.assert_array_equal(by_species.obsm["X_sdr_left_out"], model.embedding_left_out_)
+
+
+def test_evidence_and_scores_are_those_of_the_estimator(by_species, model):
+    found = by_species.uns["sdr"]
+    np.testing.assert_array_equal(found["evidence"].to_numpy(), model.prototype_evidence_.to_numpy())
+    assert found["neighbor_scores"] == model.neighbor_scores_
+
+
 def test_prototypes_of_the_observations_are_categories_that_number_the_rows_of_uns(by_species, model):
     column = by_species.obs["sdr_prototype"]
     assert list(column.cat.categories[column.cat.codes]) == [str(k) for k in model.labels_]
@@ -91,11 +101,12 @@ def test_a_frame_is_a_representation():
 
 
 @pytest.mark.parametrize("form", [sparse.csr_matrix, sparse.csc_matrix])
-def test_sparse_data_give_what_dense_data_give(form, by_species):
-    adata = flowers()
-    adata.X = form(X)
-    sdr(adata, "species", **QUICK)
-    np.testing.assert_allclose(adata.obsm["X_sdr"], by_species.obsm["X_sdr"], atol=1e-6)
+def test_sparse_data_give_what_dense_data_give(form):
+    dense, thin = flowers(), flowers()
+    thin.X = form(X)
+    for adata in (dense, thin):
+        sdr(adata, "species", length_scale="median", **QUICK)  # one length scale per feature needs dense data
+    np.testing.assert_allclose(thin.obsm["X_sdr"], dense.obsm["X_sdr"], atol=1e-6)
 
 
 def test_a_missing_category_is_an_unknown_label():
@@ -180,7 +191,7 @@ def test_another_name_writes_nothing_under_the_default_one():
     adata = flowers()
     sdr(adata, "species", key_added="sdr_species", **QUICK)
     assert (set(adata.obsm) - {"X_two"}, set(adata.uns), adata.obs.columns[-1]) == (
-        {"sdr_species"},
+        {"sdr_species", "sdr_species_left_out"},
         {"sdr_species"},
         "sdr_species_prototype",
     )

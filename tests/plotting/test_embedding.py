@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 
@@ -30,9 +31,37 @@ def test_prototypes_lie_where_the_model_put_them(classes):
     np.testing.assert_allclose(drawn, classes.prototypes_[order])
 
 
-def test_samples_lie_where_the_model_put_them(classes):
-    drawn = plot_embedding(classes, LABELS, axes()).collections[0].get_offsets()
-    np.testing.assert_allclose(np.asarray(drawn), classes.embedding_)
+@pytest.mark.parametrize(
+    ("options", "attribute"),
+    [({}, "embedding_left_out_"), ({"places": "fitted"}, "embedding_")],
+    ids=["left", "fitted"],
+)
+def test_samples_lie_at_their_left_out_places_unless_the_fitted_ones_are_asked_for(classes, options, attribute):
+    ax = plot_embedding(classes, LABELS, axes(), **options)
+    np.testing.assert_allclose(np.asarray(ax.collections[0].get_offsets()), getattr(classes, attribute))
+    assert ax.get_xlabel() == f"sdr0 ({'fitted' if options else 'left-out'} places)"
+
+
+def test_a_model_without_left_out_places_is_drawn_as_fitted(unsupervised):
+    ax = plot_embedding(unsupervised, LABELS, axes())
+    np.testing.assert_allclose(np.asarray(ax.collections[0].get_offsets()), unsupervised.embedding_)
+    assert ax.get_xlabel() == "distr0"
+
+
+def test_prototypes_have_the_colours_of_the_evidence_unless_the_fitted_ones_are_asked_for(classes):
+    doubtful = copy.deepcopy(classes)
+    order = np.argsort(-classes.prototype_weights_, kind="stable")[: np.count_nonzero(classes.prototype_weights_)]
+    doubtful.prototype_evidence_.loc[order[0], classes.target_names_] = [0.0, 0.5, 0.5]
+    doubtful.prototype_evidence_.loc[order[0], "dubious"] = True
+    shown, believed = (discs(plot_embedding(doubtful, LABELS, axes(), places=name)) for name in ("left_out", "fitted"))
+    palette = to_rgba_array(OKABE_ITO)[:3, :3]
+    np.testing.assert_allclose(shown.get_facecolors()[0, :3], palette[1:].mean(axis=0))
+    np.testing.assert_allclose(
+        believed.get_facecolors()[:, :3], (classes.prototype_targets_ @ palette)[order], atol=1e-9
+    )
+    dashes = [pattern is not None for _, pattern in shown.get_linestyle()]
+    assert dashes[0] and sum(dashes) == doubtful.prototype_evidence_["dubious"][order].sum()
+    assert not any(pattern is not None for _, pattern in believed.get_linestyle())
 
 
 def test_samples_have_the_colours_of_their_classes(classes):
@@ -53,7 +82,7 @@ def test_a_mixed_prototype_has_the_blend_of_its_classes():
     palette = to_rgba_array(OKABE_ITO)[:3]
     shares = np.array([np.bincount(CODES[model.labels_ == k], minlength=3) for k in (0, 1)], dtype=float)
     expected = shares / shares.sum(axis=1, keepdims=True) @ palette
-    drawn = discs(plot_embedding(model, LABELS, axes())).get_facecolors()
+    drawn = discs(plot_embedding(model, LABELS, axes(), places="fitted")).get_facecolors()
     np.testing.assert_allclose(drawn[:, :3], expected[np.argsort(-model.prototype_weights_)][:, :3])
 
 
@@ -131,12 +160,12 @@ def test_one_prototype_a_sample_draws_samples_alone():
 def test_a_line_is_drawn_against_the_target():
     model = SDR(1, n_prototypes=8, task="regression", random_state=0).fit(X, LENGTHS)
     drawn = np.asarray(plot_embedding(model, LENGTHS, axes()).collections[0].get_offsets())
-    np.testing.assert_allclose(drawn, np.c_[model.embedding_, LENGTHS])
+    np.testing.assert_allclose(drawn, np.c_[model.embedding_left_out_, LENGTHS])
 
 
 def test_a_line_without_y_puts_samples_at_their_prototypes_target():
     model = SDR(1, n_prototypes=8, task="regression", random_state=0).fit(X, LENGTHS)
-    drawn = np.asarray(plot_embedding(model, ax=axes()).collections[0].get_offsets())
+    drawn = np.asarray(plot_embedding(model, ax=axes(), places="fitted").collections[0].get_offsets())
     np.testing.assert_allclose(drawn[:, 1], model.prototype_targets_[model.labels_, 0])
 
 
@@ -147,13 +176,13 @@ def solid() -> SDR:
 
 def test_three_dimensions_show_the_widest_plane(solid):
     drawn = np.asarray(plot_embedding(solid, LABELS, axes()).collections[0].get_offsets())
-    spread = np.linalg.eigvalsh(np.cov(solid.embedding_.T))[::-1]
+    spread = np.linalg.eigvalsh(np.cov(solid.embedding_left_out_.T))[::-1]
     np.testing.assert_allclose(drawn.var(axis=0, ddof=1), spread[:2])
 
 
 def test_two_of_three_dimensions_can_be_chosen(solid):
     drawn = np.asarray(plot_embedding(solid, LABELS, axes(), components=(2, 0)).collections[0].get_offsets())
-    np.testing.assert_allclose(drawn, solid.embedding_[:, [2, 0]])
+    np.testing.assert_allclose(drawn, solid.embedding_left_out_[:, [2, 0]])
 
 
 def test_prototypes_are_numbered_as_in_the_summary(classes):
@@ -198,6 +227,11 @@ def test_a_missing_column_of_the_target_is_refused(numbers):
 def test_dimensions_that_do_not_exist_are_refused(classes):
     with pytest.raises(InvalidInputError, match=r"components=\(0, 2\)"):
         plot_embedding(classes, LABELS, axes(), components=(0, 2))
+
+
+def test_unknown_places_are_refused(unsupervised):
+    with pytest.raises(InvalidInputError, match="places='best'"):
+        plot_embedding(unsupervised, ax=axes(), places="best")
 
 
 def test_a_model_that_was_not_fitted_is_refused():

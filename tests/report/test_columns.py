@@ -107,10 +107,11 @@ def test_columns_of_one_name_differ_by_place(colouring):
 
 
 def test_the_blend_of_a_prototype_is_that_of_the_plots(classes, labels, colouring, unpack):
-    node = colouring.encode_target(labels, 0, "species")
-    shares = unpack(node["prototypes"]).reshape(12, -1)
-    blend = shares @ np.array([to_rgb(colour) for colour in node["palette"]])
-    np.testing.assert_allclose(blend, colour_by_target(classes, labels, 0).prototypes[:, :3], atol=0.003)
+    both = Colouring(classes, colouring.samples, colouring.prototypes, with_evidence=True)
+    node = both.encode_target(labels, 0, "species")
+    for name, places in (("prototypes", "left_out"), ("believed", "fitted")):
+        blend = unpack(node[name]).reshape(12, -1) @ np.array([to_rgb(colour) for colour in node["palette"]])
+        np.testing.assert_allclose(blend, colour_by_target(classes, labels, 0, places).prototypes[:, :3], atol=0.003)
 
 
 def test_without_a_target_there_is_one_colour(unsupervised):

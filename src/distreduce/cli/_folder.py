@@ -81,10 +81,12 @@ def collect_metrics(data: PreparedTable, study: Study, options: FitOptions, sour
         "columns": [{"name": rule.name, "taken_as": rule.describe()} for rule in data.recipe.rules],
         "columns_of_x": data.X.shape[1],
         "choices": asdict(options),
-        "picture": {  # of the fit to all rows, which has seen its targets: none of these is a score
+        "picture": {  # of the fit to all rows, which has seen its targets: only scores of left-out rows are honest
             "prototypes": len(model.prototypes_),
             "prototypes_used": used,
-            "map_reg": float(model.map_reg),
+            "prototypes_dubious": int(model.prototype_evidence_["dubious"][model.prototype_weights_ > 0].sum()),
+            "neighbor_scores": {name: _round(score) for name, score in model.neighbor_scores_.items()},
+            "map_reg": float(model.map_reg_),
             "cka": _round(model.history_["cka"].iloc[-1]) if len(model.history_) else None,
             "converged": bool(model.converged_),
         },

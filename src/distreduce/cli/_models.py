@@ -56,16 +56,10 @@ def describe_models(task: str, n_components: int, n_columns: int) -> dict[str, s
     }
 
 
-def fit_picture(data: PreparedTable, options: FitOptions, rows: Index, predictor: Any) -> SDR:
-    """Fit SDR to these rows, including those without a target; after an interrupt, return the best so far.
-
-    The ridge of the map (`map_reg`) is the noise that the predictor found in a numeric target: with the default, an
-    embedding fitted to y would follow the noise.
-    """
+def fit_picture(data: PreparedTable, options: FitOptions, rows: Index) -> SDR:
+    """Fit SDR to these rows, including those without a target; after an interrupt, return the best so far."""
     count = choose_prototypes(len(rows), data.target) if options.prototypes is None else options.prototypes
     parameters: dict[str, Any] = options.model_parameters()
-    if isinstance(predictor, SDRGPRegressor):
-        parameters["map_reg"] = float(predictor.reduction_.map_reg)
     if count == 0:  # the identity plan of one prototype per row is a stationary point already (decision 12)
         parameters |= {"max_iter": 0, "max_inner_iter": IDENTITY_STEPS}
     parameters |= {"task": data.target.task, "random_state": options.seed, "checkpoint": options.checkpoint}

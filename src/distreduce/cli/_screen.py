@@ -18,6 +18,8 @@ from distreduce._utils.progress import progress_bar
 from distreduce._utils.text import list_words
 from distreduce.cli._folder import PREDICTOR, REPORT
 from distreduce.cli._models import COMPONENTS, OURS, PLAIN, WIDE
+from distreduce.estimators import SDR
+from distreduce.report.evidence import describe_optimism
 from distreduce.tables.columns import Dropped
 from distreduce.tables.prepare import PreparedTable
 
@@ -133,6 +135,14 @@ def _make_table(metrics: dict[str, Any], heads: list[str], rows: list[list[str]]
     for row in rows:
         table.add_row(*(Text(cell) for cell in row), style="bold" if row[0] == OURS else "")
     return table
+
+
+def show_picture(model: SDR) -> None:
+    """Print in a sentence how much of the picture holds for new rows."""
+    optimism = describe_optimism(model)
+    if optimism is not None:
+        style = "bold yellow" if optimism.warns else "bold"
+        Console().print(Text.assemble((f"{optimism.verdict}: ", style), optimism.sentence))
 
 
 def show_notes(notes: Sequence[str]) -> None:

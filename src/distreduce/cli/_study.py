@@ -24,6 +24,8 @@ from distreduce.exceptions import (
     DistReduceWarning,
     InterruptedFitWarning,
     InvalidInputError,
+    NoSignalWarning,
+    OptimisticPictureWarning,
     SolverConvergenceWarning,
 )
 from distreduce.gp._target_scale import spread
@@ -79,7 +81,9 @@ def run_study(data: PreparedTable, options: FitOptions, advance: Callable[[str],
             raise InvalidInputError(str(error)) from error
         except MemoryError as error:
             raise InvalidInputError(f"Not enough memory ({error}); lower --max-rows, or --drop columns.") from error
-    ours = [warning for warning in caught if issubclass(warning.category, DistReduceWarning)]
+    # What the picture is worth is always printed, and the reductions inside the predictors are not looked at.
+    said = (NoSignalWarning, OptimisticPictureWarning)
+    ours = [w for w in caught if issubclass(w.category, DistReduceWarning) and not issubclass(w.category, said)]
     # Several fits may warn of the same: dict.fromkeys keeps the first of equal notes.
     notes = [_translate(warning.category, str(warning.message), options) for warning in ours]
     return replace(study, notes=(*study.notes, *dict.fromkeys(notes)))
@@ -120,10 +124,10 @@ def _run(data: PreparedTable, options: FitOptions, advance: Callable[[str], obje
         predictor = make_model(OURS, data.target, data.X.shape[1], len(known), options)
         predictor.fit(data.X[known], data.target.values(known))
         seconds["predictor"] = time.perf_counter() - started
-    # The picture comes last: it takes its ridge from the predictor.
+    # The picture comes last, because an interrupt keeps what it has reached and everything before it.
     advance("picture")
     started = time.perf_counter()
-    model = fit_picture(data, options, rows, predictor)
+    model = fit_picture(data, options, rows)
     seconds["picture"] = time.perf_counter() - started
     return Study(model, rows, predictor, comparison, seconds, tuple(notes))
 

@@ -9,16 +9,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
-from sklearn.metrics import pairwise_distances_argmin
 
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators import SDR
+from distreduce.metrics.criticisms import find_nearest_prototypes
+from distreduce.plotting.places import sample_places
 from distreduce.tables.prepare import PreparedTable
 from distreduce.tables.target import Target
 
 QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
 PROBABILITY = "probability of "
-CLASS, TRUTH = "class", "true"
+CLASS, TRUTH, FITTED = "class", "true", "fitted"
+LEFT_OUT, QUALITY = "left-out ", ("purity", "compactness", "separation", "dubious")
 SCALE, LEVEL = "scale", "level"
 
 
@@ -76,9 +78,7 @@ def level_table(n: int, scale: Array, levels: Array | None, names: Sequence[str]
 
 def place_table(model: SDR, Z: Array) -> pd.DataFrame:
     """Return the nearest prototype in use, and the place itself."""
-    # A prototype without weight stands for no row, so no row may be assigned to it.
-    used = np.flatnonzero(model.prototype_weights_)
-    nearest = used[pairwise_distances_argmin(Z, model.prototypes_[used])]
+    nearest, _ = find_nearest_prototypes(model, Z)
     return pd.DataFrame({"prototype": nearest, **dict(zip(model.get_feature_names_out(), Z.T, strict=True))})
 
 
@@ -86,24 +86,28 @@ def add_incomplete_rows(table: pd.DataFrame, complete: NDArray[np.bool_]) -> pd.
     """Return the table of the complete rows as one of all rows, with empty cells for the others."""
     # Int64 has missing values; int64 with gaps would become 3.0 in the file.
     whole = table.set_axis(np.flatnonzero(complete)).reindex(np.arange(len(complete)))
-    return whole.astype({"prototype": "Int64"} if "prototype" in whole else {})
+    return whole.astype({name: "Int64" for name in ("prototype", f"{FITTED} prototype") if name in whole})
 
 
 def embedding_table(model: SDR, data: PreparedTable, fit_rows: Index) -> pd.DataFrame:
-    """Return one row per row of the file: its part (fit, placed or left out), target, prototype and place.
+    """Return one row per row of the file: its part (fit, placed or omitted), target, prototype and place.
 
-    The prototype of a row of the fit is the one it was assigned to; that of a placed row is the nearest.
+    A row of the fit lies where it would had it not been in the fit; columns that begin with "fitted" hold its place and
+    its prototype as fitted. A placed row has not been in the fit, so both are the place that the map gives it.
     """
-    # Places: from the fit where there is one, else from the map.
     placed = data.usable.copy()
     placed[fit_rows] = False
-    Z = np.empty((len(placed), model.prototypes_.shape[1]))
-    Z[fit_rows] = model.embedding_
+    fitted = np.empty((len(placed), model.prototypes_.shape[1]))
+    fitted[fit_rows] = model.embedding_
     if placed.any():
-        Z[placed] = model.transform(data.X[placed])
-    table = add_incomplete_rows(place_table(model, Z[data.usable]), data.usable)
-    table.loc[fit_rows, "prototype"] = model.labels_  # the coupling's choice, not always the nearest
-    part = np.where(placed, "placed", "left out").astype(object)
+        fitted[placed] = model.transform(data.X[placed])
+    Z = fitted.copy()
+    Z[fit_rows] = sample_places(model, "left_out")
+    believed = place_table(model, fitted[data.usable])
+    believed.loc[np.isin(np.flatnonzero(data.usable), fit_rows), "prototype"] = model.labels_  # the coupling's choice
+    both = place_table(model, Z[data.usable]).join(believed.add_prefix(f"{FITTED} "))
+    table = add_incomplete_rows(both, data.usable)
+    part = np.where(placed, "placed", "omitted").astype(object)
     part[fit_rows] = "fit"
     front = pd.DataFrame({"row": np.arange(len(placed)), "part": part})
     targets = pd.DataFrame(data.target.y).reset_index(drop=True)
@@ -113,9 +117,17 @@ def embedding_table(model: SDR, data: PreparedTable, fit_rows: Index) -> pd.Data
     return pd.concat([front, targets, table], axis=1)
 
 
+def summary_table(model: SDR, rows: Index) -> pd.DataFrame:
+    """Return one row per prototype, its medoid as one of `rows`: the summary, and the evidence of left-out samples."""
+    summary = model.summary()
+    # Counts and targets carry the prefix, because the summary has those of the fit under the same names.
+    evidence = model.prototype_evidence_.rename(columns=lambda name: name if name in QUALITY else LEFT_OUT + name)
+    table = summary.join(evidence).reset_index()
+    return table.assign(medoid=rows[table["medoid"]])
+
+
 def prototype_table(model: SDR, data: PreparedTable, fit_rows: Index) -> pd.DataFrame:
     """Return the summary of the model, and the row of the file that is the medoid of each prototype."""
-    summary = model.summary().reset_index()
-    summary["medoid"] = fit_rows[summary["medoid"]]  # from rows of the fit to rows of the file
+    summary = summary_table(model, fit_rows)
     medoids = data.table.iloc[summary["medoid"]].add_prefix("medoid ").reset_index(drop=True)
     return pd.concat([summary, medoids], axis=1)

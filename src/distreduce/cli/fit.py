@@ -162,5 +162,6 @@ def fit(
         typer.echo(json.dumps({"folder": str(out), **metrics}, indent=2, ensure_ascii=False))
     elif verbose:
         _screen.show_scores(metrics)
+        _screen.show_picture(study.model)
         _screen.show_notes(metrics["notes"])
         _screen.show_next_steps(out, metrics)

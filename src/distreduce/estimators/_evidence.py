@@ -88,15 +88,16 @@ def _score(Y: Array, expected: Array, weights: Array, task: str) -> float:
     """Return the weighted accuracy, or R² (the mean over several targets)."""
     if task == "classification":
         return float(weights @ (Y.argmax(axis=1) == expected.argmax(axis=1)) / weights.sum())
-    mean = weights @ Y / weights.sum()
     varying = np.ptp(Y, axis=0) > 0
-    return float(np.mean((1.0 - weights @ (Y - expected) ** 2 / (weights @ (Y - mean) ** 2))[varying]))
+    Y, expected = Y[:, varying], expected[:, varying]
+    mean = weights @ Y / weights.sum()
+    return float(np.mean(1.0 - weights @ (Y - expected) ** 2 / (weights @ (Y - mean) ** 2)))
 
 
 def prototype_evidence(
-    prototypes: Array, believed: Array, places: Array, weights: Array, targets: Targets
+    prototypes: Array, mass: Array, believed: Array, places: Array, weights: Array, targets: Targets
 ) -> pd.DataFrame:
-    """Describe the targets of the samples whose left-out place is nearest to each prototype.
+    """Describe the targets of the samples whose left-out place is nearest to each prototype in use.
 
     For a prototype with fewer than `LEAST_EVIDENCE` of them, that many samples nearest to it are taken.
 
@@ -104,6 +105,8 @@ def prototype_evidence(
     ----------
     prototypes : (m, p) array
         Prototypes Z.
+    mass : (m,) array
+        Their weights; one without weight stands for no sample, so none is assigned to it.
     believed : (m, c) array
         Targets of the prototypes as fitted.
     places : (n, p) array
@@ -120,7 +123,9 @@ def prototype_evidence(
     """
     used = supervised_rows(targets.values) & (weights > 0)
     places, Y, m = places[used], targets.values[used], len(prototypes)
-    nearest = KDTree(prototypes).query(places)[1]
+    in_use = np.flatnonzero(mass)
+    tree = KDTree(prototypes[in_use])
+    nearest = in_use[tree.query(places)[1]]
     counts = np.bincount(nearest, minlength=m)
     # Members sorted by prototype; for those with too few, the nearest samples instead.
     members = np.split(np.argsort(nearest, kind="stable"), np.cumsum(counts)[:-1])
@@ -131,7 +136,8 @@ def prototype_evidence(
     table, purity, doubted = describe(targets, Y, members, believed)
     # Distances in units of the picture's own radius.
     radius = float(np.sqrt(((places - places.mean(axis=0)) ** 2).sum(axis=1).mean())) or 1.0
-    apart = KDTree(prototypes).query(prototypes, min(2, m))[0].reshape(m, -1)[:, -1]
+    apart = tree.query(prototypes, min(2, len(in_use)))[0].reshape(m, -1)
+    apart = np.where(mass > 0, apart[:, -1], apart[:, 0])  # one in use is its own nearest
     compactness = [np.sqrt(((places[own] - prototypes[k]) ** 2).sum(axis=1).mean()) for k, own in enumerate(members)]
     # With about as many prototypes as samples, most prototypes are nearest to no left-out place, and need not be.
     empty = (counts == 0) & (5 * m <= len(places))

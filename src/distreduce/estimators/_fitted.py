@@ -67,9 +67,8 @@ def _left_out_attributes(plan: FitPlan, fitted: Fitted, found: dict[str, Any], m
     # Rows of weight zero took no part in the fit: their places are left-out ones already.
     used = (merged.group >= 0)[:, None]
     places = np.where(used, left_out.places[np.maximum(merged.group, 0)], found["embedding_"])
-    evidence = prototype_evidence(
-        found["prototypes_"], found["prototype_targets_"], places, plan.weights, supervision.targets
-    )
+    prototypes, mass, believed = (found[f"prototype{name}_"] for name in ("s", "_weights", "_targets"))
+    evidence = prototype_evidence(prototypes, mass, believed, places, plan.weights, supervision.targets)
     return {
         "embedding_left_out_": places,
         "neighbor_scores_": neighbor_scores(plan, found["embedding_"], left_out),

@@ -55,10 +55,12 @@ def sdr(
     AnnData or None
         The copy if ``copy=True``. The results are, under the default name,
 
-        - ``obsm["X_sdr"]``: embedding of each observation;
+        - ``obsm["X_sdr"]``: embedding of each observation as fitted;
+        - ``obsm["X_sdr_left_out"]``: where it would lie had it not been in the fit; draw these;
         - ``obs["sdr_prototype"]``: its prototype, categorical; ``"k"`` is row k of the arrays below;
         - ``uns["sdr"]``: ``prototypes`` (m, p), ``weights`` (m,), ``targets`` (m, c) with their ``target_names`` (c,),
-          ``medoids`` (m,) as names of observations, ``cka``, ``converged``, and the ``params`` that are not None.
+          ``medoids`` (m,) as names of observations, ``evidence`` (the frame ``prototype_evidence_``),
+          ``neighbor_scores``, ``cka``, ``converged``, and the ``params`` that are not None.
 
         All of them can be saved in an h5ad file. If the fit fails, `adata` is unchanged.
 
@@ -140,7 +142,8 @@ def _representation(adata: AnnData, use_rep: str | None) -> Any:
 
 def _write(adata: AnnData, model: SDR, key: str, params: dict[str, Any]) -> None:
     prototypes = [str(k) for k in range(len(model.prototypes_))]
-    adata.obsm["X_sdr" if key == "sdr" else key] = model.embedding_
+    place = "X_sdr" if key == "sdr" else key
+    adata.obsm[place], adata.obsm[f"{place}_left_out"] = model.embedding_, model.embedding_left_out_
     adata.obs[f"{key}_prototype"] = pd.Categorical.from_codes(model.labels_, prototypes)
     adata.uns[key] = {
         "params": _writable({**model.get_params(deep=False), **params}),
@@ -149,6 +152,9 @@ def _write(adata: AnnData, model: SDR, key: str, params: dict[str, Any]) -> None
         "targets": model.prototype_targets_,
         "target_names": np.array(model.target_names_, dtype=object),
         "medoids": adata.obs_names.to_numpy(dtype=object)[model.prototype_medoids_],
+        # The names of the rows and columns of a frame in an h5ad file are texts.
+        "evidence": model.prototype_evidence_.set_axis(pd.Index(prototypes, name="prototype")),
+        "neighbor_scores": dict(model.neighbor_scores_),
         "cka": float(model.history_["cka"].iloc[-1]),
         "converged": bool(model.converged_),
     }

@@ -1,4 +1,4 @@
-"""Scores of reductions, as in the DistR paper, and of predictions: accuracy, density, calibration."""
+"""Scores of reductions, as in the DistR paper, and of predictions: accuracy, density, calibration; criticisms."""
 
 from distreduce.dependence import cka, hsic
 from distreduce.metrics.calibration import (
@@ -8,6 +8,7 @@ from distreduce.metrics.calibration import (
     mean_absolute_calibration_error,
 )
 from distreduce.metrics.clustering import homogeneity, kmeans_nmi, weighted_silhouette
+from distreduce.metrics.criticisms import criticisms
 from distreduce.metrics.prediction import (
     accuracy,
     brier_score,
@@ -27,6 +28,7 @@ __all__ = [
     "calibration_curve",
     "cka",
     "classification_scores",
+    "criticisms",
     "crps",
     "expected_calibration_error",
     "homogeneity",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
@@ -13,6 +13,7 @@ from distreduce.exceptions import InvalidInputError
 from distreduce.plotting._axes import check_reduction, get_axes
 from distreduce.plotting.markers import SHAPES, Shapes, marker_path
 from distreduce.plotting.palette import OKABE_ITO, Colours, colour_by_target
+from distreduce.plotting.places import choose_places, sample_places
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,12 +29,15 @@ def plot_embedding(
     y: ArrayLike | None = None,
     ax: Axes | None = None,
     *,
+    places: str = "left_out",
     prototypes: bool | None = None,
     target: int = 0,
     components: tuple[int, int] | None = None,
 ) -> Axes:
     """Draw the samples as small dots and the prototypes over them: area is weight, colour is target.
 
+    Samples lie where they would had they not been in the fit, and a prototype has the mean target of the samples that
+    lie near it there: what you see holds for new samples. Dashed prototypes are dubious (``prototype_evidence_``).
     The colour of a prototype with samples of several classes is a blend of their colours. With more than eight classes,
     markers differ in shape as well as colour, and a prototype has the shape of its most frequent class; no two of
     24 classes share both. An embedding with one dimension is drawn against the target, one with more than two in the
@@ -48,6 +52,9 @@ def plot_embedding(
         targets, so its prototypes are coloured by the mean of these.
     ax : matplotlib axes, optional
         Where to draw; a new figure by default.
+    places : {"left_out", "fitted"}, default="left_out"
+        "fitted" draws the samples and the targets of the prototypes as the fit, which has seen y, left them. A model
+        without left-out places, such as DistR, is always drawn as fitted.
     prototypes : bool, optional
         Whether to draw the prototypes; by default if there are fewer prototypes than samples.
     target : int, default=0
@@ -72,13 +79,13 @@ def plot_embedding(
     2
     """
     check_reduction(model)
-    colours = colour_by_target(model, y, target)
-    view = View(model, colours, components)
+    colours = colour_by_target(model, y, target, places)
+    view = View(model, colours, components, places)
     if prototypes is None:
         prototypes = len(model.prototypes_) < len(model.embedding_)
     ax = get_axes(ax)
     # Without prototypes over them, the samples may be larger and stronger.
-    area, alpha = (SAMPLE_AREA, 0.35) if prototypes else (2 * SAMPLE_AREA, 0.7)
+    area, alpha = (SAMPLE_AREA, 0.45) if prototypes else (2 * SAMPLE_AREA, 0.7)
     _scatter(ax, view.samples(), area, colours.samples, colours.sample_shapes, alpha=alpha, linewidth=0)
     if prototypes:
         _draw_prototypes(ax, model, view, colours)
@@ -91,13 +98,15 @@ def plot_prototypes(
     model: BaseReduction,
     ax: Axes | None = None,
     *,
+    places: str = "left_out",
     target: int = 0,
     components: tuple[int, int] | None = None,
     numbers: bool | None = None,
 ) -> Axes:
     """Draw the prototypes alone, each with its row number in ``model.summary()``: area is weight, colour is target.
 
-    With more than eight classes, the shape of a marker is that of the most frequent class.
+    Dashed prototypes are dubious. With more than eight classes, the shape of a marker is that of the most frequent
+    class.
 
     Parameters
     ----------
@@ -105,6 +114,8 @@ def plot_prototypes(
         A fitted model.
     ax : matplotlib axes, optional
         Where to draw; a new figure by default.
+    places : {"left_out", "fitted"}, default="left_out"
+        Whether the targets are those of the left-out samples near each prototype, or what the fit believes.
     target : int, default=0
         Which column of a continuous target with several columns to colour by.
     components : (int, int), optional
@@ -117,13 +128,13 @@ def plot_prototypes(
     matplotlib axes
     """
     check_reduction(model)
-    colours = colour_by_target(model, None, target)
-    view, ax = View(model, colours, components), get_axes(ax)
+    colours = colour_by_target(model, None, target, places)
+    view, ax = View(model, colours, components, places), get_axes(ax)
     _draw_prototypes(ax, model, view, colours)
     if numbers if numbers is not None else len(model.prototypes_) <= MAX_NUMBERED:
         for k in np.flatnonzero(model.prototype_weights_ > 0):  # those that are drawn
             _write(ax, str(k), view.prototypes()[k], fontsize=6)
-    view.label_axes(ax)
+    view.label_axes(ax, "targets")
     colours.draw_key(ax)
     return ax
 
@@ -134,10 +145,13 @@ def _draw_prototypes(ax: Axes, model: BaseReduction, view: View, colours: Colour
     # Prototypes without weight come last in the order and are cut off.
     order = np.argsort(-weights, kind="stable")[: np.count_nonzero(weights)]
     places, shapes = view.prototypes(), colours.prototype_shapes
-    _scatter(
+    marks = _scatter(
         ax, places[order], TOTAL_AREA * weights[order], colours.prototypes[order],
         None if shapes is None else shapes[order], alpha=0.9, linewidth=0.8,
-    ).set_edgecolor("white")  # fmt: skip
+    )  # fmt: skip
+    dubious = view.find_dubious()[order]
+    marks.set_edgecolor(np.where(dubious, "black", "white"))
+    marks.set_linestyle(["--" if each else "-" for each in dubious])
     if colours.classes is None or len(colours.classes) <= len(OKABE_ITO) or view.line:
         return
     # More than eight colours are hard to tell apart: write the name of each class on its heaviest prototype.
@@ -169,11 +183,17 @@ class View:
     """Project samples and prototypes on a plane.
 
     Two dimensions are drawn as they are, one dimension against the target, more than two on the first two principal
-    axes of the samples, or on the two given `components`.
+    axes of the samples, or on the two given `components`. `places` are those of the samples, left out or fitted.
     """
 
-    def __init__(self, model: BaseReduction, colours: Colours, components: tuple[int, int] | None = None) -> None:
-        self.model, self.colours = model, colours
+    def __init__(
+        self,
+        model: BaseReduction,
+        colours: Colours,
+        components: tuple[int, int] | None = None,
+        places: str = "left_out",
+    ) -> None:
+        self.model, self.colours, self.places = model, colours, choose_places(model, places)
         p = model.embedding_.shape[1]
         self.line = p == 1
         # The plane: the embedding itself, its principal axes, or two of its dimensions.
@@ -187,31 +207,39 @@ class View:
             self.axes, self.labels = np.eye(p)[:, list(components)], [names[a] for a in components]
 
     def _principal_axes(self) -> tuple[Array, list[str]]:
-        Z = self.model.embedding_
+        Z = sample_places(self.model, self.places)
         _, sizes, rows = np.linalg.svd(Z - Z.mean(axis=0), full_matrices=False)
         share = sizes**2 / (sizes**2).sum()  # of the variance
         return rows[:2].T, [f"principal axis {a + 1} of z ({share[a]:.0%})" for a in (0, 1)]
 
-    def samples(self) -> Array:
+    def samples(self, places: str | None = None) -> Array:
         """Return the place of each sample; on a line, an unknown y is replaced by that of the sample's prototype."""
         heights = self.colours.sample_values
         if heights is not None and self.colours.prototype_values is not None:
             heights = np.where(np.isnan(heights), self.colours.prototype_values[self.model.labels_], heights)
-        return self._project(self.model.embedding_, heights)
+        return self._project(sample_places(self.model, places or self.places), heights)
 
-    def prototypes(self) -> Array:
-        """Return the place of each prototype."""
-        return self._project(self.model.prototypes_, self.colours.prototype_values)
+    def prototypes(self, Z: Array | None = None) -> Array:
+        """Return the place of each prototype; `Z` is where it lies in the embedding, if not at its own place."""
+        return self._project(self.model.prototypes_ if Z is None else Z, self.colours.prototype_values)
+
+    def find_dubious(self) -> NDArray[np.bool_]:
+        """Return which prototypes are flagged as dubious; none if the view is that of the fit."""
+        flagged = self.places == "left_out" and hasattr(self.model, "prototype_evidence_")
+        m = len(self.model.prototypes_)
+        return self.model.prototype_evidence_["dubious"].to_numpy(dtype=bool) if flagged else np.zeros(m, dtype=bool)
 
     def _project(self, Z: Array, heights: Array | None) -> Array:
         if not self.line:
             return np.asarray(Z @ self.axes)
         return np.c_[Z[:, 0], np.zeros(len(Z)) if heights is None else heights]
 
-    def label_axes(self, ax: Axes) -> None:
-        """Set margins, labels, aspect and, for classes on a line, their names as ticks."""
+    def label_axes(self, ax: Axes, shown: str = "places") -> None:
+        """Set margins, labels, aspect and, for classes on a line, their names as ticks; say whose `shown` these are."""
         ax.margins(0.08)  # the discs are wider than the points they stand for
-        ax.set_xlabel(self.labels[0])
+        # Only a fit that has seen targets has to say it.
+        note = f" ({self.places.replace('_', '-')} {shown})" if hasattr(self.model, "prototype_targets_") else ""
+        ax.set_xlabel(self.labels[0] + note)
         if not self.line:
             ax.set_ylabel(self.labels[1])
             ax.set_aspect("equal", adjustable="datalim")  # distances mean the same in all directions

@@ -12,6 +12,7 @@ from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
 from distreduce.plotting._axes import draw_legend
 from distreduce.plotting.markers import SHAPES, Shapes, marker_path
+from distreduce.plotting.places import prototype_means
 from distreduce.plotting.targets import average_on_prototypes, read_shown_targets, target_name
 
 if TYPE_CHECKING:
@@ -66,8 +67,11 @@ class Colours:
         draw_legend(ax, handles=handles, loc="center left", bbox_to_anchor=(1, 0.5), handletextpad=0.1, ncols=columns)
 
 
-def colour_by_target(model: BaseReduction, y: ArrayLike | None, target: int) -> Colours:
-    """Colour samples by y and prototypes by their class shares or means; one colour each if there is no target."""
+def colour_by_target(model: BaseReduction, y: ArrayLike | None, target: int, places: str = "left_out") -> Colours:
+    """Colour samples by y and prototypes by their class shares or means; one colour each if there is no target.
+
+    `places` says whose means: of the left-out samples near a prototype, or the fit's own.
+    """
     from matplotlib.colors import to_rgba
 
     n, m = model.coupling_.shape
@@ -76,7 +80,8 @@ def colour_by_target(model: BaseReduction, y: ArrayLike | None, target: int) -> 
     classes, values = read_shown_targets(model, y, target)
     # Prototypes: the model's own means if it keeps them, else those of the given y.
     if hasattr(model, "prototype_targets_"):
-        means = model.prototype_targets_ if classes is not None else model.prototype_targets_[:, [target]]
+        means = prototype_means(model, places)
+        means = means if classes is not None else means[:, [target]]
     else:
         means = average_on_prototypes(model, values)
     if classes is not None:

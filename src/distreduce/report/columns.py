@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
 from distreduce.plotting.palette import OKABE_ITO, class_palette, class_shapes, colour_by_target
+from distreduce.plotting.places import prototype_means
 from distreduce.plotting.targets import average_on_prototypes
 from distreduce.report.encode import MISSING, Node, cell_text, pack, quantise
 
@@ -21,20 +22,27 @@ WIDE = 3.0  # if the range is this many times that of the middle 98 %, outliers 
 class Colouring:
     """Encode the values of all samples as colours of the samples and prototypes that the page shows."""
 
-    def __init__(self, model: BaseReduction, samples: Index, prototypes: Index) -> None:
-        self.model, self.samples, self.prototypes = model, samples, prototypes
+    def __init__(self, model: BaseReduction, samples: Index, prototypes: Index, *, with_evidence: bool = False) -> None:
+        self.model, self.samples, self.prototypes, self.with_evidence = model, samples, prototypes, with_evidence
 
     def encode_target(self, y: ArrayLike | None, target: int, name: str) -> Node:
+        """Encode a target with what left-out samples show on the prototypes, if they do, and what the fit believes."""
+        if not self.with_evidence:
+            return self._encode_view(y, target, name, "fitted")
+        believed = self._encode_view(y, target, name, "fitted")["prototypes"]
+        return self._encode_view(y, target, name, "left_out") | {"believed": believed}
+
+    def _encode_view(self, y: ArrayLike | None, target: int, name: str, places: str) -> Node:
         """Encode a target, coloured as in :mod:`distreduce.plotting`; the page blends class colours by their shares."""
         # The kind decides what the script needs: nothing, numbers on a scale, or classes with shares.
-        colours = colour_by_target(self.model, y, target)
+        colours = colour_by_target(self.model, y, target, places)
         if colours.sample_values is None or colours.prototype_values is None:
             return {"name": "", "kind": "none"}
         if colours.classes is None:
             return self._encode_numbers(name, colours.sample_values, colours.prototype_values)
         codes = colours.sample_values
         shares = (
-            self.model.prototype_targets_
+            prototype_means(self.model, places)
             if hasattr(self.model, "prototype_targets_")
             else average_on_prototypes(self.model, _encode_one_hot(codes, len(colours.classes)))
         )

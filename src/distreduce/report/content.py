@@ -6,6 +6,7 @@ Limits keep the file small and the map fluid: at most `MAX_SAMPLES` samples and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from distreduce._utils.typing import Index
+from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
 from distreduce.plotting.embedding import View
 from distreduce.plotting.markers import SHAPES
@@ -21,7 +22,8 @@ from distreduce.plotting.palette import COLOUR_MAP, colour_by_target
 from distreduce.plotting.targets import target_name
 from distreduce.report.columns import Colouring
 from distreduce.report.encode import Node, pack, quantise
-from distreduce.report.prototypes import Distribution, collect_rows, find_distribution, find_nearest
+from distreduce.report.evidence import Criticism, encode_quality, find_evidence
+from distreduce.report.prototypes import Distribution, assign_samples, collect_rows, find_distribution, find_nearest
 
 MAX_SAMPLES = 50_000
 MAX_PROTOTYPES = 2000
@@ -43,6 +45,11 @@ class Subject:
     def one_to_one(self) -> bool:
         """Whether every sample is its own prototype (pure dimensionality reduction)."""
         return bool(self.model.coupling_.shape[0] == self.model.coupling_.shape[1])
+
+    @property
+    def with_evidence(self) -> bool:
+        """Whether left-out samples speak about the prototypes; a sample that is its own prototype speaks for itself."""
+        return hasattr(self.model, "prototype_evidence_") and not self.one_to_one
 
     def target_names(self) -> list[str]:
         """Return the names of the targets, at most `MAX_TARGETS`."""
@@ -86,33 +93,57 @@ def select(model: BaseReduction) -> Selection:
     return Selection(samples, order[:MAX_PROTOTYPES])
 
 
-def find_distributions(subject: Subject, selection: Selection) -> list[Distribution]:
-    """Return the distribution of every target on the prototypes of the page."""
-    names = subject.target_names()
-    return [find_distribution(subject.model, subject.y, selection.prototypes, c, name) for c, name in enumerate(names)]
+@dataclass(frozen=True)
+class TargetView:
+    """A target on the prototypes of the page: what the fit believes, and what left-out samples show, if they do."""
+
+    believed: Distribution
+    evidence: Distribution | None
+
+    @property
+    def shown(self) -> Distribution:
+        """What the page shows first."""
+        return self.evidence or self.believed
+
+    def encode(self) -> Node:
+        """Return what the page's script reads."""
+        return self.shown.encode() | ({} if self.evidence is None else {"believed": self.believed.encode()})
 
 
-def encode_page(subject: Subject, selection: Selection, found: list[Distribution]) -> Node:
-    """Return everything that the page's script reads."""
+def find_targets(subject: Subject, selection: Selection) -> list[TargetView]:
+    """Return every target on the prototypes of the page."""
+    found = []
+    for place, name in enumerate(subject.target_names()):
+        asked = (subject.model, subject.y, selection.prototypes, place, name)
+        evidence = find_evidence(*asked) if subject.with_evidence else None
+        found.append(TargetView(find_distribution(*asked), evidence))
+    return found
+
+
+def encode_page(
+    subject: Subject, selection: Selection, found: list[TargetView], worst: Sequence[Criticism] = ()
+) -> Node:
+    """Return everything that the page's script reads; `worst` are samples whose rows it shows besides."""
     model, names = subject.model, subject.target_names()
     # Targets first: the script finds them by `nTargets`.
-    colouring = Colouring(model, selection.samples, selection.prototypes)
+    colouring = Colouring(model, selection.samples, selection.prototypes, with_evidence=subject.with_evidence)
     colourings = [colouring.encode_target(subject.y, place, name) for place, name in enumerate(names)]
     if subject.table is not None:
         colourings += colouring.encode_columns(subject.table, set(names))
-    # Rows are stored for prototypes only, samples show their number.
-    nearest = find_nearest(model, selection.prototypes)
+    # Rows are stored for prototypes and criticisms only, other samples show their number.
+    shown = [*find_nearest(model, selection.prototypes), [each.sample for each in worst]]
+    details = collect_rows(
+        shown, subject.X, subject.target_columns(), subject.table, subject.row_numbers, subject.image_shape
+    )
     return {
-        "places": _encode_places(subject, selection),
+        **_encode_places(subject, selection),
         "rows": pack(subject.row_numbers[selection.samples], "u4"),
-        "labels": pack(_place_on_page(selection, len(model.prototypes_))[model.labels_[selection.samples]], "u2"),
         "prototypes": _encode_prototypes(model, selection),
+        "evidence": encode_quality(model, selection.prototypes) if subject.with_evidence else None,
         "colourings": colourings,
         "nTargets": len(names),
         "distributions": [each.encode() for each in found],
-        "details": collect_rows(
-            nearest, subject.X, subject.target_columns(), subject.table, subject.row_numbers, subject.image_shape
-        ),
+        "details": details | {"nearest": details["nearest"][:-1], "worst": details["nearest"][-1]},
         "oneToOne": subject.one_to_one,
         "scale": _sample_colour_map(),
         "shapes": [None if corners is None else corners.round(4).tolist() for corners in SHAPES],
@@ -121,16 +152,40 @@ def encode_page(subject: Subject, selection: Selection, found: list[Distribution
 
 def _encode_places(subject: Subject, selection: Selection) -> Node:
     """Encode coordinates as steps of 1/65534 of the map's box: below half a pixel even when zoomed in thirty times."""
-    # One box around samples and prototypes: both are steps of the same grid.
-    view = View(subject.model, colour_by_target(subject.model, subject.y, 0))
-    samples, prototypes = view.samples()[selection.samples], view.prototypes()[selection.prototypes]
-    both = np.r_[samples, prototypes]
-    low, high = both.min(axis=0), both.max(axis=0)
-    node: Node = {"box": [float(low[0]), float(high[0]), float(low[1]), float(high[1])], "line": view.line}
-    for a, axis in enumerate("xy"):
-        node[axis] = pack(quantise(samples[:, a], low[a], high[a]), "u2")
-        node["p" + axis] = pack(quantise(prototypes[:, a], low[a], high[a]), "u2")
-    return node | {"axes": [*view.labels, *subject.target_names(), ""][:2]}
+    # The view that the page opens with comes first; that of the fit is a switch, if it differs.
+    names = ["left_out", "fitted"] if hasattr(subject.model, "embedding_left_out_") else ["fitted"]
+    found = [_find_places(subject, name) for name in names]
+    shown = [(samples[selection.samples], marks[selection.prototypes]) for _, samples, marks in found]
+    # One box around everything: all places are steps of the same grid, and the switch moves nothing else.
+    everything = np.concatenate([part for pair in shown for part in pair])
+    low, high = everything.min(axis=0), everything.max(axis=0)
+    where = _place_on_page(selection, len(subject.model.prototypes_))
+    nodes: list[Node] = []
+    for name, (samples, marks) in zip(names, shown, strict=True):
+        node: Node = {"labels": pack(where[assign_samples(subject.model, name)[selection.samples]], "u2")}
+        for a, axis in enumerate("xy"):
+            node[axis] = pack(quantise(samples[:, a], low[a], high[a]), "u2")
+            node["p" + axis] = pack(quantise(marks[:, a], low[a], high[a]), "u2")
+        nodes.append(node)
+    view = found[0][0]
+    return {
+        "box": [float(low[0]), float(high[0]), float(low[1]), float(high[1])],
+        "line": view.line,
+        "axes": [*view.labels, *subject.target_names(), ""][:2],
+        "places": nodes[0],
+        "fittedPlaces": nodes[1] if len(nodes) > 1 else None,
+    }
+
+
+def _find_places(subject: Subject, name: str) -> tuple[View, Array, Array]:
+    """Return the plane, the places of the samples on it, left out or fitted, and those of the prototypes."""
+    model = subject.model
+    colours = colour_by_target(model, subject.y, 0, name if subject.with_evidence else "fitted")
+    view = View(model, colours)  # always on the axes of the places that are shown first
+    # A sample that is its own prototype has one mark, which lies where the sample does.
+    own = subject.one_to_one and name == "left_out"
+    marks = view.prototypes(model.embedding_left_out_[model.prototype_medoids_] if own else None)
+    return view, view.samples(name), marks
 
 
 def _place_on_page(selection: Selection, n_prototypes: int) -> NDArray[np.int64]:

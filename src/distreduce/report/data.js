@@ -70,26 +70,30 @@ function sampleColours(colouring) {
   return colours;
 }
 
+// What a prototype is coloured by: the evidence of left-out samples, or what the fit believes.
+const onPrototypes = (colouring) => (state.fitted && colouring.believed) || colouring.prototypes;
+
 // Blend the colours of the classes, weighted by their shares.
 function prototypeColours(colouring) {
   if (colouring.kind === "none") return Array(nPrototypes).fill(fromHex("#0072b2"));
-  if (colouring.kind !== "class") return colouring.prototypes.map((mean) => onScale(colouring, mean));
-  const classes = palette(colouring);
+  if (colouring.kind !== "class") return onPrototypes(colouring).map((mean) => onScale(colouring, mean));
+  const [classes, shares] = [palette(colouring), onPrototypes(colouring)];
   return Array.from({ length: nPrototypes }, (_, k) =>
-    [0, 1, 2].map((part) => classes.reduce((sum, rgb, c) => sum + colouring.shares[k * classes.length + c] * rgb[part], 0)));
+    [0, 1, 2].map((part) => classes.reduce((sum, rgb, c) => sum + shares[k * classes.length + c] * rgb[part], 0)));
 }
 
-function mainClass(colouring, k) {
-  const size = colouring.labels.length;
-  const shares = colouring.shares.subarray(k * size, (k + 1) * size);
-  return shares.reduce((best, share, c) => (share > shares[best] ? c : best), 0);
+function mostFrequent(shares, size, k) {
+  const own = shares.subarray(k * size, (k + 1) * size);
+  return own.reduce((best, share, c) => (share > own[best] ? c : best), 0);
 }
 
-function numberText(value, kind = "number") {
+const mainClass = (colouring, k) => mostFrequent(onPrototypes(colouring), colouring.labels.length, k);
+
+function numberText(value, kind = "number", digits = 4) {
   if (kind === "date") return new Date(value).toISOString().slice(0, 10);
   // Very large and very small numbers are shown with an exponent.
   const small = Math.abs(value) >= 1e6 || (value && Math.abs(value) < 1e-3);
-  const text = small ? value.toExponential(2) : Number(value.toPrecision(4)).toLocaleString("en", { maximumFractionDigits: 9 });
+  const text = small ? value.toExponential(2) : Number(value.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 9 });
   return text.replace("-", "−");
 }
 
@@ -103,22 +107,31 @@ function sampleText(colouring, i) {
   return colouring.kind === "class" ? colouring.labels[code] : numberText(stepValue(colouring, code), colouring.kind);
 }
 
+// The most frequent class of prototype k, and its share.
+function classText(names, shares, k) {
+  const main = mostFrequent(shares, names.length, k);
+  return `${names[main]} (${percent(shares[k * names.length + main])})`;
+}
+
 function prototypeText(colouring, k) {
-  if (colouring.kind !== "class") return `${numberText(colouring.prototypes[k], colouring.kind)} on average`;
-  const main = mainClass(colouring, k);
-  return `${colouring.labels[main]} (${percent(colouring.shares[k * colouring.labels.length + main])})`;
+  if (colouring.kind !== "class") return `${numberText(onPrototypes(colouring)[k], colouring.kind)} on average`;
+  return classText(colouring.labels, onPrototypes(colouring), k);
 }
 
 const rows = unpack(data.rows);
-const labels = unpack(data.labels);
 const nSamples = rows.length;
 const nPrototypes = data.prototypes.number.length;
-const places = Object.fromEntries(["x", "y", "px", "py"].map((name) => [name, unpack(data.places[name])]));
+const readPlaces = (node) => Object.fromEntries(Object.entries(node).map(([name, packed]) => [name, unpack(packed)]));
+// Where samples and prototypes lie: left out of the fit if the model knows that, or as fitted.
+const shownPlaces = readPlaces(data.places);
+const fittedPlaces = data.fittedPlaces ? readPlaces(data.fittedPlaces) : shownPlaces;
+let { labels, ...places } = shownPlaces;
 // DistR without targets and columns still needs one entry for the switch.
 if (!data.colourings.length) data.colourings.push({ name: "nothing", kind: "none" });
 for (const colouring of data.colourings) {
   if (colouring.samples) colouring.codes = unpack(colouring.samples);
-  if (colouring.kind === "class") colouring.shares = unpack(colouring.prototypes);
+  if (colouring.kind === "class")
+    for (const name of ["prototypes", "believed"]) if (colouring[name]) colouring[name] = unpack(colouring[name]);
 }
-for (const each of data.distributions) if (each.shares) each.shares = unpack(each.shares);
+for (const each of data.distributions.flatMap((one) => [one, one.believed || {}])) if (each.shares) each.shares = unpack(each.shares);
 const pixels = data.details.images ? unpack(data.details.images.pixels) : null;

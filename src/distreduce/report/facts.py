@@ -26,7 +26,7 @@ class Fact(NamedTuple):
 
 
 def collect_facts(subject: Subject) -> list[Fact]:
-    """Return the header: sizes, task, CKA and how the fit ended."""
+    """Return the header: sizes, task, CKA if there is nothing better, and how the fit ended."""
     model = subject.model
     n, m = model.coupling_.shape
     used = int(np.count_nonzero(model.prototype_weights_))
@@ -38,9 +38,9 @@ def collect_facts(subject: Subject) -> list[Fact]:
         average = number_text(n / used, 3)
         facts.append(Fact(f"{used:,}", "prototypes", f"of {m:,} requested; {average} samples each on average"))
     facts.append(_describe_task(subject))
-    # How well, with a warning: it is easily taken for a score.
+    # Without scores of left-out samples, the CKA, with a warning: it is easily taken for a score.
     cka = float(model.history_["cka"].iloc[-1])
-    if not np.isnan(cka):
+    if not np.isnan(cka) and not hasattr(model, "neighbor_scores_"):
         note = "fit between map and training targets, from 0 to 1; high even for noise, so not a score"
         facts.append(Fact(f"{cka:.3f}", "CKA", note))
     rounds = count_of(model.n_iter_, "iteration")

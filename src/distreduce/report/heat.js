@@ -1,7 +1,8 @@
 // Heat maps of the targets: one column per prototype, one row per class or bin of the target.
 
 function heatLayout(canvas) {
-  const each = data.distributions[canvas.dataset.target];
+  const target = data.distributions[canvas.dataset.target];
+  const each = (state.fitted && target.believed) || target;
   const width = Math.max(canvas.clientWidth, 60);
   const size = each.labels.length;
   // Rows share 260 pixels, each within limits; beyond 60 classes they may be thin.

@@ -77,10 +77,31 @@ function withHeatMaps() {
   }
 }
 
-function openFrom(element, k) {
+function openFrom(element, k, pointed = -1) {
   opener = element;
-  open(k, Boolean(element));
+  open(k, Boolean(element), pointed);
   if (getComputedStyle(byId("panel")).position !== "fixed") byId("map").scrollIntoView({ block: "nearest" });
+}
+
+// The switch between left-out and fitted places; a page without left-out places has none.
+function withPlaces() {
+  const choice = byId("fitted-places");
+  if (!choice) return;
+  choice.checked = false; // browsers remember the state of a page that is loaded again
+  choice.addEventListener("change", () => {
+    showFitted(choice.checked);
+    byId("fitted-note").hidden = !choice.checked;
+    drawLegend();
+    drawHeatMaps();
+    byId("live").textContent = choice.checked ? "Fitted places" : "Left-out places";
+  });
+}
+
+function withCriticisms() {
+  for (const cell of document.querySelectorAll("td.thumb"))
+    cell.append(image(data.details.worst[Number(cell.dataset.line)], "image of the row"));
+  for (const button of document.querySelectorAll("button.points"))
+    button.addEventListener("click", () => openFrom(button, Number(button.dataset.opens), Number(button.dataset.place)));
 }
 
 function refresh() {
@@ -96,6 +117,8 @@ fillColourSwitch();
 withPointer();
 withKeyboard();
 withHeatMaps();
+withPlaces();
+withCriticisms();
 byId("zoom-in").addEventListener("click", () => zoomBy(1.5));
 byId("zoom-out").addEventListener("click", () => zoomBy(1 / 1.5));
 byId("zoom-all").addEventListener("click", () => zoomBy(0));

@@ -3,7 +3,12 @@
 const LEAST_PADDING = 34;
 const RING = 7; // how far the widest ring lies outside its mark
 const MAX_ZOOM = 30;
-const state = { colouring: 0, zoom: 1, x: 0.5, y: 0.5, selected: -1, focused: -1, hovered: -1, highlighted: -1 };
+const MOVE = 450; // milliseconds from the left-out to the fitted places
+const state = {
+  colouring: 0, zoom: 1, x: 0.5, y: 0.5, selected: -1, focused: -1, hovered: -1, highlighted: -1,
+  fitted: false, // whether the map shows the places of the fit
+  pointed: -1, // the sample of a criticism
+};
 const view = { width: 0, height: 0, ratio: 1, radii: [], padding: LEAST_PADDING };
 const layers = { samples: byId("samples"), prototypes: byId("prototypes") };
 const current = () => data.colourings[state.colouring];
@@ -33,11 +38,11 @@ function padding() {
 
 // From steps of the box to pixels: equal scales on both axes, unless one dimension is drawn against the target.
 function frame() {
-  const [x0, x1, y0, y1] = data.places.box;
+  const [x0, x1, y0, y1] = data.box;
   const spare = [view.width, view.height].map((side) => Math.max(side - 2 * view.padding, 1));
   const size = [x1 - x0 || 1, y1 - y0 || 1];
   let scale = [spare[0], spare[1]];
-  if (!data.places.line) {
+  if (!data.line) {
     const unit = Math.min(spare[0] / size[0], spare[1] / size[1]);
     scale = [unit * size[0], unit * size[1]];
   }
@@ -63,6 +68,31 @@ function draw() {
     drawPrototypes();
   });
 }
+
+// Show the places of the fit, or where samples would lie had they not been in it; they move there before one's eyes.
+let moves = 0;
+function showFitted(fitted) {
+  const [from, to] = [places, fitted ? fittedPlaces : shownPlaces];
+  state.fitted = fitted;
+  labels = to.labels;
+  const [own, began] = [++moves, performance.now()];
+  const still = matchMedia("(prefers-reduced-motion: reduce)").matches || nSamples > 20000;
+  const step = () => {
+    if (own !== moves) return; // switched again
+    const share = still ? 1 : Math.min(1, (performance.now() - began) / MOVE);
+    places = share < 1 ? between(from, to, share * share * (3 - 2 * share)) : to;
+    drawSamples();
+    drawPrototypes();
+    if (share < 1) requestAnimationFrame(step);
+  };
+  recolour();
+  step();
+}
+
+const between = (a, b, share) => Object.fromEntries(["x", "y", "px", "py"].map((name) =>
+  [name, Float32Array.from(a[name], (place, i) => place + (b[name][i] - place) * share)]));
+
+const isDubious = (k) => Boolean(data.evidence && data.evidence.dubious[k]);
 
 function isFaded(i) {
   if (state.selected >= 0) return labels[i] !== state.selected;
@@ -120,14 +150,28 @@ function drawPrototypes() {
       : state.highlighted >= 0 && mainClass(current(), k) !== state.highlighted;
     context.globalAlpha = dim ? 0.42 : 0.95;
     const edge = dark ? "rgb(255 255 255 / .6)" : card;
-    mark(context, placeOf(k, f), view.radii[k], colours.shapes[k], toCss(colours.prototypes[k]), edge);
+    if (isDubious(k)) markDubious(context, placeOf(k, f), view.radii[k], colours.shapes[k], toCss(colours.prototypes[k]), ink);
+    else mark(context, placeOf(k, f), view.radii[k], colours.shapes[k], toCss(colours.prototypes[k]), edge);
   }
   // Rings above all marks: under the pointer, selected, focused by the keyboard.
   context.globalAlpha = 1;
   for (const [k, colour, gap, thick] of [[state.hovered, ink, 1.5, 1.5], [state.selected, ink, 3, 3], [state.focused, cssColour("accent"), 5.5, 2.5]])
     if (k >= 0) ring(context, placeOf(k, f), view.radii[k] * reaches[colours.shapes[k]] + gap, colour, thick);
+  if (state.pointed >= 0) pointOut(context, f);
   if (current().kind === "class" && current().labels.length <= 30) nameClasses(context, f, card, ink);
   nameAxes(context);
+}
+
+// The sample of a criticism, and the way to its nearest prototype.
+function pointOut(context, f) {
+  const place = [f.ax * places.x[state.pointed] + f.bx, f.ay * places.y[state.pointed] + f.by];
+  context.beginPath();
+  context.moveTo(...place);
+  context.lineTo(...placeOf(labels[state.pointed], f));
+  context.lineWidth = 1.5;
+  context.strokeStyle = cssColour("accent");
+  context.stroke();
+  ring(context, place, 6, cssColour("accent"), 3);
 }
 
 // Write the name of each class on its heaviest prototype: nobody can tell twenty colours apart.
@@ -156,12 +200,12 @@ function nameAxes(context) {
   context.fillStyle = cssColour("soft");
   context.textAlign = "right";
   context.textBaseline = "alphabetic";
-  context.fillText(`${data.places.axes[0]} →`, view.width - 6, view.height - 7);
-  if (!data.places.axes[1]) return;
+  context.fillText(`${data.axes[0]} →`, view.width - 6, view.height - 7);
+  if (!data.axes[1]) return;
   context.save();
   context.translate(13, 6);
   context.rotate(-Math.PI / 2);
-  context.fillText(`${data.places.axes[1]} →`, 0, 0);
+  context.fillText(`${data.axes[1]} →`, 0, 0);
   context.restore();
 }
 
@@ -170,7 +214,7 @@ function under(x, y, reach) {
   const f = frame();
   for (let k = nPrototypes - 1; k >= 0; k--) {
     const [a, b] = placeOf(k, f);
-    if (Math.hypot(a - x, b - y) <= Math.max(view.radii[k] + 1, reach)) return { prototype: k, sample: -1 };
+    if (covers(x - a, y - b, view.radii[k] + 1, colours.shapes[k], reach)) return { prototype: k, sample: -1 };
   }
   let sample = -1, best = reach * reach;
   for (let i = 0; i < nSamples; i++) {

@@ -24,6 +24,21 @@ function mark(context, place, radius, shape, fill, edge) {
   context.stroke();
 }
 
+// A dubious prototype: pale, with a dashed edge.
+function markDubious(context, place, radius, shape, fill, edge) {
+  const strength = context.globalAlpha;
+  outline(context, place, radius, shape);
+  context.globalAlpha = 0.4 * strength;
+  context.fillStyle = fill;
+  context.fill();
+  context.globalAlpha = strength;
+  context.setLineDash([3.5, 2.5]);
+  context.lineWidth = 1.6;
+  context.strokeStyle = edge;
+  context.stroke();
+  context.setLineDash([]);
+}
+
 function ring(context, place, radius, colour, thick) {
   outline(context, place, radius, 0);
   context.lineWidth = thick;
@@ -49,6 +64,12 @@ function isInside([x, y], corners) {
     if (b > y !== d > y && x < a + ((c - a) * (y - b)) / (d - b)) inside = !inside;
   });
   return inside;
+}
+
+// Whether a mark covers a point beside its middle; small marks count as wide as `reach`.
+function covers(dx, dy, radius, shape, reach) {
+  if (Math.hypot(dx, dy) <= (data.shapes[shape] ? reach : Math.max(radius, reach))) return true;
+  return Boolean(data.shapes[shape]) && isInside([dx / radius, -dy / radius], data.shapes[shape]);
 }
 
 // The share of each pixel that a shape covers: for a disc by its rim, for others by sixteen points per pixel.

@@ -1,7 +1,7 @@
 """Write the page of a fit: check the arguments, collect the content, fill the template, write the file atomically.
 
 The page's own script draws the map on a canvas (map.js) because plotly's library alone would add 4.5 MB per page. Our
-own page takes 1.6 MB for 50,000 samples with five columns to colour by, and 0.1 MB for 2,000. It opens at once on a
+own page takes 1.9 MB for 50,000 samples with five columns to colour by, and 0.2 MB for 2,000. It opens at once on a
 phone and works by keyboard. All samples are drawn into one image (16 ms for 50,000 samples in headless Chromium on a
 busy core), which keeps zooming, colouring and selecting fluid.
 """
@@ -9,7 +9,7 @@ busy core), which keeps zooming, colouring and selecting fluid.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,14 @@ from distreduce.estimators._base import BaseReduction
 from distreduce.exceptions import InvalidInputError
 from distreduce.plotting._axes import check_reduction
 from distreduce.plotting.palette import OKABE_ITO
-from distreduce.report.content import Subject, encode_page, find_distributions, select
+from distreduce.report.content import Subject, encode_page, find_targets, select
 from distreduce.report.encode import as_json
+from distreduce.report.evidence import describe_optimism, list_criticisms
 from distreduce.report.facts import collect_facts, collect_warnings, describe_call, draw_history
 from distreduce.report.held_out import HeldOut, HeldOutClasses
 from distreduce.report.predictions import describe_predictions
-from distreduce.report.prototypes import Distribution
 from distreduce.report.renderer import HERE, render_page
+from distreduce.report.tables import describe_criticisms, list_prototypes
 
 SCRIPTS = ("data.js", "marks.js", "map.js", "panel.js", "heat.js", "pointer.js", "main.js")
 
@@ -156,38 +157,28 @@ def _make_table(X: Any, samples: Any, model: BaseReduction) -> pd.DataFrame:
 def _render(subject: Subject, held_out: Any, title: str, command: str | None) -> str:
     # One selection for the map, the tables and the heat maps, which refer to each other by position.
     selection = select(subject.model)
-    found = find_distributions(subject, selection)
+    found = find_targets(subject, selection)
+    worst = list_criticisms(subject.model, subject.y)
     n, m = subject.model.coupling_.shape
     context = {
         "title": title or f"{n:,} samples, {m:,} prototypes",
+        "optimism": describe_optimism(subject.model),
         "facts": collect_facts(subject),
         "warnings": collect_warnings(subject, selection),
         "command": describe_call(subject) if command is None else command,
         "history": draw_history(subject),
         "predictions": describe_predictions(held_out),
-        "prototypes": _list_prototypes(subject, selection.prototypes, found),
-        "target_names": [each.name for each in found],
+        "prototypes": list_prototypes(subject, selection.prototypes, found),
+        "criticisms": describe_criticisms(subject, selection, worst),
+        "target_names": [each.believed.name for each in found],
         "supervised": hasattr(subject.model, "prototype_targets_"),
+        "left_out": hasattr(subject.model, "embedding_left_out_"),
+        "with_evidence": subject.with_evidence,
+        "images": subject.image_shape is not None,
         "one_to_one": subject.one_to_one,
-        "of_numbers": any(each.mean is not None for each in found),
-        "with_shapes": any(each.mean is None and len(each.labels) > len(OKABE_ITO) for each in found),
-        "heat_maps": [each.name for each in found if each.encode().get("order")],
-        "document": as_json(encode_page(subject, selection, found)),
+        "of_numbers": any(each.believed.mean is not None for each in found),
+        "with_shapes": any(each.believed.mean is None and len(each.believed.labels) > len(OKABE_ITO) for each in found),
+        "heat_maps": [each.shown.name for each in found if each.shown.encode().get("order")],
+        "document": as_json(encode_page(subject, selection, found, worst)),
     }
     return render_page("page.html.j2", context, package=HERE, styles=("page.css",), scripts=SCRIPTS)
-
-
-def _list_prototypes(subject: Subject, prototypes: Index, found: Sequence[Distribution]) -> list[dict[str, Any]]:
-    """Return the rows of the table of prototypes, for those who cannot see the map."""
-    model = subject.model
-    counts = np.bincount(model.labels_, minlength=len(model.prototypes_))
-    return [
-        {
-            "number": int(k),
-            "weight": f"{100 * model.prototype_weights_[k]:.2f} %",
-            "count": f"{counts[k]:,}",
-            "medoid": int(subject.row_numbers[model.prototype_medoids_[k]]),
-            "targets": [each.describe(place) for each in found],
-        }
-        for place, k in enumerate(prototypes)
-    ]

@@ -14,18 +14,32 @@ function image(place, title) {
 
 const rowName = (place) => (data.details.names ? data.details.names[place] : `row ${data.details.rows[place]}`);
 
-function targetText(t, k) {
+// What the fit believes, and what left-out samples show.
+const believed = (t) => data.distributions[t].believed || data.distributions[t];
+
+function believedText(t, k) {
+  const each = believed(t);
+  if (!each.mean) return classText(each.labels, each.shares, k);
+  return numberText(each.mean[k]) + (data.oneToOne ? "" : each.spread ? ` ± ${numberText(each.spread[k])}` : " on average");
+}
+
+function evidenceText(t, k) {
   const each = data.distributions[t];
-  if (!each.mean) return prototypeText(data.colourings[t], k);
-  return numberText(each.mean[k]) + (each.spread && !data.oneToOne ? ` ± ${numberText(each.spread[k])}` : data.oneToOne ? "" : " on average");
+  if (!each.mean) return classText(each.labels, each.shares, k);
+  return `${numberText(each.mean[k])} (${numberText(each.low[k], "number", 3)} to ${numberText(each.high[k], "number", 3)})`;
 }
 
 function essentials(k) {
   const { weight, count } = data.prototypes;
-  const list = [["weight", percent(weight[k])], ["samples", count[k].toLocaleString("en")]];
-  data.distributions.forEach((each, t) => list.push([each.name, targetText(t, k)]));
-  return list;
+  const [size, all] = [["weight", percent(weight[k])], ["samples", count[k].toLocaleString("en")]];
+  const beliefs = data.distributions.map((each, t) => [each.name, believedText(t, k)]);
+  if (!data.evidence) return [size, all, ...beliefs];
+  const evidence = data.distributions.map((each, t) => [each.name, evidenceText(t, k)]);
+  return [["samples nearby", data.evidence.count[k].toLocaleString("en")], ...evidence,
+    ...beliefs.map(([name, text]) => [beliefs.length > 1 ? `${name}, the fit believes` : "the fit believes", text]), size];
 }
+
+const title = (k) => `Prototype ${data.prototypes.number[k]}${isDubious(k) ? " (dubious)" : ""}`;
 
 function showTip(lines, heading, x, y, picture) {
   const tip = byId("tip");
@@ -44,13 +58,13 @@ function prototypeTip(k, x, y) {
   const lines = essentials(k);
   if (state.colouring >= data.nTargets && current().kind !== "none") lines.push([current().name, prototypeText(current(), k)]);
   const medoid = data.details.nearest[k][0];
-  showTip(lines, `Prototype ${data.prototypes.number[k]}`, x, y, pixels ? image(medoid, "medoid") : null);
+  showTip(lines, title(k), x, y, pixels ? image(medoid, "medoid") : null);
 }
 
 function sampleTip(i, x, y) {
   const lines = data.colourings.slice(0, data.nTargets).map((each) => [each.name, sampleText(each, i)]);
   if (state.colouring >= data.nTargets && current().kind !== "none") lines.push([current().name, sampleText(current(), i)]);
-  if (labels[i] < nPrototypes) lines.push(["belongs to", `prototype ${data.prototypes.number[labels[i]]}`]);
+  if (labels[i] < nPrototypes) lines.push([state.fitted || !data.fittedPlaces ? "belongs to" : "nearest to", `prototype ${data.prototypes.number[labels[i]]}`]);
   showTip(lines, `Sample in row ${rows[i]}`, x, y, null);
 }
 
@@ -62,6 +76,17 @@ function drawLegend() {
   else if (colouring.kind !== "none") legend.append(...scaleBar(colouring));
   if (colouring.codes && colouring.codes.includes(MISSING))
     legend.append(make("p", { class: "note" }, make("span", { class: "swatch", style: `background:${toCss(GREY)}` }), " not known"));
+  if (data.evidence && data.evidence.dubious.some(Boolean)) legend.append(dubiousNote());
+}
+
+function dubiousNote() {
+  const size = SWATCH * view.ratio;
+  const canvas = make("canvas", { class: "swatch-mark", width: size, height: size, "aria-hidden": "true" });
+  const context = canvas.getContext("2d");
+  context.scale(view.ratio, view.ratio);
+  markDubious(context, [SWATCH / 2, SWATCH / 2], 5.5, 0, toCss(GREY), cssColour("ink"));
+  const count = data.evidence.dubious.filter(Boolean).length;
+  return make("p", { class: "note" }, canvas, ` dubious: ${count} of ${nPrototypes} prototypes`);
 }
 
 function classButtons(colouring) {
@@ -90,26 +115,71 @@ function scaleBar(colouring) {
   ];
 }
 
+// Shares of the classes; where left-out samples speak, a tick on each bar is what the fit believes.
 function bars(t, k) {
   const each = data.distributions[t];
   const size = each.labels.length;
-  let parts = each.labels.map((label, c) => ({ label, c, share: each.shares[k * size + c] }));
-  let rest = 0;
-  // Classes: the most frequent ones, the rest in sum. Bins of numbers keep their order and are all shown.
-  if (!each.mean) {
-    parts = parts.filter((part) => part.share > 0).sort((a, b) => b.share - a.share);
-    rest = parts.slice(MAX_BARS).reduce((sum, part) => sum + part.share, 0);
-    parts = parts.slice(0, MAX_BARS);
-  }
-  const colouring = data.colourings[t];
-  const colourOf = (c) => each.mean ? onScale({ shown: [0, size - 1] }, c) : palette(colouring)[c];
+  const belief = each.believed ? each.believed.shares : null;
+  const all = each.labels.map((label, c) => ({ label, c, share: each.shares[k * size + c], tick: belief ? belief[k * size + c] : 0 }));
+  const found = all.filter((part) => part.share > 0 || part.tick > 0.005).sort((a, b) => b.share - a.share || b.tick - a.tick);
+  const rest = found.slice(MAX_BARS).reduce((sum, part) => sum + part.share, 0);
+  const colours = palette(data.colourings[t]);
   const box = make("div", { class: "bars" });
-  for (const { label, c, share } of parts)
+  for (const { label, c, share, tick } of found.slice(0, MAX_BARS))
     box.append(make("span", { title: label }, label),
-      make("span", { class: "bar" }, ...(share > 0 ? [make("i", { style: `width:${100 * share}%;background:${toCss(colourOf(c))}` })] : [])),
+      make("span", { class: "bar" }, ...(share > 0 ? [make("i", { style: `width:${100 * share}%;background:${toCss(colours[c])}` })] : []),
+        ...(tick > 0.005 ? [make("b", { style: `left:${100 * tick}%`, title: `the fit believes ${percent(tick)}` })] : [])),
       make("span", { class: "share" }, percent(share)));
   if (rest > 0) box.append(make("span", {}, "others"), make("span"), make("span", { class: "share" }, percent(rest)));
   return box;
+}
+
+// How a continuous target is spread: columns of bins, and below them the 5–95 % range, the mean and what the fit believes.
+function histogram(t, k) {
+  const each = data.distributions[t];
+  const { low, high } = data.colourings[t];
+  const at = (value) => 100 * Math.min(1, Math.max(0, (value - low) / (high - low || 1)));
+  const box = make("div", { class: "spread" });
+  if (each.shares) {
+    const own = [...each.shares.subarray(k * each.labels.length, (k + 1) * each.labels.length)];
+    const most = Math.max(...own, 0.01);
+    box.append(make("div", { class: "columns" }, ...own.map((share, c) => make("i", {
+      title: `${each.labels[c]}: ${percent(share)}`,
+      style: `height:${(100 * share) / most}%;background:${toCss(onScale({ shown: [0, own.length - 1] }, c))}`,
+    }))));
+  }
+  const [from, to] = each.low ? [each.low[k], each.high[k]] : [each.mean[k] - each.spread[k], each.mean[k] + each.spread[k]];
+  const strip = make("div", { class: "strip" },
+    make("i", { style: `left:${at(from)}%;width:${at(to) - at(from)}%` }), make("b", { class: "mean", style: `left:${at(each.mean[k])}%` }));
+  if (each.believed) strip.append(make("b", { class: "belief", style: `left:${at(each.believed.mean[k])}%` }));
+  box.append(strip, make("div", { class: "ends" }, make("span", {}, numberText(low)), make("span", {}, numberText(high))));
+  return box;
+}
+
+const drawTarget = (t, k) => data.distributions[t].mean ? histogram(t, k) : bars(t, k);
+
+function qualityList(k) {
+  const list = make("dl", { class: "quality" });
+  for (const name of ["purity", "compactness", "separation"]) {
+    const value = data.evidence[name][k];
+    list.append(make("div", {}, make("dt", {}, name), make("dd", {}, value === null ? "–" : value.toFixed(2).replace("-", "−"))));
+  }
+  return list;
+}
+
+// What left-out samples show, first and in full; then in a line what the fit believes.
+function evidenceParts(k) {
+  const n = data.evidence.count[k];
+  const parts = [];
+  if (isDubious(k)) parts.push(make("p", { class: "warning" }, n ? "Do not rely on this prototype: left-out samples near it show something else than the fit believes." : "Do not rely on this prototype: no left-out sample is nearest to it."));
+  const least = Math.min(19, nSamples); // as in metrics/criticisms.py
+  parts.push(make("p", { class: "note" }, n >= least ? `${n.toLocaleString("en")} samples are nearest to it when left out of the fit. They show:`
+    : `Only ${n === 1 ? "1 sample is" : `${n} samples are`} nearest to it when left out of the fit. The ${least} nearest show:`));
+  data.distributions.forEach((each, t) => parts.push(
+    make("div", { class: "shown" }, make("span", {}, each.name), make("b", {}, evidenceText(t, k)), ...(each.mean ? [make("small", {}, "mean and 5 to 95 %")] : [])),
+    drawTarget(t, k),
+    make("p", { class: "belief-line" }, make("b", { class: each.mean ? "belief" : "tick", "aria-hidden": "true" }), ` the fit believes: ${believedText(t, k)}`)));
+  return [...parts, qualityList(k)];
 }
 
 function rowTable(near) {
@@ -136,15 +206,20 @@ function drawPanel() {
   panel.classList.toggle("open", k >= 0);
   document.body.classList.toggle("reading-panel", k >= 0);
   if (k < 0) {
-    panel.replaceChildren(make("p", { class: "note" }, "Nothing is selected. Select a mark on the map to see its weight, its targets, its medoid and its nearest samples on the map."));
+    panel.replaceChildren(make("p", { class: "note" }, `Nothing is selected. Select a mark on the map to see ${data.evidence ? "what left-out samples near it show, what the fit believes," : "its weight, its targets,"} its medoid and its nearest samples on the map.`));
     return;
   }
   const near = data.details.nearest[k];
   const list = make("dl", { class: "essentials" });
-  for (const [name, text] of essentials(k)) list.append(make("dt", {}, name), make("dd", {}, text));
+  const { weight, count } = data.prototypes;
+  const facts = data.evidence ? [["weight", percent(weight[k])], ["samples as fitted", count[k].toLocaleString("en")]] : essentials(k);
+  for (const [name, text] of facts) list.append(make("dt", {}, name), make("dd", {}, text));
   const shut = make("button", { type: "button", id: "close", "aria-label": "Close", onclick: () => close(true) }, "✕");
-  panel.replaceChildren(make("div", { class: "head" }, make("h3", {}, `Prototype ${data.prototypes.number[k]}`), shut), list);
-  data.distributions.forEach((each, t) => each.shares && !data.oneToOne && panel.append(make("h4", {}, `${each.name}: share of its samples`), bars(t, k)));
+  const flag = isDubious(k) ? [make("span", { class: "flag" }, "dubious")] : [];
+  panel.replaceChildren(make("div", { class: "head" }, make("h3", {}, `Prototype ${data.prototypes.number[k]}`), ...flag, shut));
+  if (data.evidence) panel.append(...evidenceParts(k));
+  panel.append(list);
+  if (!data.evidence) data.distributions.forEach((each, t) => each.shares && !data.oneToOne && panel.append(make("h4", {}, `${each.name}: share of its samples`), drawTarget(t, k)));
   const heading = data.oneToOne ? "The sample and its nearest on the map" : "Its medoid and its nearest samples on the map";
   panel.append(make("h4", {}, heading));
   if (pixels) panel.append(make("div", { class: "images" }, ...near.map((at, place) => {
@@ -156,8 +231,9 @@ function drawPanel() {
   panel.scrollTop = 0;
 }
 
-function open(k, byKeyboard = false) {
+function open(k, byKeyboard = false, pointed = -1) {
   state.selected = k;
+  state.pointed = pointed;
   state.focused = byKeyboard ? k : -1;
   hideTip();
   drawPanel();
@@ -179,7 +255,7 @@ function revealAbovePanel(k) {
 let opener = null;
 function close(giveBack = false) {
   if (state.selected < 0) return;
-  state.selected = -1;
+  state.selected = state.pointed = -1;
   drawPanel();
   draw();
   drawHeatMaps();

@@ -13,6 +13,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
+from distreduce.metrics.criticisms import find_nearest_prototypes
+from distreduce.plotting.places import choose_places, sample_places
 from distreduce.plotting.targets import average_on_prototypes, read_shown_targets, sample_shares
 from distreduce.report.encode import Node, cell_text, number_text, pack
 
@@ -25,29 +27,30 @@ N_NEAREST = 5
 
 @dataclass(frozen=True)
 class Distribution:
-    """One target on the prototypes of the page: shares (m, C) of classes or bins, means and spreads (m,)."""
+    """One target on the prototypes of the page: shares (m, C) of classes or bins, means, spreads and ranges (m,)."""
 
     name: str
     labels: list[str]
     shares: Array | None
     mean: Array | None = None
     spread: Array | None = None
+    low: Array | None = None
+    high: Array | None = None
 
     def encode(self) -> Node:
         """Return what the page's script reads."""
         node: Node = {"name": self.name, "labels": self.labels}
         if self.shares is not None:
             node |= {"shares": pack(self.shares, "f4"), "order": _sort_columns(self.shares)}
-        if self.mean is not None:
-            node["mean"] = self.mean.tolist()
-        if self.spread is not None:
-            node["spread"] = self.spread.tolist()
-        return node
+        numbers = {"mean": self.mean, "spread": self.spread, "low": self.low, "high": self.high}
+        return node | {name: values.tolist() for name, values in numbers.items() if values is not None}
 
     def describe(self, place: int) -> str:
-        """Return mean and spread, or the most frequent class and its share."""
+        """Return mean with range or spread, or the most frequent class and its share."""
         if self.mean is not None:
             spread = "" if self.spread is None else f" ± {number_text(self.spread[place], 2)}"
+            if self.low is not None and self.high is not None:
+                spread = f" ({number_text(self.low[place], 3)} to {number_text(self.high[place], 3)})"
             return number_text(self.mean[place]) + spread
         if self.shares is None:
             return ""
@@ -97,20 +100,30 @@ def _sort_columns(shares: Array) -> list[int]:
     return [int(k) for k in np.lexsort((-shares.max(axis=1), shares @ steps, shares.argmax(axis=1)))]
 
 
-def find_nearest(model: BaseReduction, prototypes: Index, n_nearest: int = N_NEAREST) -> list[list[int]]:
-    """Return, for each prototype, its medoid and the nearest of its other samples, by distance in the embedding.
+def assign_samples(model: BaseReduction, places: str) -> Index:
+    """Return the prototype of each sample: the nearest to its left-out place, or the one that the fit chose."""
+    if choose_places(model, places) == "fitted":
+        return model.labels_
+    return find_nearest_prototypes(model, model.embedding_left_out_)[0]
 
-    If every sample is its own prototype, the nearest of all samples.
+
+def find_nearest(model: BaseReduction, prototypes: Index, n_nearest: int = N_NEAREST) -> list[list[int]]:
+    """Return, for each prototype, its medoid and the nearest of its other samples, by distance on the map.
+
+    If every sample is its own prototype, the nearest of all samples. Samples lie at their left-out places, if the model
+    has them.
     """
-    Z = model.embedding_
+    Z = sample_places(model, "left_out")
     if model.coupling_.shape[0] == model.coupling_.shape[1]:
         # One more than asked for, because each sample is its own nearest.
         search = NearestNeighbors(n_neighbors=min(n_nearest + 1, len(Z))).fit(Z)
-        candidates = list(search.kneighbors(model.prototypes_[prototypes], return_distance=False))
+        own = Z[model.prototype_medoids_[prototypes]]
+        candidates = list(search.kneighbors(own, return_distance=False))
     else:
         # Samples grouped by prototype: edges[k] to edges[k + 1] are those of prototype k.
-        order = np.argsort(model.labels_, kind="stable")
-        edges = np.searchsorted(model.labels_[order], np.arange(len(model.prototypes_) + 1))
+        labels = assign_samples(model, "left_out")
+        order = np.argsort(labels, kind="stable")
+        edges = np.searchsorted(labels[order], np.arange(len(model.prototypes_) + 1))
         candidates = []
         for k in prototypes:
             members = order[edges[k] : edges[k + 1]]

@@ -14,16 +14,18 @@ def test_by_keyboard_alone(page, pages):
     page.run("document.getElementById('zoom-all').focus({focusVisible: true})")
     page.press(Keys.TAB)
     first = page.run("return state.focused")
-    page.press(Keys.ARROW_LEFT)
-    page.press(Keys.ARROW_UP)
-    second = page.run("return state.focused")
+    for arrow in (Keys.ARROW_LEFT, Keys.ARROW_UP, Keys.ARROW_RIGHT):
+        page.press(arrow)
+        second = page.run("return state.focused")
+        if second != first:  # the first may lie at an edge
+            break
     announced = page.text("#live")
     page.press(Keys.ENTER)
     opened = page.run("return [state.selected, document.activeElement.id]")
     page.press(Keys.ESCAPE)
     closed = page.run("return [state.selected, document.activeElement.id]")
     assert (first, second != first, opened, closed) == (0, True, [second, "panel"], [-1, "map"])
-    assert announced.startswith(f"Prototype {page.number(second)}: weight")
+    assert announced.startswith(f"Prototype {page.number(second)}: samples nearby")
 
 
 def test_arrows_reach_every_prototype(page, pages):

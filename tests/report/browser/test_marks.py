@@ -1,4 +1,4 @@
-"""Marks lie whole on the map, however large they are."""
+"""Marks lie whole on the map, however large they are, and can be clicked on as far as they reach."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from browser_page import WIDTHS
 from distreduce import SDR
 from distreduce.report import write_report
 
-pytestmark = pytest.mark.browser
+# The classes below have nothing to do with X.
+pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore::distreduce.exceptions.NoSignalWarning")]
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,7 @@ def few(tmp_path_factory, X):
         y = np.arange(150) % n_classes
         model = SDR(n_prototypes=3, random_state=0, max_iter=2, tol=1.0).fit(X, y)
         model.prototypes_, model.prototype_weights_ = np.eye(3, 2), np.array([0.9, 0.05, 0.05])
-        model.embedding_ = model.prototypes_[model.labels_]
+        model.embedding_ = model.embedding_left_out_ = model.prototypes_[model.labels_]
         write_report(folder / f"{name}.html", model, X, y)
     return folder
 
@@ -36,3 +37,14 @@ def test_no_mark_is_cut_off_at_the_edge(page, few, name, width):
         }))"""
     )
     assert least >= 7  # room for the ring of a focused mark
+
+
+def test_every_tip_of_a_mark_is_part_of_it_and_the_gap_between_two_is_not(page, few):
+    page.visit(few / "shapes.html")
+    found = page.run(
+        """const star = data.shapes.length - 1, [x, y] = placeOf(0), r = view.radii[0];
+        colours.shapes[0] = star;
+        const at = (far) => ([a, b]) => under(x + far * r * a, y - far * r * b, 6).prototype;
+        return data.shapes[star].map(at(0.97)).concat(data.shapes[star].filter((_, i) => i % 2).map(at(1.2)))"""
+    )
+    assert found == [0] * 10 + [-1] * 5

@@ -72,10 +72,9 @@ def test_print_is_light(page, pages):
 
 
 def test_fifty_thousand_samples_are_drawn_from_a_small_file(page, tmp_path, classes, X, labels):
-    big, times = copy.deepcopy(classes), 334
-    big.embedding_ = (
-        np.tile(classes.embedding_, (times, 1)) + np.random.default_rng(0).normal(size=(150 * times, 2)) / 9
-    )
+    big, times, rng = copy.deepcopy(classes), 334, np.random.default_rng(0)
+    for name in ("embedding_", "embedding_left_out_"):
+        setattr(big, name, np.tile(getattr(classes, name), (times, 1)) + rng.normal(size=(150 * times, 2)) / 9)
     big.labels_ = np.tile(classes.labels_, times)
     big.coupling_ = classes.coupling_[np.tile(np.arange(150), times)]
     path = write_report(tmp_path / "big.html", big, np.tile(X, (times, 1)), np.tile(labels, times))

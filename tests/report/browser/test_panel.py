@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+
+from distreduce.report import write_report
 
 pytestmark = pytest.mark.browser
 
@@ -36,11 +40,25 @@ def test_the_panel_shows_the_row_of_the_medoid(page, pages, numbers, X):
     assert ["petal", f"{X[medoid, 2]:g}"] in cells
 
 
-def test_the_panel_says_mean_and_spread(page, pages, numbers, lengths):
+def test_the_panel_says_what_left_out_samples_show_and_what_the_fit_believes(page, pages, numbers, lengths):
     page.visit(pages / "numbers.html")
     page.run("open(0)")
+    shown = numbers.prototype_evidence_.loc[page.number(0)]
+    name = numbers.target_names_[0].removeprefix("mean ")
+    texts = [f"{shown[f'{what} {name}']:.{digits}g}" for what, digits in (("mean", 4), ("5 %", 3), ("95 %", 3))]
     members = lengths[numbers.labels_ == page.number(0)]
-    assert f"{members.mean():.4g} ± {members.std(ddof=0):.4g}" in page.text("#panel .essentials")
+    text = page.text("#panel")
+    evidence, belief = "{} ({} to {})".format(*texts), f"{members.mean():.4g} ± {members.std(ddof=0):.4g}"
+    assert 0 < text.index(evidence) < text.index(f"the fit believes: {belief}")
+
+
+def test_a_dubious_prototype_is_flagged(page, tmp_path, classes, X, labels):
+    doubtful = copy.deepcopy(classes)
+    doubtful.prototype_evidence_["dubious"] = np.arange(12) == classes.prototype_weights_.argmax()
+    page.visit(write_report(tmp_path / "r.html", doubtful, X, labels))
+    assert "dubious: 1 of" in page.text("#legend")
+    flags = page.run("return [0, 1].map((k) => { open(k); return Boolean(document.querySelector('#panel .flag')); })")
+    assert flags == [True, False]
 
 
 def test_selected_is_the_only_prototype_at_full_strength(page, pages):
@@ -49,9 +67,9 @@ def test_selected_is_the_only_prototype_at_full_strength(page, pages):
     page.wait()
     strength = page.run(
         """const c = layers.prototypes.getContext("2d"), f = frame();
-        return [0, nPrototypes - 1].map((k) => c.getImageData(...placeOf(k, f), 1, 1).data[3])"""
+        return data.prototypes.number.map((_, k) => c.getImageData(...placeOf(k, f), 1, 1).data[3])"""
     )
-    assert strength[0] > 230 > 160 > strength[1]
+    assert strength[0] > 230 > 160 > min(strength[1:])  # where two lie on each other, their strengths add up
 
 
 def test_escape_closes(page, pages):

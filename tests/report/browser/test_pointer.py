@@ -13,7 +13,9 @@ pytestmark = pytest.mark.browser
 def test_hover_on_a_prototype_shows_the_essentials(page, pages):
     page.visit(pages / "digits.html")
     page.point_at(page.top())
-    assert all(word in page.text("#tip") for word in (f"Prototype {page.number(page.top())}", "weight: ", "samples: "))
+    assert all(
+        word in page.text("#tip") for word in (f"Prototype {page.number(page.top())}", "the fit believes: ", "weight: ")
+    )
 
 
 def test_hover_shows_the_image_of_the_medoid(page, pages):
@@ -68,6 +70,28 @@ def test_heat_map_click_opens_its_column(page, pages):
     )
     page.point(*box[:2], click=True)
     assert page.run("return state.selected") == box[2]
+
+
+def test_the_switch_moves_samples_to_their_fitted_places_and_back(page, pages, classes):
+    page.visit(pages / "hostile.html")
+    read = "return [[...places.x], [...rows], [...labels].map((k) => data.prototypes.number[k])]"
+    left_out = page.run(read)
+    page.driver.find_element("id", "fitted-places").click()
+    page.wait()
+    x, rows, labels = page.run(read)
+    drawn, expected = np.array(x), classes.embedding_[rows, 0]
+    assert np.corrcoef(drawn, expected)[0, 1] > 0.99999 and labels == classes.labels_[rows].tolist()
+    assert not page.run("return byId('fitted-note').hidden")
+    page.driver.find_element("id", "fitted-places").click()
+    page.wait()
+    assert page.run(read) == left_out != [x, rows, labels] and page.run("return byId('fitted-note').hidden")
+
+
+def test_a_criticism_is_shown_on_the_map(page, pages):
+    page.visit(pages / "digits.html")
+    first = page.run("const b = document.querySelector('button.points'); b.click(); return b.innerText")
+    assert page.run("return [String(rows[state.pointed]), state.selected === labels[state.pointed]]") == [first, True]
+    assert page.run("return document.querySelectorAll('td.thumb canvas').length") == 10
 
 
 def test_zoom_keeps_what_is_under_the_pointer(page, pages):

@@ -1,0 +1,117 @@
+"""What samples say that the fit has not seen: about each prototype, and about the picture as a whole."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.neighbors import NearestNeighbors
+
+from distreduce._utils.typing import Array, Index
+from distreduce.estimators._base import BaseReduction
+from distreduce.metrics.criticisms import LEAST_COUNT, criticisms, find_nearest_prototypes
+from distreduce.plotting.places import prototype_means
+from distreduce.plotting.targets import sample_shares
+from distreduce.report.encode import Node, cell_text, number_text
+from distreduce.report.prototypes import N_BINS, Distribution
+
+QUALITY = ("purity", "compactness", "separation")
+MUCH = 0.1  # a difference of scores worth a warning
+LITTLE = 0.03  # a difference of scores that neighbours on other samples could make
+
+
+def find_evidence(model: BaseReduction, y: ArrayLike | None, prototypes: Index, target: int, name: str) -> Distribution:
+    """Return the target among the samples whose left-out place is nearest to each prototype."""
+    table = model.prototype_evidence_.iloc[prototypes]
+    means = prototype_means(model, "left_out")[prototypes]
+    if hasattr(model, "classes_"):
+        return Distribution(name, [cell_text(label) for label in model.classes_], means)
+    of = model.target_names_[target].removeprefix("mean ")
+    low, high = (table[f"{end} {of}"].to_numpy(dtype=np.float64) for end in ("5 %", "95 %"))
+    shares, labels = (None, []) if y is None else _bin_nearby(model, y, prototypes, target)
+    return Distribution(name, labels, shares, means[:, target], low=low, high=high)
+
+
+def _bin_nearby(model: BaseReduction, y: ArrayLike, prototypes: Index, target: int) -> tuple[Array, list[str]]:
+    """Return the share of each bin of a continuous target among the samples behind the evidence."""
+    rows, labels, _ = sample_shares(model, y, target, N_BINS)
+    known = np.flatnonzero(rows.any(axis=1))
+    Z = model.embedding_left_out_[known]
+    nearest, _ = find_nearest_prototypes(model, Z)
+    counts = np.bincount(nearest, minlength=len(model.prototypes_))
+    sums = np.zeros((len(model.prototypes_), rows.shape[1]))
+    np.add.at(sums, nearest, rows[known])
+    shares = sums[prototypes] / np.maximum(counts[prototypes], 1)[:, None]
+    # Where few samples are nearest, the nearest of all speak.
+    few = np.flatnonzero(counts[prototypes] < LEAST_COUNT)
+    if len(few):
+        search = NearestNeighbors(n_neighbors=min(LEAST_COUNT, len(Z))).fit(Z)
+        found = search.kneighbors(model.prototypes_[prototypes[few]], return_distance=False)
+        shares[few] = rows[known][found].mean(axis=1)
+    return shares, labels
+
+
+def encode_quality(model: BaseReduction, prototypes: Index) -> Node:
+    """Return count, quality and flag of the prototypes."""
+    table = model.prototype_evidence_.iloc[prototypes]
+    node: Node = {"count": table["n_samples"].astype(int).tolist(), "dubious": table["dubious"].astype(bool).tolist()}
+    # JSON has no infinity: the separation of a single prototype.
+    return node | {name: [float(v) if np.isfinite(v) else None for v in table[name]] for name in QUALITY}
+
+
+class Criticism(NamedTuple):
+    """A sample that the prototypes represent badly: its row, its nearest prototype, and why."""
+
+    sample: int
+    prototype: int
+    distance: str
+    surprise: str
+
+
+def list_criticisms(model: BaseReduction, y: ArrayLike | None, n: int = 10) -> list[Criticism]:
+    """Return the samples that the prototypes represent worst; none for a model without evidence."""
+    if not hasattr(model, "prototype_evidence_"):
+        return []
+    return [
+        Criticism(int(row), int(found.prototype), f"{found.distance:.1f} ×", number_text(found.surprise, 2))
+        for row, found in criticisms(model, y, n).iterrows()
+    ]
+
+
+class Optimism(NamedTuple):
+    """How much of the picture holds for new samples: a verdict, a sentence about it, and scores with their bars."""
+
+    verdict: str
+    sentence: str
+    warns: bool
+    scores: list[tuple[str, str, str, float]]
+
+
+def describe_optimism(model: Any) -> Optimism | None:
+    """Compare the scores of neighbours on the map, fitted and left out, and with all features; None without them."""
+    scores = getattr(model, "neighbor_scores_", None)
+    if scores is None or not np.isfinite(list(scores.values())).all():
+        return None
+    fitted, left_out, every = (float(scores[name]) for name in ("fitted", "left_out", "all_features"))
+    classes = hasattr(model, "classes_")
+    # What guessing reaches: the most frequent class, or the mean of the targets.
+    guess = float((model.prototype_weights_ @ model.prototype_targets_).max()) if classes else 0.0
+    if getattr(model, "eta_", None) == 0 != model.eta:
+        verdict, warns = "The features say nothing about the target, so the map was drawn without it", True
+    elif left_out < guess + LITTLE:
+        verdict, warns = "The map says next to nothing about the target of new samples", True
+    elif fitted > left_out + MUCH:
+        verdict, warns = "The fitted places promise more than new samples hold", True
+    elif every > left_out + MUCH:
+        verdict, warns = "What you see holds for new samples, but the features know more", False
+    else:
+        verdict, warns = "What you see holds for new samples", False
+    texts = [f"{value:.2f}".replace("-", "−") for value in (left_out, every, fitted)]
+    sentence = (
+        f"10 nearest neighbours on the map reach {'accuracy' if classes else 'R²'} {texts[0]} for samples left out of "
+        f"the fit, against {texts[1]} with all features; as fitted, the map would promise {texts[2]}."
+    )
+    about = {"left out": "what the map shows", "all features": "without the map", "fitted": "places of the fit"}
+    shares = [min(max(value, 0.0), 1.0) for value in (left_out, every, fitted)]
+    return Optimism(verdict, sentence, warns, list(zip(about, about.values(), texts, shares, strict=True)))

@@ -1,0 +1,90 @@
+"""What left-out samples say on the page, against plain loops over their places."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import pairwise_distances
+
+from distreduce.report.evidence import describe_optimism, encode_quality, find_evidence
+
+
+def test_class_shares_are_those_of_the_evidence(classes, labels):
+    found = find_evidence(classes, labels, np.array([3, 0]), 0, "species")
+    expected = classes.prototype_evidence_.loc[[3, 0], classes.target_names_]
+    np.testing.assert_array_equal(found.shares, expected)
+
+
+def test_bins_are_those_of_the_nearest_left_out_samples(numbers, lengths):
+    used = np.flatnonzero(numbers.prototype_weights_)
+    distances = pairwise_distances(numbers.embedding_left_out_, numbers.prototypes_[used])
+    edges = np.linspace(lengths.min(), lengths.max(), 13)
+    found = find_evidence(numbers, lengths, used, 0, "length")
+    for place in range(len(used)):
+        own = np.flatnonzero(distances.argmin(axis=1) == place)
+        own = own if len(own) >= 19 else np.argsort(distances[:, place])[:19]
+        np.testing.assert_allclose(found.shares[place], np.histogram(lengths[own], edges)[0] / len(own))
+
+
+def test_mean_and_range_are_those_of_the_evidence(numbers, lengths):
+    found = find_evidence(numbers, lengths, np.arange(12), 0, "length")
+    table = numbers.prototype_evidence_
+    name = numbers.target_names_[0].removeprefix("mean ")
+    for part, column in ((found.mean, f"mean {name}"), (found.low, f"5 % {name}"), (found.high, f"95 % {name}")):
+        np.testing.assert_array_equal(part, table[column])
+
+
+def test_an_infinite_quality_is_left_empty(classes):
+    before = classes.prototype_evidence_
+    try:
+        classes.prototype_evidence_ = before.assign(separation=np.inf)
+        assert set(encode_quality(classes, np.arange(12))["separation"]) == {None}
+    finally:
+        classes.prototype_evidence_ = before
+
+
+class Scored:
+    """What the sentence about a picture is made from."""
+
+    prototype_weights_ = np.array([0.6, 0.4])
+    prototype_targets_ = np.eye(2)
+    eta, eta_ = "auto", 5.0
+
+    def __init__(self, fitted, left_out, every, **more):
+        self.neighbor_scores_ = {"fitted": fitted, "left_out": left_out, "all_features": every}
+        vars(self).update(more)
+
+
+CLASSES = {"classes_": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    ("model", "words", "warns"),
+    [
+        (Scored(0.9, 0.88, 0.85), "What you see holds for new samples", False),
+        (Scored(0.9, 0.5, 0.85), "The fitted places promise more than new samples hold", True),
+        (Scored(0.55, 0.5, 0.85), "What you see holds for new samples, but the features know more", False),
+        (Scored(0.9, -0.1, 0.0), "The map says next to nothing about the target of new samples", True),
+        (Scored(0.7, 0.61, 0.61, **CLASSES), "The map says next to nothing about the target of new samples", True),
+        (Scored(0.7, 0.66, 0.66, **CLASSES), "What you see holds for new samples", False),
+        (
+            Scored(0.0, 0.0, 0.0, eta_=0.0),
+            "The features say nothing about the target, so the map was drawn without it",
+            True,
+        ),
+    ],
+)
+def test_the_verdict_on_a_picture(model, words, warns):
+    found = describe_optimism(model)
+    assert (found.verdict, found.warns) == (words, warns)
+
+
+def test_the_sentence_holds_the_three_scores():
+    found = describe_optimism(Scored(0.9, -0.104, 0.3))
+    assert [text for _, _, text, _ in found.scores] == ["−0.10", "0.30", "0.90"]
+    assert all(text in found.sentence for _, _, text, _ in found.scores) and "R² −0.10" in found.sentence
+
+
+def test_without_scores_there_is_no_verdict(unsupervised):
+    assert describe_optimism(unsupervised) is None
+    assert describe_optimism(Scored(0.9, np.nan, 0.3)) is None
