@@ -129,7 +129,7 @@ def _judge(gaps: pd.DataFrame, leads: pd.DataFrame, own: pd.DataFrame) -> list[B
         f"Coverage of {_format(low, '.0%')} to {_format(high, '.0%')}": (
             coverage,
             (coverage >= low) & (coverage <= high),
-            ".0%",
+            ".1%",
         ),
     }
     return [Text(f"{limit}: {_count(*numbers)}") for limit, numbers in limits.items() if not numbers[0].empty]

@@ -135,9 +135,9 @@ def make_plane(method: str, seed: int, y: Array) -> Any:
 
 
 def measure_coverage(model: SDR, Z: Array, y: Array) -> float:
-    """Return the share of samples at Z whose target y lies in the range that the nearest prototype states."""
-    evidence = model.prototype_evidence_
-    nearest = evidence.iloc[pairwise_distances_argmin(Z, model.prototypes_[evidence.index])]
+    """Return the share of samples at Z whose target y lies in the range that the nearest prototype in use states."""
+    in_use = np.flatnonzero(model.prototype_weights_)
+    nearest = model.prototype_evidence_.iloc[in_use[pairwise_distances_argmin(Z, model.prototypes_[in_use])]]
     low, high = (nearest.filter(regex=f"^{percent} % ").to_numpy()[:, 0] for percent in (5, 95))
     return float(np.mean((low <= y) & (y <= high)))
 

@@ -79,9 +79,12 @@ def test_planes_suit_the_training_targets(method, parameter, value):
     assert make_plane(method, 0, np.arange(75) % 2).get_params()[parameter] == value
 
 
-def test_coverage_is_judged_by_the_range_of_the_nearest_prototype():
-    evidence = pd.DataFrame({"5 % y": [0.0, 10.0], "95 % y": [1.0, 11.0]})
-    model = SimpleNamespace(prototypes_=np.array([[0.0, 0.0], [5.0, 0.0]]), prototype_evidence_=evidence)
+def test_coverage_is_judged_by_the_range_of_the_nearest_prototype_in_use():
+    model = SimpleNamespace(
+        prototypes_=np.array([[0.0, 0.0], [1.0, 0.0], [5.0, 0.0]]),
+        prototype_weights_=np.array([0.5, 0.0, 0.5]),
+        prototype_evidence_=pd.DataFrame({"5 % y": [0.0, 20.0, 10.0], "95 % y": [1.0, 21.0, 11.0]}),
+    )
     Z = np.array([[1.0, 0.0], [4.0, 0.0], [1.0, 1.0], [9.0, 0.0]])
 
     assert measure_coverage(model, Z, np.array([0.5, 0.5, 10.5, 11.0])) == 0.5
