@@ -8,24 +8,25 @@ from typing import TYPE_CHECKING, Any
 from distreduce._utils.versions import __version__
 
 if TYPE_CHECKING:
-    from distreduce.estimators import SDR, DistR
+    from distreduce.estimators import SDR, DistR, cross_val_embedding
     from distreduce.gp import SDRGPClassifier, SDRGPRegressor
 
 # Everything is imported on first use: `distreduce --help` must not wait for scikit-learn and Numba.
-_CLASSES = {
+_NAMES = {
     "SDR": "distreduce.estimators",
     "DistR": "distreduce.estimators",
     "SDRGPClassifier": "distreduce.gp",
     "SDRGPRegressor": "distreduce.gp",
+    "cross_val_embedding": "distreduce.estimators",
 }
 _ROOMS = ("baselines", "datasets", "gp", "interop", "metrics", "plotting", "report", "tables")
 
-__all__ = ["SDR", "DistR", "SDRGPClassifier", "SDRGPRegressor", "__version__", *_ROOMS]
+__all__ = ["SDR", "DistR", "SDRGPClassifier", "SDRGPRegressor", "__version__", "cross_val_embedding", *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _CLASSES:
-        return getattr(import_module(_CLASSES[name]), name)
+    if name in _NAMES:
+        return getattr(import_module(_NAMES[name]), name)
     if name in _ROOMS:
         return import_module(f"distreduce.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -26,11 +26,10 @@ from distreduce.mapping.choice import (
 )
 from distreduce.mapping.kernel_map import KernelMap
 from distreduce.sharding.order import row_keys
-from distreduce.sharding.rows import Rows
 from distreduce.sharding.sample import Sample
 from distreduce.solver.input_kernel import input_kernel, median_length_scale
 
-CHOICE_SAMPLES = 500  # learning length scales costs n³, and more samples hardly move them
+CHOICE_SAMPLES = 400  # learning length scales costs n³, and more samples hardly move them
 PREDICTION_SAMPLES = 2000  # left-out predictions, once the scales are known, are cheaper
 # Length scales without a learned metric, in units of the median.
 FACTORS = (0.5, 1.0, 2.0)
@@ -120,7 +119,7 @@ def expected_targets(choice: MapChoice, sample: Sample, folds: Index) -> Array:
     """Return what X says about the targets of each sample, its own having no part in it; NaN where they are unknown.
 
     The coupling sees these instead of the targets: a prototype then stands for samples that are alike in what matters
-    to y, not for samples whose noise is alike.
+    to y, not for samples whose noise is alike. (Not on shards, where T-steps took ten times as long with them.)
     """
     assert sample.targets is not None
     samples, rows = teach(replace(sample, kernel_targets=sample.targets), folds, PREDICTION_SAMPLES)
@@ -135,34 +134,6 @@ def expected_targets(choice: MapChoice, sample: Sample, folds: Index) -> Array:
         unit = 1.0 if choice.scales is None else choice.scales
         expected[others] = mean + KernelMap(choice.kernel, inputs, coefficients, unit)(part)
     return keep_in_range(expected, sample.targets)
-
-
-def expected_on_rows(choice: MapChoice, drawn: Sample, numbers: Index, folds: Index, rows: Rows, unit: float) -> Array:
-    """As :func:`expected_targets`, for all rows (n, c), of which only some are in this process and have known targets.
-
-    Parameters
-    ----------
-    choice : MapChoice
-        Kernel, metric and ridge.
-    drawn : Sample
-        Samples drawn from the rows, with known targets.
-    numbers : (k,) array
-        Their row numbers.
-    folds : (k,) array
-        Their folds.
-    rows : Rows
-        All rows.
-    unit : float
-        What the features of `drawn` were divided by.
-    """
-    assert drawn.targets is not None
-    samples = TaughtSamples(drawn.features, drawn.targets, drawn.weights, folds)
-    coefficients, mean = fit_predictor(choice, samples)
-    inputs = scale_features(drawn.features, choice.scales)
-    scale = unit if choice.scales is None else unit * choice.scales
-    expected = mean + rows.map(KernelMap(choice.kernel, inputs, coefficients, scale))
-    expected[numbers] = predict_left_out(choice, samples)
-    return expected
 
 
 def scale_features(features: Any, scales: Array | None) -> Any:

@@ -15,12 +15,10 @@ from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
 from distreduce._utils.warnings import warn_user
 from distreduce.estimators._auto import (
-    PREDICTION_SAMPLES,
+    CHOICE_SAMPLES,
     choose,
-    expected_on_rows,
     expected_targets,
     find_groups,
-    keep_in_range,
     require_distances,
     scale_features,
     target_settings,
@@ -223,21 +221,16 @@ def _prepare_sharded(
     random_state = own_generator(estimator.random_state)
     merged, unit = rows.merge(_target_values(supervision), weights), _unit(estimator, rows.extremes)
     scale: float | Array = unit
-    choice, expected = None, None
+    choice = None
     if supervision is not None and wants_choice(estimator):
-        drawn, numbers, folds = _draw(rows, merged, supervision, unit)
+        drawn, folds = _draw(rows, merged, supervision, unit)
         choice = _choose(estimator, drawn, folds, unit, workers)
         supervision = replace(supervision, settings=target_settings(supervision.settings, choice, merged.weights.sum()))
         scale = unit if choice.scales is None else (unit * choice.scales).astype(drawn.features.dtype)
-        if _softens(estimator, choice):
-            expected = expected_on_rows(choice, drawn, numbers, folds, rows, unit)
     # Sorted by content, so that neither order nor partition of the rows matters.
     arrangement = rows.arrange(merged, scale, random_state)
     merged = arrangement.merged
-    targets, kernel_targets = _solver_targets(supervision, merged)
-    if expected is not None and targets is not None:
-        targets = keep_in_range(expected[merged.rows], targets)
-    sample = rows.to_shards(scale, targets, kernel_targets, arrangement)
+    sample = rows.to_shards(scale, *_solver_targets(supervision, merged), arrangement)
     problem = _problem(estimator, sample, sample.subsample, supervision, unit, rows.shape[0], merged, choice)
     if problem.n_prototypes is None:  # no more distinct samples than prototypes: few enough for dense arrays
         return _prepare_dense(estimator, rows.gather().astype(np.float64), weights, supervision, workers)
@@ -252,18 +245,18 @@ def _choose(estimator: Any, sample: Sample, folds: Index, unit: float, workers: 
 
 
 def _softens(estimator: Any, choice: MapChoice) -> bool:
-    """Return whether the coupling sees expected targets; a weight given by the user means the targets themselves."""
+    """Return whether the coupling sees expected targets; with a number for eta it sees the targets themselves."""
     return estimator.eta == "auto" and choice.has_signal
 
 
-def _draw(rows: Rows, merged: Merged, supervision: Supervision, unit: float) -> tuple[Sample, Index, Index]:
+def _draw(rows: Rows, merged: Merged, supervision: Supervision, unit: float) -> tuple[Sample, Index]:
     """Draw samples with known targets: the first in the order of their hashes, which is random and theirs alone."""
     targets, kernel_targets = _solver_targets(supervision, merged)
     assert targets is not None and kernel_targets is not None
-    chosen = np.flatnonzero(supervised_rows(kernel_targets))[:PREDICTION_SAMPLES]
+    chosen = np.flatnonzero(supervised_rows(kernel_targets))[:CHOICE_SAMPLES]
     features = rows.take(merged.rows[chosen]) / unit
     drawn = Sample(features, merged.weights[chosen], False, targets[chosen], kernel_targets[chosen])
-    return drawn, merged.rows[chosen], assign_folds(find_groups(features))
+    return drawn, assign_folds(find_groups(features))
 
 
 def _target_values(supervision: Supervision | None) -> Array | None:

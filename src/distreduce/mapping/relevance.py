@@ -8,7 +8,6 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
 
-from distreduce._utils.distances import sq_distances
 from distreduce._utils.linalg import inverse_from_factor
 from distreduce._utils.typing import Array
 from distreduce.kernels import RBF, DistanceKernel
@@ -68,7 +67,7 @@ def negative_log_likelihood(
     scales, signal, noise = np.exp(parameters[:d]), np.exp(parameters[d]), np.exp(parameters[d + 1])
     # Σ = s K + σ² W⁻¹ with a small jitter.
     scaled = X / scales
-    K, slope = _with_derivative(kernel, sq_distances(scaled))
+    K, slope = _with_derivative(kernel, _sq_distances(scaled))
     K *= signal
     covariance = K.copy()
     covariance[np.diag_indices(len(K))] += noise / weights + 1e-10 * signal
@@ -91,6 +90,16 @@ def negative_log_likelihood(
     # Reuses the memory of the slopes.
     M = GK if slope is None else np.multiply(G, np.multiply(slope, -2.0 * signal, out=slope), out=slope)
     return value, np.r_[length_scale_gradient(M, scaled), GK.sum(), by_noise]
+
+
+def _sq_distances(X: Array) -> Array:
+    """Squared distances by one matrix product: what cancels is far below the noise."""
+    X = X - X.mean(axis=0)
+    norms = np.einsum("ij,ij->i", X, X)
+    distances = X @ (-2.0 * X.T)
+    distances += norms[:, None]
+    distances += norms
+    return np.maximum(distances, 0.0, out=distances)
 
 
 def _with_derivative(kernel: DistanceKernel, sq_distance: Array) -> tuple[Array, Array | None]:
