@@ -124,7 +124,7 @@ def _time(method: str, fit: Fit) -> Timing:
 
 def _reduction(name: str, X: Array, y: NDArray[Any], m: int | None) -> Case:
     def fit(**options: Any) -> float:
-        return float(SDR(n_prototypes=m, random_state=0, **options).fit(X, y).objective_)
+        return float(SDR.paper(n_prototypes=m, random_state=0, **options).fit(X, y).objective_)
 
     prototypes = "m = n" if m is None else f"m = {m}"
     fits: dict[str, Fit] = {"SDR": fit, "paper's algorithm": lambda: fit(**PAPER_ALGORITHM)}

@@ -28,11 +28,10 @@ def fitted_attributes(plan: FitPlan, fitted: Fitted, estimator: Any, workers: Wo
     embedding = X.map(map_) if isinstance(X, Rows) else map_(X, workers)
     # False if fewer samples were distinct than prototypes wanted: then each distinct sample is one prototype.
     one_to_one = plan.problem.n_prototypes is None and estimator.n_prototypes in (None, len(plan.weights))
-    coupling, prototypes, mass = expand(
-        reduction.plan, reduction.prototypes, merged, plan.weights, embedding, one_to_one
-    )  # fmt: skip
+    Z = reduction.prototypes
     if plan.problem.relaxed:
-        prototypes = _relax(prototypes, coupling, plan.weights, embedding)
+        Z = _relax(Z, reduction.plan, embedding[merged.rows])
+    coupling, prototypes, mass = expand(reduction.plan, Z, merged, plan.weights, embedding, one_to_one)
     found = {
         "map_": map_,
         "embedding_": embedding,
@@ -53,10 +52,9 @@ def fitted_attributes(plan: FitPlan, fitted: Fitted, estimator: Any, workers: Wo
     return found | _left_out_attributes(plan, fitted, found, estimator.mu)
 
 
-def _relax(prototypes: Array, coupling: Plan, weights: Array, embedding: Array) -> Array:
+def _relax(prototypes: Array, plan: Plan, embedding: Array) -> Array:
     """Move prototypes to the mean place of their samples on the map; unused ones stay."""
-    plan = sparse.diags_array(weights) @ coupling
-    mass = np.asarray(plan.sum(axis=0)).ravel()[:, None]
+    mass = column_mass(plan)[:, None]
     return np.where(mass > 0, (plan.T @ embedding) / np.where(mass > 0, mass, 1.0), prototypes)
 
 

@@ -36,7 +36,7 @@ def run(cell: Cell) -> dict[str, Any]:
     """Return the errors of the paper's GP on the training and on the held-out part."""
     parts = load_split(cell.data, cell.seed, quick=cell.quick)
     beta = float(str(cell.parameters["beta"]))
-    embedding = SDR(perplexity=20.0, beta=beta, random_state=cell.seed, **PAPER_ALGORITHM)
+    embedding = SDR.paper(perplexity=20.0, beta=beta, random_state=cell.seed, **PAPER_ALGORITHM)
     model = EmbeddingGP(embedding, GPRegressor(gp_optimizer="adam"), task="regression")
     model.fit(parts.X_train, parts.y_train)
     results: dict[str, Any] = {}

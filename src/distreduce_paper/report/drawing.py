@@ -31,7 +31,7 @@ FAMILIES = {
 # Our rows other than the default, by what follows "SDR, " or "SDR-GP, ".
 VARIANTS = {
     "embedding alone": ("#6BAED6", "8"),
-    "eta=auto": ("#6BAED6", "8"),
+    "eta=n": ("#6BAED6", "8"),
     "paper's recipe": ("#2B9EB3", "d"),
     "paper's algorithm": ("#6A51A3", "p"),
 }

@@ -18,5 +18,5 @@ NOTHING = "No number of the paper has been computed yet: `distreduce reproduce a
 QUICK = "Quick run: small data, not comparable with the paper."
 NO_REASON = "The reason is open."
 MARKS: dict[Verdict, str] = {"better": "▲", "equal": "=", "worse": "▼"}
-# Our estimator with its defaults, our other rows compared with an SDR row of the paper, and the rest.
-GROUPS = ("SDR with default parameters", "Other SDR rows", "Other methods")
+# Our estimators, our other rows compared with an SDR row of the paper, and the rest.
+GROUPS = ("Our SDR (the paper's constants) and SDR-GP (defaults)", "Other SDR rows", "Other methods")
