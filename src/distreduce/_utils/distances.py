@@ -69,6 +69,15 @@ def squared_distances(X: Any, dtype: DTypeLike = np.float64, *, workers: Workers
     return out
 
 
+def divide_columns(X: Any, unit: float | Array) -> Any:
+    """X / unit in the precision of X, where `unit` is a number or has one for each column; sparse stays sparse."""
+    if np.ndim(unit) == 0:
+        return X / unit
+    if sparse.issparse(X):
+        return sparse.csr_array(X.multiply((1.0 / np.asarray(unit))[None, :]))
+    return X / np.asarray(unit).astype(X.dtype, copy=False)
+
+
 def sq_distances(A: Any, B: Any = None) -> Array:
     """Squared Euclidean distances (n, m) between rows, dense or scipy.sparse, safe against cancellation where dense."""
     B = A if B is None else B

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from distreduce._utils.distances import divide_columns
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
@@ -31,6 +32,7 @@ from distreduce.solver.input_kernel import input_kernel, median_length_scale
 
 CHOICE_SAMPLES = 400  # learning length scales costs n³, and more samples hardly move them
 PREDICTION_SAMPLES = 2000  # left-out predictions, once the scales are known, are cheaper
+MOST_LEARNED = 2000  # features with a length scale of their own; images and counts of words may have many more
 # Length scales without a learned metric, in units of the median.
 FACTORS = (0.5, 1.0, 2.0)
 # The dependence must outweigh the geometry, which grows with the number of samples.
@@ -62,6 +64,8 @@ def teach(sample: Sample, folds: Index, size: int) -> tuple[TaughtSamples, Index
     known = np.flatnonzero(supervised_rows(sample.kernel_targets))
     rows = known[np.unique(np.linspace(0, len(known) - 1, size).astype(int))]
     features = sample.features[np.ix_(rows, rows)] if sample.precomputed else sample.features[rows]
+    if sparse.issparse(features) and features.shape[1] <= MOST_LEARNED:
+        features = features.toarray()
     targets = sample.kernel_targets[rows]
     return TaughtSamples(features, targets, sample.weights[rows], folds[rows], sample.precomputed), rows
 
@@ -82,8 +86,8 @@ def _candidates(estimator: Any, samples: TaughtSamples, sample: Sample, unit: fl
     median = median_length_scale(samples.features, samples.weights, precomputed=samples.precomputed)
     kernels = [RBF(f * median) if kernel == "rbf" else RationalQuadratic(length_scale=f * median) for f in FACTORS]
     candidates = [Candidate(kernel) for kernel in kernels]
-    # Only an RBF of dense features can measure each feature by its own length.
-    if kernel == "rbf" and not samples.precomputed and not sparse.issparse(samples.features):
+    # Only an RBF of not too many features can measure each by its own length.
+    if kernel == "rbf" and not samples.precomputed and samples.features.shape[1] <= MOST_LEARNED:
         candidates.append(learn_candidate(samples, median))
     return candidates
 
@@ -138,7 +142,7 @@ def expected_targets(choice: MapChoice, sample: Sample, folds: Index) -> Array:
 
 def scale_features(features: Any, scales: Array | None) -> Any:
     """Return the features in the metric, in their own precision."""
-    return features if scales is None else features / scales.astype(features.dtype, copy=False)
+    return features if scales is None else divide_columns(features, scales)
 
 
 def keep_in_range(expected: Array, targets: Array) -> Array:

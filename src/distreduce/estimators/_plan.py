@@ -226,7 +226,7 @@ def _prepare_sharded(
         drawn, folds = _draw(rows, merged, supervision, unit)
         choice = _choose(estimator, drawn, folds, unit, workers)
         supervision = replace(supervision, settings=target_settings(supervision.settings, choice, merged.weights.sum()))
-        scale = unit if choice.scales is None else (unit * choice.scales).astype(drawn.features.dtype)
+        scale = unit if choice.scales is None else unit * choice.scales
     # Sorted by content, so that neither order nor partition of the rows matters.
     arrangement = rows.arrange(merged, scale, random_state)
     merged = arrangement.merged

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from distreduce._utils.distances import divide_columns
 from distreduce._utils.typing import Array, Index
 from distreduce.sharding.cells import find_centres, n_cells, nearest_centre, sample_size
 from distreduce.sharding.dask_collections import (
@@ -97,7 +98,9 @@ class DaskRows(Rows):
         """As :func:`distreduce.sharding.order.arrange`."""
         # In the order of their hashes, the first rows are a random sample.
         k = n_cells(len(merged.rows))
-        means = find_centres(self.take(merged.rows[: sample_size(k, self.shape[1])]) / unit, k, random_state)
+        means = find_centres(
+            divide_columns(self.take(merged.rows[: sample_size(k, self.shape[1])]), unit), k, random_state
+        )
         nearest = np.concatenate(self._partitions.collect(_Apply(partial(_nearest_centre, unit=unit, centres=means))))
         return arrange_by_cells(merged, nearest[merged.rows], means)
 
@@ -118,7 +121,9 @@ class DaskRows(Rows):
                 shards.keep(name, _Slice(array))
         # A subsample for starting points and landmarks, in this process.
         chosen = arrangement.random_order[: subsample_size(self.shape[1])]
-        subsample = take_subsample(self.take(order[chosen]) / unit, targets, kernel_targets, arrangement, chosen)
+        subsample = take_subsample(
+            divide_columns(self.take(order[chosen]), unit), targets, kernel_targets, arrangement, chosen
+        )
         return ShardedSample(shards, arrangement.merged.weights, subsample, arrangement.probes, arrangement.others)
 
     def _regroup(self, rows: Index, bounds: Index, unit: float | Array) -> list[Any]:
@@ -208,7 +213,7 @@ def _extent(rows: Array) -> tuple[int, Array, Array]:
 
 
 def _nearest_centre(rows: Array, unit: float | Array, centres: Array) -> Array:
-    return nearest_centre(rows / unit, centres)
+    return nearest_centre(divide_columns(rows, unit), centres)
 
 
 def _take_rows(rows: Array, which: Array) -> Array:
@@ -216,4 +221,4 @@ def _take_rows(rows: Array, which: Array) -> Array:
 
 
 def _put_together(order: Index, unit: float | Array, *pieces: Array) -> Array:
-    return np.asarray(np.concatenate(pieces)[order] / unit)
+    return np.asarray(divide_columns(np.concatenate(pieces)[order], unit))

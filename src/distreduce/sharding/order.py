@@ -16,6 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
+from distreduce._utils.distances import divide_columns
 from distreduce._utils.numba import KERNEL
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index
@@ -71,9 +72,12 @@ def arrange(
     """Arrange merged rows in memory; near is what is near in X / unit."""
     # In the order of their hashes, the first rows are a random sample.
     k = n_cells(len(merged.rows))
-    means = find_centres(X[merged.rows[: sample_size(k, X.shape[1])]] / unit, k, random_state)
+    sampled = divide_columns(X[merged.rows[: sample_size(k, X.shape[1])]], unit)
+    means = find_centres(sampled, k, random_state)
     # Merged rows as well: X may be a file, which is read fastest from first to last.
-    nearest = _by_blocks(lambda rows: nearest_centre(X[rows] / unit, means), X.shape[0], workers)[merged.rows]
+    nearest = _by_blocks(lambda rows: nearest_centre(divide_columns(X[rows], unit), means), X.shape[0], workers)[
+        merged.rows
+    ]
     return arrange_by_cells(merged, nearest, means)
 
 

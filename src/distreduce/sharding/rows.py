@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
+from distreduce._utils.distances import divide_columns
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.sharding.merge import Merged
@@ -98,7 +99,7 @@ class LocalRows(Rows):
         parts: list[dict[Part, Any]] = []
         for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
             rows = slice(start, stop)
-            features = X[order[rows]] / unit if file is None else StoredRows(file, int(start), int(stop))
+            features = divide_columns(X[order[rows]], unit) if file is None else StoredRows(file, int(start), int(stop))
             parts.append(
                 {
                     "features": features,
@@ -109,7 +110,7 @@ class LocalRows(Rows):
             )
         # Sparse rows are small, however many columns they have.
         chosen = arrangement.random_order[: SUBSAMPLE_ROWS if sparse.issparse(X) else subsample_size(X.shape[1])]
-        subsample = take_subsample(X[order[chosen]] / unit, targets, kernel_targets, arrangement, chosen)
+        subsample = take_subsample(divide_columns(X[order[chosen]], unit), targets, kernel_targets, arrangement, chosen)
         shards = LocalShards(parts, bounds, self.workers)
         return ShardedSample(shards, arrangement.merged.weights, subsample, arrangement.probes, arrangement.others)
 
@@ -151,5 +152,5 @@ def _write_in_order(X: Any, unit: float | Array, rows: Index) -> RowFile:
     for start in range(0, X.shape[0], FILE_ROWS):
         numbers = place[start : start + FILE_ROWS]
         block = X[start : start + FILE_ROWS][numbers >= 0]
-        file.write(numbers[numbers >= 0], block / unit)
+        file.write(numbers[numbers >= 0], divide_columns(block, unit))
     return file

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from distreduce._utils.distances import sq_distances
+from distreduce._utils.distances import divide_columns, sq_distances
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index, Plan
 from distreduce.affinity import squared_distances, symmetric_entropic_affinity
@@ -37,26 +37,26 @@ BLOCK_ROWS = 256  # rows of the kernel matrix that a task computes
 
 @dataclass(frozen=True)
 class Leaving:
-    """The folds in which samples are left out, and the metric without each fold, as factors of the features."""
+    """The folds in which samples are left out, and the metric without each fold, as divisors of the features."""
 
     kernel: Kernel
     folds: Index
-    factors: Sequence[Array] | None
+    divisors: Sequence[Array] | None
 
     @classmethod
     def of(cls, problem: ReductionProblem) -> Leaving | None:
         """Return how the samples of a problem are left out; None without folds."""
         if problem.folds is None:
             return None
-        factors = None
+        divisors = None
         if problem.scales is not None and problem.fold_scales is not None:  # features are divided by `scales` already
-            factors = [problem.scales / scales for scales in problem.fold_scales]
-        return cls(problem.input_kernel, problem.folds, factors)
+            divisors = [scales / problem.scales for scales in problem.fold_scales]
+        return cls(problem.input_kernel, problem.folds, divisors)
 
     def similarity(self, sample: Sample, workers: Workers, fold: int) -> Array:
         """Return the kernel matrix (n, n) in the metric that has not seen a fold."""
-        if self.factors is not None:
-            sample = replace(sample, features=sample.features * self.factors[fold])
+        if self.divisors is not None:
+            sample = replace(sample, features=divide_columns(sample.features, self.divisors[fold]))
         return _kernel_matrix(sample, self.kernel, workers)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from distreduce._utils.distances import divide_columns
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array
 from distreduce.exceptions import NumericalError
@@ -46,7 +47,6 @@ def fit_reduction(
     coefficients = _map_coefficients(oracle, reduction)
     left_out = None
     if problem.target_kernel is not None:
-        monitor.stage("left-out places")
         left_out = oracle.left_out(reduction.plan, reduction.prototypes)
     return Fitted(reduction, _in_features(problem, oracle.map_inputs, coefficients), medoids, left_out)
 
@@ -56,7 +56,7 @@ def _in_features(problem: ReductionProblem, inputs: Any, coefficients: Array) ->
     kernel = problem.input_kernel
     if problem.scales is not None:
         assert isinstance(kernel, RBF)
-        kernel, inputs = RBF(kernel.length_scale * problem.scales), inputs * problem.scales
+        kernel, inputs = RBF(kernel.length_scale * problem.scales), divide_columns(inputs, 1.0 / problem.scales)
     return KernelMap(kernel, inputs, coefficients, problem.unit)
 
 
