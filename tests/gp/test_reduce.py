@@ -32,7 +32,7 @@ def reduced(request):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(36, 3))[np.r_[:36, :4]]
     y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=40)
-    reduction = SDR(2, n_prototypes=request.param, map_reg=0.05, length_scale=1.0, perplexity=8.0, random_state=0)
+    reduction = SDR.paper(2, n_prototypes=request.param, map_reg=0.05, length_scale=1.0, perplexity=8.0, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SolverConvergenceWarning)
         return reduction.fit(X, y), X

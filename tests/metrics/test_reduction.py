@@ -32,25 +32,25 @@ def test_nmi_and_silhouette_in_percent(model: Any) -> None:
 
 
 def test_cka_is_that_of_the_fit() -> None:
-    model = SDR(n_prototypes=12, random_state=0).fit(X, y)
+    model = SDR.paper(n_prototypes=12, random_state=0).fit(X, y)
     assert reduction_scores(model, y)["cka"] == pytest.approx(model.history_["cka"].iloc[-1], abs=1e-10)
 
 
 @pytest.mark.parametrize("targets", [X[:, 0] + 0.01 * X[:, 1], X[:, :2]])
 def test_cka_of_numbers_is_that_of_the_fit(targets: np.ndarray) -> None:
-    model = SDR(n_prototypes=12, random_state=0).fit(X, targets)
+    model = SDR.paper(n_prototypes=12, random_state=0).fit(X, targets)
     assert reduction_scores(model, targets)["cka"] == pytest.approx(model.history_["cka"].iloc[-1], abs=1e-9)
 
 
 def test_cka_of_a_weighted_fit() -> None:
     weights = 1.0 + np.arange(150) % 3
-    model = SDR(n_prototypes=12, random_state=0).fit(X, y, sample_weight=weights)
+    model = SDR.paper(n_prototypes=12, random_state=0).fit(X, y, sample_weight=weights)
     found = reduction_scores(model, y, sample_weight=weights)["cka"]
     assert found == pytest.approx(model.history_["cka"].iloc[-1], abs=1e-10)
 
 
 def test_numbers_have_no_class_scores() -> None:
-    model = SDR(n_prototypes=12, random_state=0).fit(X, X[:, 0] + 0.01 * X[:, 1])
+    model = SDR.paper(n_prototypes=12, random_state=0).fit(X, X[:, 0] + 0.01 * X[:, 1])
     found = reduction_scores(model, X[:, 0] + 0.01 * X[:, 1])
     assert all(np.isnan(found[name]) for name in ("homogeneity", "nmi", "silhouette"))
 
@@ -68,6 +68,6 @@ def test_samples_without_label_take_no_part(model: Any) -> None:
 
 
 def test_supervision_is_seen_by_every_score() -> None:
-    supervised, blind = (kind(n_prototypes=12, random_state=0).fit(X, y) for kind in (SDR, DistR))
+    supervised, blind = (kind(n_prototypes=12, random_state=0).fit(X, y) for kind in (SDR.paper, DistR))
     high, low = reduction_scores(supervised, y), reduction_scores(blind, y)
     assert all(high[name] > low[name] for name in high)

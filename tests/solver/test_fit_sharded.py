@@ -29,7 +29,7 @@ def digits():
 
 
 def sparse_sdr(**options) -> SDR:
-    return SDR(**{"n_prototypes": 40, "affinity": "sparse", "max_iter": 5, "random_state": 0, **options})
+    return SDR.paper(**{"n_prototypes": 40, "affinity": "sparse", "max_iter": 5, "random_state": 0, **options})
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def fitted(digits):
 def test_scores_are_those_of_a_dense_fit(digits):
     X, y = digits
     scores = {
-        name: reduction_scores(SDR(n_prototypes=60, affinity=name, random_state=0).fit(X, y), y)
+        name: reduction_scores(SDR.paper(n_prototypes=60, affinity=name, random_state=0).fit(X, y), y)
         for name in ("dense", "sparse")
     }
     for score in ("homogeneity", "nmi", "cka"):

@@ -20,7 +20,7 @@ SMALL: dict[str, Any] = {"n_prototypes": 8, "perplexity": 10.0, "max_iter": 6, "
 MODELS: dict[str, Any] = {
     "SDR, dense": lambda **options: SDR(**{**SMALL, **options}),
     "SDR, sparse": lambda **options: SDR(affinity="sparse", **{**SMALL, **options}),
-    "SDR, one prototype per sample": lambda **options: SDR(**{**SMALL, "n_prototypes": None, **options}),
+    "SDR, one prototype per sample": lambda **options: SDR.paper(**{**SMALL, "n_prototypes": None, **options}),
     "DistR, dense": lambda **options: DistR(**{**SMALL, **options}),
     "DistR, sparse": lambda **options: DistR(affinity="sparse", **{**SMALL, **options}),
 }

@@ -10,10 +10,11 @@ from numpy.typing import DTypeLike
 from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.neighbors import NearestNeighbors
 
 from distreduce._utils.numba import KERNEL, chunk_count
 from distreduce._utils.threads import SERIAL, Workers, single_threaded_blas
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
 
 # Up to this many features a loop over differences is as fast as a matrix product, and exact.
@@ -67,6 +68,11 @@ def squared_distances(X: Any, dtype: DTypeLike = np.float64, *, workers: Workers
     else:
         _by_products(points - points.mean(axis=0), out, workers)  # centred, norms are smaller, and fewer pairs cancel
     return out
+
+
+def nearest(points: Array, among: Array, k: int = 1) -> tuple[Array, Index]:
+    """Distances to, and numbers of, the k nearest rows of `among` in few dimensions: two (n, k) arrays."""
+    return NearestNeighbors(n_neighbors=k, algorithm="kd_tree").fit(among).kneighbors(points)
 
 
 def divide_columns(X: Any, unit: float | Array) -> Any:

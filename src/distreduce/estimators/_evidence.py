@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.spatial import KDTree
 from sklearn.neighbors import NearestNeighbors
 
+from distreduce._utils.distances import nearest
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._plan import FitPlan
 from distreduce.estimators._targets import Targets
@@ -124,21 +124,20 @@ def prototype_evidence(
     used = supervised_rows(targets.values) & (weights > 0)
     places, Y, m = places[used], targets.values[used], len(prototypes)
     in_use = np.flatnonzero(mass)
-    tree = KDTree(prototypes[in_use])
-    nearest = in_use[tree.query(places)[1]]
-    counts = np.bincount(nearest, minlength=m)
+    own = in_use[nearest(places, prototypes[in_use])[1][:, 0]]
+    counts = np.bincount(own, minlength=m)
     # Members sorted by prototype; for those with too few, the nearest samples instead.
-    members = np.split(np.argsort(nearest, kind="stable"), np.cumsum(counts)[:-1])
+    members = np.split(np.argsort(own, kind="stable"), np.cumsum(counts)[:-1])
     least = min(LEAST_EVIDENCE, len(places))
-    close = KDTree(places).query(prototypes, least)[1].reshape(m, least)
-    members = [own if len(own) >= least else close[k] for k, own in enumerate(members)]
+    close = nearest(prototypes, places, least)[1]
+    members = [rows if len(rows) >= least else close[k] for k, rows in enumerate(members)]
     describe = _class_shares if targets.classes is not None else _number_ranges
     table, purity, doubted = describe(targets, Y, members, believed)
     # Distances in units of the picture's own radius.
     radius = float(np.sqrt(((places - places.mean(axis=0)) ** 2).sum(axis=1).mean())) or 1.0
-    apart = tree.query(prototypes, min(2, len(in_use)))[0].reshape(m, -1)
+    apart = nearest(prototypes, prototypes[in_use], min(2, len(in_use)))[0]
     apart = np.where(mass > 0, apart[:, -1], apart[:, 0])  # one in use is its own nearest
-    compactness = [np.sqrt(((places[own] - prototypes[k]) ** 2).sum(axis=1).mean()) for k, own in enumerate(members)]
+    compactness = [np.sqrt(((places[rows] - prototypes[k]) ** 2).sum(axis=1).mean()) for k, rows in enumerate(members)]
     # With about as many prototypes as samples, most prototypes are nearest to no left-out place, and need not be.
     empty = (counts == 0) & (5 * m <= len(places))
     quality = {"purity": purity, "compactness": np.array(compactness) / radius, "separation": apart / radius}

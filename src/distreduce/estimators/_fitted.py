@@ -49,6 +49,8 @@ def fitted_attributes(plan: FitPlan, fitted: Fitted, estimator: Any, workers: Wo
     if plan.supervision is None:
         return found
     found |= _target_attributes(plan.supervision, coupling, plan.weights)
+    if not np.isfinite(embedding).all():  # the fit is refused; see whole_fit
+        return found
     return found | _left_out_attributes(plan, fitted, found, estimator.mu)
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, solve
-from scipy.spatial import KDTree
 
+from distreduce._utils.distances import nearest
 from distreduce._utils.linalg import inverse_from_factor
 from distreduce._utils.typing import Array, Index
 from distreduce.mapping.kernel_map import factorise_kernel
@@ -101,6 +101,5 @@ def cross_fitted(
             continue
         # The others where the same map puts them, by its normal equations.
         there, able = F[rest] - ridge[rest, None] * coefficients, known[rest]
-        found = KDTree(there[able]).query(places[out], k)[1].reshape(len(out), k)
-        neighbours[out] = rest[able][found]
+        neighbours[out] = rest[able][nearest(places[out], there[able], k)[1]]
     return LeftOut(places, neighbours if k else None)

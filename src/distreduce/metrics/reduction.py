@@ -49,7 +49,7 @@ def reduction_scores(
     >>> from sklearn.datasets import load_iris
     >>> from distreduce import SDR
     >>> X, y = load_iris(return_X_y=True)
-    >>> scores = reduction_scores(SDR(n_prototypes=10, random_state=0).fit(X, y), y)
+    >>> scores = reduction_scores(SDR.paper(n_prototypes=10, random_state=0).fit(X, y), y)
     >>> round(scores["homogeneity"], 6), sorted(scores)
     (100.0, ['cka', 'homogeneity', 'nmi', 'silhouette'])
     """
