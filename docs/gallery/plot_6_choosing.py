@@ -3,7 +3,7 @@ Choosing eta, alpha, m and perplexity
 =====================================
 
 Four parameters shape a reduction. This is what each does to the same 600 digits, with 60 prototypes and the other
-parameters at their defaults: ``eta`` 1000, ``alpha`` 0.2, ``perplexity`` 30.
+parameters at their defaults: ``alpha`` 0.2, ``perplexity`` 30, and ``eta`` three times the number of samples.
 """
 
 import matplotlib.pyplot as plt
@@ -41,8 +41,8 @@ for row, (name, values) in zip(axes, choices.items(), strict=True):
 
 # %%
 # - **eta** matters most. At 0 the labels only decide which samples share a prototype, and the plane follows the images.
-#   At 10,000 the classes shrink to points, and the *similarity* of digits is lost. Use ``"auto"`` with many more than
-#   1000 samples.
+#   At 10,000 the classes shrink to points, and the *similarity* of digits is lost. The default,
+#   ``"auto"``, grows with the number of samples.
 # - **alpha** weighs geometry against labels where samples choose prototypes. It changes little here.
 # - **n_prototypes** depends on what you want to read: one per class is a table of contents, 200 are a map. Prototypes
 #   that the data do not need end with weight 0.
@@ -50,4 +50,4 @@ for row, (name, values) in zip(axes, choices.items(), strict=True):
 #   30, merge.
 #
 # Apart from ``eta``, scores on new samples differ by at most three points: choose by what you want to see. With noisy
-# targets a fifth parameter, ``map_reg``, matters most of all: the guide says how to choose it.
+# targets a fifth parameter, ``map_reg``, matters most of all: left-out samples choose it unless you do.
