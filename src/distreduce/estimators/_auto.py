@@ -35,8 +35,6 @@ PREDICTION_SAMPLES = 2000  # left-out predictions, once the scales are known, ar
 MOST_LEARNED = 2000  # features with a length scale of their own; images and counts of words may have many more
 # Length scales without a learned metric, in units of the median.
 FACTORS = (0.5, 1.0, 2.0)
-# The dependence must outweigh the geometry, which grows with the number of samples.
-ETA_PER_SAMPLE = 3.0
 # Without targets nothing tells how smooth the map should be: the paper's ridge.
 UNSUPERVISED_RIDGE = 1e-2
 
@@ -116,7 +114,7 @@ def target_settings(settings: Mapping[str, Any], choice: MapChoice, total_weight
         return dict(settings)
     if not choice.has_signal:
         return {**settings, "eta": 0.0, "alpha": 1.0}
-    return {**settings, "eta": ETA_PER_SAMPLE * total_weight}
+    return {**settings, "eta": total_weight}  # as the geometry term grows, so that neither outweighs the other
 
 
 def expected_targets(choice: MapChoice, sample: Sample, folds: Index) -> Array:

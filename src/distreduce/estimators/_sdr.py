@@ -37,10 +37,10 @@ class SDR(BaseReduction):
     alpha : float in [0, 1], default=0.2
         Weight of the geometry (Gromov-Wasserstein term) against the supervision loss in the coupling.
     eta : float or "auto", default="auto"
-        Weight of the dependence between prototypes and targets; 0 is the FGW-only variant of the paper. "auto" is three
-        times the number of samples, because the geometry term grows with it, and shows the coupling only what X says
-        about y: left-out predictions of the targets. If that is nothing, the targets are left out, as in
-        :class:`DistR`, and the fit warns.
+        Weight of the dependence between prototypes and targets; 0 is the FGW-only variant of the paper. "auto" is the
+        number of samples, with which the geometry term grows, and shows the coupling only what X says about y: left-out
+        predictions of the targets (the targets themselves with a sparse affinity). If X says nothing, the targets are
+        left out, as in :class:`DistR`, and the fit warns.
     mu : float, default=1.0
         Weight of the squared distance between the prototypes and the out-of-sample map.
     map_reg : float or "auto", default="auto"
