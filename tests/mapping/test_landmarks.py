@@ -246,3 +246,14 @@ def test_a_kernel_with_nan_is_rejected(rng):
     K[3, 5] = np.nan
     with pytest.raises(NumericalError, match="not finite"):
         orthonormal_axes(K)
+
+
+def test_left_out_is_the_map_fitted_without_the_sample(rng, monkeypatch):
+    monkeypatch.setattr(landmarks_module, "PROJECTIONS", 100_000)  # leverages to half a percent
+    X, h, plan, Z = case(rng)
+    landmarks, F = X[:8], barycentres(plan, h) @ Z
+    found = projection(X, h, landmarks, RBF(1.2)).left_out(plan, Z)
+    for i in (0, 17, 59):  # the first is a landmark itself, and stays one
+        rest = np.arange(len(X)) != i
+        L, _ = brute_force(X[rest], h[rest], F[rest], landmarks, RBF(1.2))
+        np.testing.assert_allclose(found[i], (RBF(1.2)(X[[i]], landmarks) @ L)[0], rtol=0.02, atol=0.01)

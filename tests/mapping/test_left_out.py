@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
 from sklearn.kernel_ridge import KernelRidge
 
 from distreduce.kernels import RBF
 from distreduce.mapping import left_out_embedding
+from distreduce.mapping.left_out import cross_fitted
 
 
 def refitted(K, F, regularisation, groups):
@@ -47,3 +49,17 @@ def test_arguments_are_not_changed(rng):
     before = K.copy(), F.copy()
     left_out_embedding(K, F, 0.1, np.array([0, 0, 1, 2, 3, 4]))
     np.testing.assert_array_equal(np.hstack([K, F]), np.hstack(before))
+
+
+def test_folds_are_embedded_by_the_map_of_the_others(rng):
+    X, F, weights = rng.normal(size=(40, 3)), rng.normal(size=(40, 2)), rng.uniform(0.5, 2.0, 40)
+    folds, known, k = np.arange(40) % 4, rng.random(40) < 0.8, 3
+    found = cross_fitted(lambda fold: RBF(1.0 + fold)(X), F, 0.1 / weights, folds, known, k)
+    for fold in range(4):
+        out, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+        ridge = KernelRidge(alpha=0.1, kernel="rbf", gamma=0.5 / (1.0 + fold) ** 2).fit(X[rest], F[rest], weights[rest])
+        np.testing.assert_allclose(found.places[out], ridge.predict(X[out]), atol=1e-8)
+        # Neighbours are those of the same map, among samples with known targets.
+        others = rest[known[rest]]
+        nearest = others[cdist(ridge.predict(X[out]), ridge.predict(X[others])).argsort(axis=1)[:, :k]]
+        np.testing.assert_array_equal(found.neighbours[out], nearest)

@@ -1,0 +1,131 @@
+"""What a fit says of left-out samples: places, scores, evidence and warnings, and that it is true of new samples."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import cdist
+from sklearn.datasets import load_breast_cancer, make_classification, make_friedman1
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.preprocessing import scale
+
+from distreduce import SDR, cross_val_embedding
+from distreduce.exceptions import NoSignalWarning, OptimisticPictureWarning
+
+SIZES = pytest.mark.parametrize("n_prototypes", [None, 30])
+
+
+def noisy_numbers(n: int = 900) -> Any:
+    return make_friedman1(n, n_features=8, noise=3.0, random_state=0)
+
+
+@SIZES
+def test_the_displayed_score_is_that_of_new_samples(n_prototypes: Any) -> None:
+    X, y = noisy_numbers()
+    model = SDR(n_prototypes=n_prototypes, random_state=0).fit(X[:400], y[:400])
+    planes = {"left_out": (model.embedding_, model.transform(X[400:])), "all_features": (X[:400], X[400:])}
+    held_out = {name: KNeighborsRegressor(10).fit(Z, y[:400]).score(new, y[400:]) for name, (Z, new) in planes.items()}
+    gaps = {name: model.neighbor_scores_[name] - held_out[name] for name in held_out}
+    # All features are a control: nothing was learned there, and the same samples are easy or hard.
+    assert gaps["left_out"] == pytest.approx(gaps["all_features"], abs=0.12)
+
+
+@SIZES
+def test_ranges_of_prototypes_hold_new_targets(n_prototypes: Any) -> None:
+    X, y = noisy_numbers()
+    model = SDR(n_prototypes=n_prototypes, random_state=0).fit(X[:400], y[:400])
+    used = np.flatnonzero(model.prototype_weights_)
+    near = used[cdist(model.transform(X[400:]), model.prototypes_[used]).argmin(axis=1)]
+    evidence = model.prototype_evidence_.iloc[near]
+    inside = (y[400:] >= evidence["5 % y0"]) & (y[400:] <= evidence["95 % y0"])
+    assert 0.85 <= inside.mean() <= 0.95
+
+
+def test_left_out_places_are_near_those_of_refits() -> None:
+    X, y = noisy_numbers(300)
+    model = SDR(random_state=0).fit(X, y)
+    refitted = cross_val_embedding(model, X, y, cv=5)
+    spread = np.sqrt(((model.embedding_left_out_ - model.embedding_left_out_.mean(axis=0)) ** 2).sum(axis=1).mean())
+    apart = np.sqrt(((refitted - model.embedding_left_out_) ** 2).sum(axis=1).mean())
+    assert apart < 0.6 * spread  # the samples of a fold all move a little; places at random are 1.4 apart
+
+
+@pytest.mark.parametrize("n", [100, 600])
+@pytest.mark.parametrize("classes", [0, 3])
+@SIZES
+def test_noise_is_said_to_be_noise(n_prototypes: Any, classes: int, n: int) -> None:
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(n, 10)), rng.integers(classes, size=n) if classes else rng.normal(size=n)
+    with pytest.warns(NoSignalWarning, match="geometry of X alone"):
+        model = SDR(n_prototypes=n_prototypes, random_state=0).fit(X, y)
+    chance = np.bincount(y).max() / n + 0.1 if classes else 0.0
+    assert model.eta_ == 0 and model.neighbor_scores_["left_out"] < chance
+
+
+def test_a_picture_that_knows_y_by_heart_is_called_so() -> None:
+    X, y = make_friedman1(150, noise=8.0, random_state=0)
+    with pytest.warns(OptimisticPictureWarning, match="as fitted and"):
+        SDR.paper(random_state=0).fit(X, y)
+
+
+def test_the_default_plane_is_as_good_as_all_features_on_noisy_labels() -> None:
+    X, y = make_classification(
+        900, 10, n_informative=4, n_redundant=2, n_classes=3, flip_y=0.3, shift=None, random_state=0
+    )
+    model = SDR(random_state=0).fit(X[:500], y[:500])
+    score = KNeighborsClassifier(10).fit(model.embedding_, y[:500]).score(model.transform(X[500:]), y[500:])
+    assert score >= KNeighborsClassifier(10).fit(X[:500], y[:500]).score(X[500:], y[500:])
+
+
+def test_evidence_counts_the_nearest_left_out_samples() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    model = SDR(n_prototypes=12, random_state=0).fit(scale(X), y)
+    used = np.flatnonzero(model.prototype_weights_)
+    near = used[cdist(model.embedding_left_out_, model.prototypes_[used]).argmin(axis=1)]
+    evidence = model.prototype_evidence_
+    assert_array_equal(evidence["n_samples"], np.bincount(near, minlength=12))
+    for k in np.flatnonzero(evidence["n_samples"] >= 19):
+        assert evidence["share of 1"][k] == pytest.approx(y[near == k].mean())
+    assert_allclose(evidence["share of 0"] + evidence["share of 1"], 1.0)
+
+
+def test_order_and_copies_do_not_matter() -> None:
+    X, y = noisy_numbers(120)
+    model = SDR(random_state=0).fit(X, y)
+    order = np.random.default_rng(0).permutation(120)
+    assert_array_equal(
+        SDR(random_state=0).fit(X[order], y[order]).embedding_left_out_, model.embedding_left_out_[order]
+    )
+    weights = np.where(np.arange(120) < 10, 2.0, 1.0)
+    rows = np.r_[:120, :10]
+    twice = SDR(random_state=0).fit(X[rows], y[rows]).embedding_left_out_
+    assert_array_equal(twice[:120], SDR(random_state=0).fit(X, y, sample_weight=weights).embedding_left_out_)
+
+
+def test_shards_choose_and_leave_out_too() -> None:
+    X, y = make_classification(5000, 10, n_informative=4, n_classes=3, flip_y=0.2, random_state=0)
+    model = SDR(n_prototypes=40, affinity="sparse", max_iter=3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X[:3000], y[:3000])
+    held_out = KNeighborsClassifier(10).fit(model.embedding_, y[:3000]).score(model.transform(X[3000:]), y[3000:])
+    assert model.neighbor_scores_["left_out"] == pytest.approx(held_out, abs=0.03)
+    assert not np.array_equal(model.embedding_left_out_, model.embedding_)
+
+
+def test_unknown_targets_are_placed_and_not_evidence() -> None:
+    X, y = noisy_numbers(200)
+    y = np.where(np.arange(200) % 2, y, np.nan)
+    model = SDR(n_prototypes=10, random_state=0).fit(X, y)
+    assert np.isfinite(model.embedding_left_out_).all()
+    assert model.prototype_evidence_["n_samples"].sum() == 100
+
+
+def test_paper_has_the_constants_of_the_paper() -> None:
+    model = SDR.paper(3, n_prototypes=5, eta=7.0)
+    assert (model.n_components, model.n_prototypes) == (3, 5)
+    assert (model.eta, model.map_reg, model.length_scale) == (7.0, 1e-2, "median")

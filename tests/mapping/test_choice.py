@@ -1,0 +1,102 @@
+"""The choice of the map by left-out targets, against scikit-learn's kernel ridge regression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.kernel_ridge import KernelRidge
+
+from distreduce.kernels import RBF
+from distreduce.mapping.choice import (
+    Candidate,
+    MapChoice,
+    TaughtSamples,
+    assign_folds,
+    choose_map,
+    learn_candidate,
+    predict_left_out,
+)
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+WEIGHTS = RNG.integers(1, 4, 60).astype(float)
+FOLDS = assign_folds(np.arange(60))
+
+
+def taught(Y: Any, weights: Any = WEIGHTS) -> TaughtSamples:
+    return TaughtSamples(X, np.asarray(Y).reshape(60, -1), weights, FOLDS)
+
+
+def ridge_predictions(length_scale: float, ridge: float, Y: Any) -> Any:
+    """Left-out predictions by scikit-learn, with the others' weighted mean as intercept."""
+    expected = np.empty_like(Y)
+    for fold in np.unique(FOLDS):
+        out, rest = fold == FOLDS, fold != FOLDS
+        mean = np.average(Y[rest], axis=0, weights=WEIGHTS[rest])
+        model = KernelRidge(alpha=ridge, kernel="rbf", gamma=0.5 / length_scale**2)
+        expected[out] = mean + model.fit(X[rest], Y[rest] - mean, WEIGHTS[rest]).predict(X[out])
+    return expected
+
+
+Y = np.c_[np.sin(X[:, 0]) + 0.3 * RNG.normal(size=60), X[:, 1]]
+
+
+def test_the_best_pair_is_that_of_brute_force() -> None:
+    scales, ridges = (0.5, 1.0, 2.0), (0.01, 0.1, 1.0, 10.0)
+    means = ridge_predictions(1.0, 1e12, Y)  # so large a ridge leaves the mean alone
+    total = WEIGHTS @ ((Y - means) ** 2).sum(axis=1)
+    errors = {
+        (scale, ridge): WEIGHTS @ ((Y - ridge_predictions(scale, ridge, Y)) ** 2).sum(axis=1) / total
+        for scale in scales
+        for ridge in ridges
+    }
+    best = min(errors, key=errors.__getitem__)
+    found = choose_map(taught(Y), [Candidate(RBF(scale)) for scale in scales], ridges)
+    assert (found.kernel, found.ridge) == (RBF(best[0]), best[1])
+    assert found.error == pytest.approx(errors[best], rel=1e-6)
+
+
+def test_left_out_predictions_are_those_of_the_other_folds() -> None:
+    choice = MapChoice(RBF(1.5), 0.2, None, None, 0.5, True)
+    assert_allclose(predict_left_out(choice, taught(Y)), ridge_predictions(1.5, 0.2, Y), atol=1e-8)
+
+
+def test_a_learned_metric_has_not_seen_the_fold() -> None:
+    """Targets of the left-out fold may be anything: scales and predictions for it stay."""
+    samples, fold = taught(np.sin(2 * X[:, 0])), 2
+    other = samples.targets.copy()
+    other[fold == FOLDS] = RNG.normal(size=other[fold == FOLDS].shape)
+    learned = [choose_map(s, [learn_candidate(s, 1.0)]) for s in (samples, taught(other))]
+    assert_array_equal(*(choice.scales_without(fold) for choice in learned))
+    assert not np.array_equal(*(choice.scales for choice in learned))
+
+
+def test_an_irrelevant_feature_gets_a_long_scale() -> None:
+    chosen = choose_map(taught(np.sin(2 * X[:, 0])), [learn_candidate(taught(np.sin(2 * X[:, 0])), 1.0)])
+    assert chosen.scales is not None and chosen.scales[1:].min() > 10 * chosen.scales[0]
+
+
+def test_equal_features_are_left_out_together() -> None:
+    groups = np.repeat(np.arange(30), 2)
+    folds = assign_folds(groups)
+    assert_array_equal(folds[::2], folds[1::2])
+    assert set(np.bincount(folds)) == {12}
+
+
+def test_noise_is_no_signal_in_most_tables() -> None:
+    """The share of false alarms, of 60 tables with y independent of X."""
+    alarms = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        features, y = rng.normal(size=(100, 4)), rng.normal(size=(100, 1))
+        samples = TaughtSamples(features, y, np.ones(100), assign_folds(np.arange(100)))
+        candidates = [*(Candidate(RBF(scale)) for scale in (1.0, 2.0, 4.0)), learn_candidate(samples, 2.0)]
+        alarms += choose_map(samples, candidates).has_signal
+    assert alarms <= 3
+
+
+def test_a_clear_signal_is_one() -> None:
+    assert choose_map(taught(Y), [Candidate(RBF(1.0))]).has_signal
