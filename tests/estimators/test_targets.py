@@ -74,7 +74,7 @@ def test_several_targets_have_a_column_each(as_frame: bool, regression: Any) -> 
     model = SDR(n_prototypes=8, random_state=0)
     model.fit(X, pd.DataFrame(Y, columns=["heat", "cold", "wet"]) if as_frame else Y)
     names = ["mean heat", "mean cold", "mean wet"] if as_frame else ["mean y0", "mean y1", "mean y2"]
-    assert model.summary().columns[-3:].tolist() == names
+    assert model.summary().columns[5:8].tolist() == names
 
 
 def test_several_targets_each_count_on_their_own_scale(regression: Any) -> None:

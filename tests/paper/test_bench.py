@@ -50,7 +50,7 @@ def test_every_fit_is_announced():
 @pytest.mark.filterwarnings("ignore::distreduce.exceptions.SolverConvergenceWarning")
 def test_a_reduction_reaches_the_objective_of_its_solver(by, options):
     reached = bench._reduction("iris", X, Y, 8).fits[by]()
-    assert reached == pytest.approx(SDR(n_prototypes=8, random_state=0, **options).fit(X, Y).objective_)
+    assert reached == pytest.approx(SDR.paper(n_prototypes=8, random_state=0, **options).fit(X, Y).objective_)
 
 
 def test_both_gaussian_processes_learn_what_is_there_to_learn():

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from distreduce import SDR, DistR
-from distreduce.exceptions import DataWarning, SolverConvergenceWarning
+from distreduce.exceptions import DataWarning, NoSignalWarning, OptimisticPictureWarning, SolverConvergenceWarning
 
 Array = np.ndarray
 SHAPES = ("normal", "clusters", "heavy tails", "collinear", "grid")
@@ -85,6 +85,8 @@ def quietly(call: Callable[..., Any], *args: Any, **options: Any) -> Any:
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", SolverConvergenceWarning)
         warnings.simplefilter("ignore", DataWarning)
+        warnings.simplefilter("ignore", NoSignalWarning)
+        warnings.simplefilter("ignore", OptimisticPictureWarning)
         warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")  # scikit-learn's
         return call(*args, **options)
 

@@ -20,7 +20,6 @@ from distreduce.tables.target import Target
 QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
 PROBABILITY = "probability of "
 CLASS, TRUTH, FITTED = "class", "true", "fitted"
-LEFT_OUT, QUALITY = "left-out ", ("purity", "compactness", "separation", "dubious")
 SCALE, LEVEL = "scale", "level"
 
 
@@ -118,11 +117,8 @@ def embedding_table(model: SDR, data: PreparedTable, fit_rows: Index) -> pd.Data
 
 
 def summary_table(model: SDR, rows: Index) -> pd.DataFrame:
-    """Return one row per prototype, its medoid as one of `rows`: the summary, and the evidence of left-out samples."""
-    summary = model.summary()
-    # Counts and targets carry the prefix, because the summary has those of the fit under the same names.
-    evidence = model.prototype_evidence_.rename(columns=lambda name: name if name in QUALITY else LEFT_OUT + name)
-    table = summary.join(evidence).reset_index()
+    """Return the summary of a model, the medoid of each prototype as one of `rows`."""
+    table = model.summary().reset_index()
     return table.assign(medoid=rows[table["medoid"]])
 
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import workers
 from distreduce._utils.typing import Array
+from distreduce.estimators._evidence import QUALITY
 from distreduce.estimators._fitted import fitted_attributes
 from distreduce.estimators._monitor import CallbackSupportMixin, progress, watch
 from distreduce.estimators._plan import Supervision, plan_fit
@@ -125,7 +126,8 @@ class BaseReduction(
         Returns
         -------
         pandas.DataFrame
-            One row per prototype, sorted by decreasing weight: weight, number of samples, medoid, coordinates, targets.
+            One row per prototype, sorted by decreasing weight: weight, number of samples, medoid, coordinates, targets
+            and, after a fit to targets, the ``prototype_evidence_`` of left-out samples.
         """
         check_is_fitted(self)
         # Weights and members, then places, then targets if there are any.
@@ -139,6 +141,10 @@ class BaseReduction(
         if hasattr(self, "prototype_targets_"):
             table |= dict(zip(self.target_names_, self.prototype_targets_.T, strict=True))
         frame = pd.DataFrame(table).rename_axis("prototype")
+        if hasattr(self, "prototype_evidence_"):
+            # Counts and targets carry the prefix, because the fit's own have the same names.
+            evidence = self.prototype_evidence_
+            frame = frame.join(evidence.rename(columns=lambda name: name if name in QUALITY else f"left-out {name}"))
         # Stable: equal weights keep the order of the prototypes.
         return frame.sort_values("weight", ascending=False, kind="stable")
 

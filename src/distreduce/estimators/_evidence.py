@@ -22,6 +22,7 @@ NEIGHBORS = 10
 SCORED_SAMPLES = 5000  # the scores of more samples would be hardly truer
 # The least number of values whose extremes hold a new one in 9 of 10 cases: (k − 1)/(k + 1) = 0.9.
 LEAST_EVIDENCE = 19
+QUALITY = ("purity", "compactness", "separation", "dubious")  # columns that describe a prototype itself
 
 
 def neighbor_scores(plan: FitPlan, embedding: Array, left_out: LeftOut) -> dict[str, float]:

@@ -178,10 +178,12 @@ class DenseOracle:
         assert self.projection is not None
         return self.projection.coefficients(barycentres(plan, self.sample.weights) @ prototypes)
 
-    def left_out(self, plan: Plan, prototypes: Array) -> LeftOut:
-        """Return where the samples would lie had neither map nor metric seen their fold."""
+    def left_out(self, plan: Plan, prototypes: Array) -> LeftOut | None:
+        """Return where the samples would lie had neither map nor metric seen their fold; None without folds."""
         sample, left, projection = self.sample, self.leaving, self.projection
-        assert left is not None and projection is not None and sample.kernel_targets is not None
+        if left is None:
+            return None
+        assert projection is not None and sample.kernel_targets is not None
         F = barycentres(plan, sample.weights) @ prototypes
         ridge = projection.map_reg / projection.mu / sample.weights
         known = supervised_rows(sample.kernel_targets)

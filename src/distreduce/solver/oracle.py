@@ -101,8 +101,8 @@ class SampleOracle(Protocol):
         """Return the coefficients L of the best map for T and Z."""
         ...
 
-    def left_out(self, plan: Plan, prototypes: Array) -> LeftOut:
-        """Return where the samples would lie had the map not seen them."""
+    def left_out(self, plan: Plan, prototypes: Array) -> LeftOut | None:
+        """Return where the samples would lie had the map not seen them; None if it was not said how to leave out."""
         ...
 
     def medoids(self, plan: Plan) -> Index:

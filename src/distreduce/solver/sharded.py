@@ -149,7 +149,7 @@ class ShardedOracle:
         """Return L (r, p)."""
         return self.projection.coefficients(plan, prototypes)
 
-    def left_out(self, plan: Plan, prototypes: Array) -> LeftOut:
+    def left_out(self, plan: Plan, prototypes: Array) -> LeftOut | None:
         """Return where the samples would lie had the map not seen them."""
         return LeftOut(self.projection.left_out(plan, prototypes))
 

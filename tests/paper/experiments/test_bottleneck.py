@@ -42,7 +42,7 @@ def test_the_inner_loop_ends_where_the_embedding_of_the_initial_coupling_does(bl
 
     results = run(Cell("bottleneck", "blobs", "SDR", 0, quick=True))
 
-    model = SDR(n_prototypes=30, perplexity=10.0, max_iter=0, max_inner_iter=20, random_state=0).fit(X, y)
+    model = SDR.paper(n_prototypes=30, perplexity=10.0, max_iter=0, max_inner_iter=20, random_state=0).fit(X, y)
     assert results["inner_cka"][-1] == pytest.approx(reduction_scores(model, y)["cka"], rel=1e-3)
 
 
@@ -51,7 +51,7 @@ def test_prototypes_have_their_heaviest_class(blobs):
 
     results = run(Cell("bottleneck", "blobs", "FGW-only", 0, quick=True))
 
-    model = SDR(n_prototypes=30, perplexity=10.0, eta=0.0, random_state=0).fit(X, y)
+    model = SDR.paper(n_prototypes=30, perplexity=10.0, eta=0.0, random_state=0).fit(X, y)
     pure = [y[model.labels_ == k] for k in np.flatnonzero(model.prototype_weights_)]
     expected = [np.bincount(own).argmax() for own in pure]
     assert results["heaviest"] == expected

@@ -29,7 +29,7 @@ def test_a_cell_is_fitted_with_its_eta(blobs):
 
     results = run(Cell("eta", "blobs", "SDR", 0, {"n_prototypes": 12, "eta": 1}))
 
-    model = SDR(n_prototypes=12, perplexity=10.0, eta=1.0, random_state=0).fit(X, y)
+    model = SDR.paper(n_prototypes=12, perplexity=10.0, eta=1.0, random_state=0).fit(X, y)
     assert results["silhouette"] == pytest.approx(reduction_scores(model, y)["silhouette"], rel=1e-4)
 
 
