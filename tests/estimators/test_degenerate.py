@@ -69,7 +69,7 @@ def test_scale_of_y(scale: float, rng: np.random.Generator) -> None:
 def test_offset(model: Any, offset: float, rng: np.random.Generator) -> None:
     X = rng.normal(size=(40, 3))
     expected = clone(model).fit(X, X[:, 0]).objective_
-    assert clone(model).fit(X + offset, X[:, 0]).objective_ == pytest.approx(expected, rel=0.01)
+    assert clone(model).fit(X + offset, X[:, 0]).objective_ == pytest.approx(expected, rel=0.05)
 
 
 @each_model
@@ -77,7 +77,7 @@ def test_offset(model: Any, offset: float, rng: np.random.Generator) -> None:
 def test_offset_of_wide_data(model: Any, d: int, rng: np.random.Generator) -> None:
     X = rng.normal(size=(40, d))
     expected = clone(model).fit(X, X[:, 0]).objective_
-    assert clone(model).fit(X + 1e6, X[:, 0]).objective_ == pytest.approx(expected, rel=0.01)
+    assert clone(model).fit(X + 1e6, X[:, 0]).objective_ == pytest.approx(expected, rel=0.05)
 
 
 def test_features_of_very_different_scale(rng: np.random.Generator) -> None:

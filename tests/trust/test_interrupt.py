@@ -151,5 +151,5 @@ def test_the_command_keeps_the_picture_that_there_is(interrupted, tmp_path):
     data = prepare(tmp_path / "table.csv", ["y"])
     interrupted(2)
     with pytest.warns(InterruptedFitWarning, match="outer iteration 1"):
-        model = fit_picture(data, FitOptions(prototypes=8, checkpoint=str(tmp_path / "file")), np.arange(120), None)
+        model = fit_picture(data, FitOptions(prototypes=8, checkpoint=str(tmp_path / "file")), np.arange(120))
     assert model.n_iter_ == 2 and (tmp_path / "file").exists()
