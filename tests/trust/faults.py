@@ -18,8 +18,8 @@ NUMBERS = X[:, 0] ** 2 + X[:, 1] + 0.1 * RNG.normal(size=120)
 CLASSES = np.digitize(NUMBERS, [0.0, 1.5])
 SMALL: dict[str, Any] = {"n_prototypes": 8, "perplexity": 10.0, "max_iter": 6, "random_state": 0, "n_jobs": 1}
 MODELS: dict[str, Any] = {
-    "SDR, dense": lambda **options: SDR(**{**SMALL, **options}),
-    "SDR, sparse": lambda **options: SDR(affinity="sparse", **{**SMALL, **options}),
+    "SDR, dense": lambda **options: SDR.paper(**{**SMALL, **options}),
+    "SDR, sparse": lambda **options: SDR.paper(affinity="sparse", **{**SMALL, **options}),
     "SDR, one prototype per sample": lambda **options: SDR.paper(**{**SMALL, "n_prototypes": None, **options}),
     "DistR, dense": lambda **options: DistR(**{**SMALL, **options}),
     "DistR, sparse": lambda **options: DistR(affinity="sparse", **{**SMALL, **options}),
