@@ -14,7 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import scale
 
 from distreduce import SDR, cross_val_embedding
-from distreduce.exceptions import NoSignalWarning, OptimisticPictureWarning
+from distreduce.exceptions import InvalidInputError, NoSignalWarning, OptimisticPictureWarning
 
 SIZES = pytest.mark.parametrize("n_prototypes", [None, 30])
 
@@ -129,3 +129,21 @@ def test_paper_has_the_constants_of_the_paper() -> None:
     model = SDR.paper(3, n_prototypes=5, eta=7.0)
     assert (model.n_components, model.n_prototypes) == (3, 5)
     assert (model.eta, model.map_reg, model.length_scale) == (7.0, 1e-2, "median")
+
+
+def test_the_fewest_prototypes_that_are_not_clearly_worse_are_kept() -> None:
+    X, y = noisy_numbers(200)
+    model = SDR(n_prototypes="auto", random_state=0).fit(X, y)
+    table = model.prototype_choice_
+    best = table["error"].idxmin()
+    within = table["error"] <= table["error"][best] + table["standard_error"][best]
+    assert table["n_prototypes"].tolist() == [4, 8, 16, 32]
+    assert table["chosen"].idxmax() == within.idxmax() and table["chosen"].sum() == 1
+    chosen = int(table["n_prototypes"][table["chosen"]].iloc[0])
+    assert_array_equal(model.prototypes_, SDR(n_prototypes=chosen, random_state=0).fit(X, y).prototypes_)
+
+
+def test_too_few_samples_to_choose_a_number() -> None:
+    X, y = noisy_numbers(19)
+    with pytest.raises(InvalidInputError, match="at least 20 samples; got 19"):
+        SDR(n_prototypes="auto").fit(X, y)

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
 from distreduce.estimators._plan import Supervision
+from distreduce.estimators._prototypes import fit_each_number
 from distreduce.estimators._renamed import Translation, translate_target_form
 from distreduce.estimators._targets import read_targets
 from distreduce.exceptions import InvalidInputError
@@ -31,9 +32,11 @@ class SDR(BaseReduction):
     ----------
     n_components : int, default=2
         Dimension p of the embedding.
-    n_prototypes : int or None, default=None
-        Number m of prototypes. None gives every sample its own prototype (pure dimensionality reduction). With fewer
-        prototypes than samples, some may end up unused, with weight zero.
+    n_prototypes : int, "auto" or None, default=None
+        Number m of prototypes. None gives every sample its own prototype (pure dimensionality reduction). "auto" fits
+        4, 8, 16, … prototypes, at least five samples for each, and keeps the fewest whose left-out error is within one
+        standard error of the smallest; see :func:`distreduce.plotting.plot_choice`. With fewer prototypes than samples,
+        some may end up unused, with weight zero.
     alpha : float in [0, 1], default=0.2
         Weight of the geometry (Gromov-Wasserstein term) against the supervision loss in the coupling.
     eta : float or "auto", default="auto"
@@ -137,6 +140,9 @@ class SDR(BaseReduction):
     neighbor_scores_ : dict
         Accuracy or R² of the 10 nearest neighbours: "fitted", in the plane as fitted, "left_out", in the plane for
         samples that were left out, and "all_features".
+    prototype_choice_ : pandas.DataFrame
+        With ``n_prototypes="auto"``: error of left-out targets for each number, its standard error, and which was
+        chosen. Not saved with the model.
     eta_ : float
         Weight of the dependence that was used.
     map_reg_ : float
@@ -186,6 +192,7 @@ class SDR(BaseReduction):
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseReduction._parameter_constraints,
+        "n_prototypes": [*BaseReduction._parameter_constraints["n_prototypes"], StrOptions({"auto"})],
         "alpha": [Interval(Real, 0, 1, closed="both")],
         "eta": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "map_reg": [*BaseReduction._parameter_constraints["map_reg"], StrOptions({"auto"})],
@@ -201,7 +208,7 @@ class SDR(BaseReduction):
         self,
         n_components: int = 2,
         *,
-        n_prototypes: int | None = None,
+        n_prototypes: int | str | None = None,
         alpha: float = 0.2,
         eta: float | str = "auto",
         mu: float = 1.0,
@@ -303,7 +310,16 @@ class SDR(BaseReduction):
             raise InvalidInputError(
                 "SDR requires y to be passed, but the target y is None. Use DistR to reduce without targets."
             )
-        return self._fit(X, y, sample_weight)
+        if self.n_prototypes != "auto":
+            return self._fit(X, y, sample_weight)
+        self._validate_params()
+        model, table = fit_each_number(self, X, y, sample_weight)
+        earlier = [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
+        for name in earlier:  # of a fit to labels, for example
+            delattr(self, name)
+        found = {name: value for name, value in vars(model).items() if name.endswith("_")}
+        self.__dict__.update(found, prototype_choice_=table)
+        return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
         """Fit, and return the embedding of the samples, equal to ``fit(X, y).transform(X)``."""
