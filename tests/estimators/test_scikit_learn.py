@@ -29,7 +29,7 @@ ESTIMATORS = [SDR, DistR]
         DistR(metric="precomputed"),
         DistR(metric="precomputed", n_prototypes=4),
         SDR(input_kernel="linear"),
-        SDR(n_components=3, task="regression", solver="alternating", tol=1e-3),
+        SDR.paper(n_components=3, task="regression", solver="alternating", tol=1e-3),
         DistR(loss="square", init="random", n_prototypes=3),
     ]
 )

@@ -196,7 +196,7 @@ def test_without_a_table_the_features_are_shown(kind, X, labels, tmp_path, read_
 
 def test_distances_are_not_shown_as_features(X, labels, tmp_path, read_page):
     D = np.linalg.norm(X[:, None] - X[None], axis=2)
-    model = SDR(n_prototypes=12, metric="precomputed", random_state=0, max_iter=1, tol=1.0).fit(D, labels)
+    model = SDR.paper(n_prototypes=12, metric="precomputed", random_state=0, max_iter=1, tol=1.0).fit(D, labels)
     assert "columns" not in read_page(write_report(tmp_path / "r.html", model, D, labels))["details"]
 
 
