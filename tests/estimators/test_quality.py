@@ -32,8 +32,8 @@ def reductions(request: Any, data_dir: Path) -> dict[str, pd.DataFrame]:
     X, y = getattr(data_sets, name)(data_dir)
     options: dict[str, Any] = {"n_prototypes": m, "perplexity": PERPLEXITY[name]}
     return {
-        "SDR": scores(lambda seed: SDR(random_state=seed, **options), X, y),
-        "FGW": scores(lambda seed: SDR(random_state=seed, eta=0.0, **options), X, y),
+        "SDR": scores(lambda seed: SDR.paper(random_state=seed, **options), X, y),
+        "FGW": scores(lambda seed: SDR.paper(random_state=seed, eta=0.0, **options), X, y),
         "DistR": scores(lambda seed: DistR(random_state=seed, **options), X, y),
     }
 

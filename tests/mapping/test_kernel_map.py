@@ -165,3 +165,13 @@ def test_a_kernel_with_one_entry_that_is_no_number_is_an_error(rng):
     K[1, 3] = K[3, 1] = np.nan
     with pytest.raises(NumericalError, match="input kernel"):
         MapRegression(K, np.ones(5), 1.0, 1e-3)
+
+
+def test_left_out_is_the_map_fitted_without_each_sample(rng, monkeypatch):
+    monkeypatch.setattr("distreduce.mapping.kernel_map.PROBES", 100_000)
+    X, F, h = rng.normal(size=(30, 3)), rng.normal(size=(30, 2)), rng.uniform(0.5, 2.0, 30)
+    found = MapRegression(RBF(1.5)(X), h, 2.0, 0.6).left_out(F)
+    for i in (0, 13, 29):
+        rest = np.arange(30) != i
+        ridge = KernelRidge(alpha=0.3, kernel="rbf", gamma=0.5 / 1.5**2).fit(X[rest], F[rest], h[rest])
+        np.testing.assert_allclose(found[i], ridge.predict(X[[i]])[0], atol=0.03)

@@ -32,6 +32,8 @@ from distreduce.solver.problem import ReductionProblem
 
 # From here on the n×n affinity is kept in single precision: 10,000 samples then take 0.4 GB instead of 0.8.
 SINGLE_PRECISION_FROM = 4000
+# Above, samples are left out of the map alone, in closed form: five more n×n arrays would not fit into the memory.
+MOST_CROSS_FITTED = 3000
 BLOCK_ROWS = 256  # rows of the kernel matrix that a task computes
 
 
@@ -185,6 +187,8 @@ class DenseOracle:
             return None
         assert projection is not None and sample.kernel_targets is not None
         F = barycentres(plan, sample.weights) @ prototypes
+        if len(F) > MOST_CROSS_FITTED:
+            return LeftOut(projection.left_out(F))
         ridge = projection.map_reg / projection.mu / sample.weights
         known = supervised_rows(sample.kernel_targets)
         return cross_fitted(partial(left.similarity, sample, self.workers), F, ridge, left.folds, known)
