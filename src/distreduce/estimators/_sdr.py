@@ -131,8 +131,8 @@ class SDR(BaseReduction):
     embedding_ : array of shape (n_samples, n_components)
         Embedding of the training samples, equal to ``transform(X)``.
     embedding_left_out_ : array of shape (n_samples, n_components)
-        Where each training sample would lie had it not been in the fit: in memory, by a map (and metric) learned
-        without a fifth of the samples that it is part of; with a sparse affinity, by leave-one-out in closed form.
+        Where each training sample would lie had it not been in the fit: by a map (and metric) learned without a fifth
+        of the samples that it is part of; above 3000 samples, and on shards, by leave-one-out of the map.
     prototype_evidence_ : pandas.DataFrame
         Targets of the samples whose left-out place is nearest to each prototype: what a new sample there can be
         expected to have. Number of samples; means, standard deviations and 5 to 95 % ranges, or class shares; purity,
