@@ -121,7 +121,7 @@ def expected_targets(choice: MapChoice, sample: Sample, folds: Index) -> Array:
     """Return what X says about the targets of each sample, its own having no part in it; NaN where they are unknown.
 
     The coupling sees these instead of the targets: a prototype then stands for samples that are alike in what matters
-    to y, not for samples whose noise is alike. (Not on shards, where T-steps took ten times as long with them.)
+    to y, not for samples whose noise is alike. (Not on shards: T-steps are much slower with them.)
     """
     assert sample.targets is not None
     samples, rows = teach(replace(sample, kernel_targets=sample.targets), folds, PREDICTION_SAMPLES)

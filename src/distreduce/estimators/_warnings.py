@@ -14,7 +14,7 @@ from distreduce.exceptions import (
 )
 from distreduce.solver.result import Reduction
 
-# Accuracy, or R²: with the defaults the difference is below 0.15 even where half of y is noise.
+# Accuracy, or R². With the defaults the difference was above this on 3 of 25 tables: many classes, or many features.
 MUCH_BETTER = 0.2
 
 
