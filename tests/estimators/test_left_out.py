@@ -147,3 +147,11 @@ def test_too_few_samples_to_choose_a_number() -> None:
     X, y = noisy_numbers(19)
     with pytest.raises(InvalidInputError, match="at least 20 samples; got 19"):
         SDR(n_prototypes="auto").fit(X, y)
+
+
+def test_known_targets_at_a_single_place_are_used_unjudged() -> None:
+    """Nothing can be left out: all known samples have the same features."""
+    X, y = noisy_numbers(40)
+    X[:10] = X[0]
+    model = SDR(n_prototypes=5, random_state=0).fit(X, np.where(np.arange(40) < 10, y, np.nan))
+    assert model.eta_ == 40 and np.isfinite(model.embedding_left_out_).all()

@@ -71,6 +71,8 @@ def teach(sample: Sample, folds: Index, size: int) -> tuple[TaughtSamples, Index
 def choose(estimator: Any, sample: Sample, folds: Index, unit: float, workers: Workers) -> MapChoice:
     """Choose kernel, metric and ridge; what the user gave is kept."""
     samples, _ = teach(sample, folds, CHOICE_SAMPLES)
+    if len(np.unique(samples.folds)) < 2:  # too few known targets to leave any out, and so to call them noise
+        return plain_choice(estimator, sample, unit, has_signal=True)
     ridges = RIDGES if estimator.map_reg == "auto" else (estimator.map_reg / estimator.mu,)
     return choose_map(samples, _candidates(estimator, samples, sample, unit), ridges, workers)
 
@@ -99,13 +101,13 @@ def require_distances(estimator: Any, kernel: Kernel, *, precomputed: bool) -> N
         )
 
 
-def without_signal(estimator: Any, choice: MapChoice, sample: Sample) -> MapChoice:
-    """Return the choice of a fit that leaves the targets out, because X says nothing about them."""
-    kernel: Kernel = choice.kernel
-    if isinstance(estimator.length_scale, str) and estimator.length_scale == "auto":
-        kernel = input_kernel(estimator.input_kernel, "median", sample, 1.0)
-    ridge = UNSUPERVISED_RIDGE / estimator.mu if estimator.map_reg == "auto" else choice.ridge
-    return MapChoice(kernel, ridge, None, None, choice.error, has_signal=False)
+def plain_choice(estimator: Any, sample: Sample, unit: float, *, has_signal: bool) -> MapChoice:
+    """Return the choice that needs no targets: median length scale and the paper's ridge, unless others are given."""
+    given = estimator.length_scale
+    length_scale = "median" if isinstance(given, str) and given == "auto" else given
+    kernel = input_kernel(estimator.input_kernel, length_scale, sample, unit)
+    ridge = UNSUPERVISED_RIDGE if estimator.map_reg == "auto" else estimator.map_reg
+    return MapChoice(kernel, ridge / estimator.mu, None, None, np.nan, has_signal)
 
 
 def target_settings(settings: Mapping[str, Any], choice: MapChoice, total_weight: float) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def _features(plan: FitPlan, rows: Index) -> tuple[Any, bool]:
 
 def _expect(points: Any, among: Any, Y: Array, folds: Index, *, precomputed: bool = False) -> Array:
     """Return the mean target (n, c) of the nearest neighbours of each point among the samples of other folds."""
-    expected = np.full_like(Y, np.nan)
+    expected = np.repeat(Y.mean(axis=0, keepdims=True), len(Y), axis=0)  # if all samples are in one fold
     for fold in np.unique(folds):
         out, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
         if not len(rest):

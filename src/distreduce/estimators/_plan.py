@@ -19,11 +19,11 @@ from distreduce.estimators._auto import (
     choose,
     expected_targets,
     find_groups,
+    plain_choice,
     require_distances,
     scale_features,
     target_settings,
     wants_choice,
-    without_signal,
 )
 from distreduce.estimators._monitor import check_checkpoint, open_checkpoint
 from distreduce.estimators._targets import Targets, standardize
@@ -241,12 +241,12 @@ def _choose(estimator: Any, sample: Sample, folds: Index, unit: float, workers: 
     choice = choose(estimator, sample, folds, unit, workers)
     if choice.has_signal or estimator.eta != "auto":
         return choice
-    return without_signal(estimator, choice, sample)
+    return plain_choice(estimator, sample, unit, has_signal=False)
 
 
 def _softens(estimator: Any, choice: MapChoice) -> bool:
     """Return whether the coupling sees expected targets; with a number for eta it sees the targets themselves."""
-    return estimator.eta == "auto" and choice.has_signal
+    return estimator.eta == "auto" and choice.has_signal and not np.isnan(choice.error)
 
 
 def _draw(rows: Rows, merged: Merged, supervision: Supervision, unit: float) -> tuple[Sample, Index]:

@@ -53,9 +53,9 @@ class MapChoice:
     fold_scales : sequence of FOLDS arrays, or None
         The scales as learned without each fold.
     error : float
-        Squared error of left-out targets, relative to that of their mean.
+        Squared error of left-out targets, relative to that of their mean; NaN if it was not measured.
     has_signal : bool
-        Whether that is clearly below one.
+        Whether that is clearly below one, or there were too few known targets to tell.
     """
 
     kernel: Kernel
