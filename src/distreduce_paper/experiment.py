@@ -91,7 +91,7 @@ class Experiment:
         points = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
         return [
             Cell(self.name, data, method, seed, point, selection.quick)
-            # Data sets vary slowest, because `problems` and `embed_once` keep only the latest ones.
+            # Data sets vary slowest, because `problems` and `baselines.embed_once` keep only the latest ones.
             for data in self._select(self.datasets, selection.datasets, self.known_datasets())
             if self._has_task(data)
             for method in self._select(self.methods, selection.methods, self.known_methods())

@@ -8,15 +8,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from distreduce.baselines import (
-    NCA,
-    ClusterThenReduce,
-    EmbeddingGP,
-    KernelSupervisedPCA,
-    LinearBaseline,
-    ReduceThenCluster,
-    SupervisedUMAP,
-)
+from distreduce.baselines import NCA, EmbeddingGP, KernelSupervisedPCA, LinearBaseline, SupervisedUMAP
 
 
 @parametrize_with_checks(
@@ -27,9 +19,6 @@ from distreduce.baselines import (
         KernelSupervisedPCA(),
         KernelSupervisedPCA(task="regression"),
         KernelSupervisedPCA(input_kernel="linear", target_kernel="linear"),
-        ClusterThenReduce(n_prototypes=4),
-        ClusterThenReduce(n_prototypes=4, clustering="kmeans"),
-        ReduceThenCluster(n_prototypes=4),
         LinearBaseline(),
         LinearBaseline(task="regression"),
         LinearBaseline(task="classification"),

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags
-from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import validate_data
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.typing import Array
 from distreduce.estimators._targets import (
-    Targets,
     read_known_labels,
     read_known_numbers,
     read_known_task,
@@ -23,6 +23,9 @@ from distreduce.estimators._targets import (
 )
 from distreduce.exceptions import InvalidInputError
 from distreduce.losses import supervised_rows
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class ByTask(BaseEstimator):
@@ -44,7 +47,15 @@ class ByTask(BaseEstimator):
 
 
 class SupervisedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ByTask):
-    """A transformer that reads y as :class:`distreduce.SDR` does; samples without a target are left out."""
+    """A transformer that reads y as :class:`distreduce.SDR` does; samples without a target are left out.
+
+    Subclasses define `_learn`, from samples and their targets (one-hot, or standardised numbers), and `_embed`.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ByTask._parameter_constraints,
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+    }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -55,12 +66,21 @@ class SupervisedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _n_features_out(self) -> int:
         return int(self.n_components)
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Fit, and embed every sample: equal to ``fit(X, y).transform(X)``."""
-        return self.fit(X, y).transform(X)
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the embedding from samples and their targets.
 
-    def _read(self, X: Any, y: Any) -> tuple[Array, Targets, Array]:
-        """Samples with a target, all targets, and the targets of these samples: one-hot, or standardised numbers."""
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples; standardise features unless their scales mean something.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Labels or numbers; None or NaN where unknown.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator.
+        """
         X = self._read_inputs(X, y)
         targets = read_targets(y, len(X), self.task, np.ones(len(X)))
         # Embeddings are learned from samples with a target only, unlike SDR, which also uses the others.
@@ -69,7 +89,17 @@ class SupervisedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             name = type(self).__name__
             raise InvalidInputError(f"y has a single known target; {name} needs two samples or more with one.")
         self.task_ = targets.task
-        return X[known], targets, targets.scaled[known]
+        self._learn(X[known], targets.scaled[known])
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Embed samples, seen or unseen, each independently of the others: (n_samples, n_components)."""
+        check_is_fitted(self)
+        return self._embed(validate_data(self, X, reset=False, dtype=np.float64))
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Fit, and embed every sample: equal to ``fit(X, y).transform(X)``."""
+        return self.fit(X, y).transform(X)
 
     def _check_components(self, largest: int, of_what: str) -> None:
         if self.n_components > largest:

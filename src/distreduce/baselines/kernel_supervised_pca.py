@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import eigh
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array
@@ -74,7 +73,6 @@ class KernelSupervisedPCA(SupervisedTransformer):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SupervisedTransformer._parameter_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left")],
         "input_kernel": [StrOptions({"rbf", "rq", "linear"}), callable],
         "target_kernel": [StrOptions({"auto", "rbf", "rq", "delta", "linear"}), callable],
         "length_scale": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
@@ -95,38 +93,19 @@ class KernelSupervisedPCA(SupervisedTransformer):
         self.target_kernel = target_kernel
         self.length_scale = length_scale
 
-    def fit(self, X: Any, y: Any) -> KernelSupervisedPCA:
-        """Learn V from samples and their targets.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples; standardise features unless their scales mean something.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Labels or numbers; None or NaN where unknown.
-
-        Returns
-        -------
-        KernelSupervisedPCA
-            The fitted estimator.
-        """
-        X, targets, Y = self._read(X, y)
+    def _learn(self, X: Array, Y: Array) -> None:
         self._check_components(len(X), "samples with a target")
         check_spread(X, len(X), precomputed=False)
         # Kernels of distances are computed in a unit near the data's, where squares cannot overflow.
         unit = power_of_two_unit(X) if self.input_kernel in ("rbf", "rq") else 1.0
         kernel = input_kernel(self.input_kernel, self.length_scale, Sample(X / unit, np.ones(len(X))), unit)
-        default = "delta" if targets.task == "classification" else "rbf"
+        default = "delta" if self.task_ == "classification" else "rbf"
         target_kernel = get_kernel(default if self.target_kernel == "auto" else self.target_kernel)
         with single_threaded_blas():
             V, self.eigenvalues_ = _directions(kernel(X / unit), _root(Y, target_kernel), self.n_components)
         self.map_ = KernelMap(kernel, X / unit, V, unit)
-        return self
 
-    def transform(self, X: Any) -> Array:
-        """z(x) = K(x, X) V for the rows of X, seen or unseen: (n_samples, n_components)."""
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+    def _embed(self, X: Array) -> Array:
         return self.map_(X)
 
 

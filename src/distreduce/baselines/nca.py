@@ -12,7 +12,6 @@ from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.distances import sq_distances
 from distreduce._utils.threads import single_threaded_blas
@@ -24,8 +23,9 @@ class NCA(SupervisedTransformer):
     r"""Neighbourhood components analysis [1]_: a linear map z = A x.
 
     Let :math:`p_{ij} \propto \exp(-|Ax_i - Ax_j|^2)`, :math:`p_{ii} = 0`, be the probability that i picks j as its
-    neighbour. For classes, NCA maximises the expected number of samples that a random neighbour classifies correctly,
-    :math:`\sum_{ij} p_{ij} [y_i = y_j]`, by scikit-learn's :class:`~sklearn.neighbors.NeighborhoodComponentsAnalysis`.
+    neighbour: the neighbourhood has unit width, so standardise features first. For classes, NCA maximises the expected
+    number of samples that a random neighbour classifies correctly, :math:`\sum_{ij} p_{ij} [y_i = y_j]`, by
+    scikit-learn's :class:`~sklearn.neighbors.NeighborhoodComponentsAnalysis`.
 
     For numbers, the neighbours predict by their mean (metric learning for kernel regression [2]_), and the squared
     error :math:`\sum_i |y_i - \sum_j p_{ij} y_j|^2` is minimised. The SDR paper reports NCA-GP on regression without
@@ -82,7 +82,6 @@ class NCA(SupervisedTransformer):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SupervisedTransformer._parameter_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
@@ -103,26 +102,11 @@ class NCA(SupervisedTransformer):
         self.tol = tol
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> NCA:
-        """Learn A from samples and their targets.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples. The neighbourhood has unit width: standardise features first.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Labels or numbers; None or NaN where unknown.
-
-        Returns
-        -------
-        NCA
-            The fitted estimator.
-        """
-        X, targets, Y = self._read(X, y)
+    def _learn(self, X: Array, Y: Array) -> None:
         self._check_components(X.shape[1], "features")
         with single_threaded_blas():
             # Classes are one-hot here; scikit-learn wants their numbers.
-            if targets.task == "classification":
+            if self.task_ == "classification":
                 nca = NeighborhoodComponentsAnalysis(
                     self.n_components, max_iter=self.max_iter, tol=self.tol, random_state=self.random_state
                 )
@@ -131,12 +115,8 @@ class NCA(SupervisedTransformer):
             else:
                 found = _regression_components(X, Y, self.n_components, self.max_iter, self.tol)
                 self.components_, self.n_iter_ = found
-        return self
 
-    def transform(self, X: Any) -> Array:
-        """z(x) = A x for the rows of X, seen or unseen: (n_samples, n_components)."""
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+    def _embed(self, X: Array) -> Array:
         return np.einsum("ij,kj->ik", X, self.components_)  # unlike a matrix product, rounds alike in every batch
 
 

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numba
 import numpy as np
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.typing import Array
 from distreduce.baselines._by_task import SupervisedTransformer
@@ -66,7 +65,6 @@ class SupervisedUMAP(SupervisedTransformer):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SupervisedTransformer._parameter_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left")],
         "n_neighbors": [Interval(Integral, 2, None, closed="left")],
         "min_dist": [Interval(Real, 0, 1, closed="both")],
         "random_state": ["random_state"],
@@ -87,25 +85,10 @@ class SupervisedUMAP(SupervisedTransformer):
         self.min_dist = min_dist
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> SupervisedUMAP:
-        """Embed samples with their targets.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples; standardise features unless their scales mean something.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Labels or numbers; None or NaN where unknown.
-
-        Returns
-        -------
-        SupervisedUMAP
-            The fitted estimator.
-        """
-        X, targets, Y = self._read(X, y)
+    def _learn(self, X: Array, Y: Array) -> None:
         if len(X) < 4:
             raise InvalidInputError(f"X has {len(X)} samples with a target; UMAP needs four or more (n_samples >= 4).")
-        classes = targets.task == "classification"
+        classes = self.task_ == "classification"
         generator = own_generator(self.random_state)
         model = _umap().UMAP(
             n_components=self.n_components,
@@ -119,12 +102,8 @@ class SupervisedUMAP(SupervisedTransformer):
         )
         with _quiet():
             self.umap_ = model.fit(X, Y.argmax(axis=1) if classes else Y)
-        return self
 
-    def transform(self, X: Any) -> Array:
-        """Embed samples, seen or unseen, each independently of the others: (n_samples, n_components)."""
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+    def _embed(self, X: Array) -> Array:
         with _quiet():
             # One call per row: the rows of a call share random numbers.
             rows = [self.umap_.transform(row[None])[0] for row in X]

@@ -10,15 +10,27 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris, make_blobs
 from sklearn.metrics import adjusted_rand_score, homogeneity_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import data_sets
 from distreduce import DistR
-from distreduce.baselines import ClusterThenReduce, ReduceThenCluster
 from distreduce.exceptions import InvalidInputError
 from distreduce.metrics import reduction_scores
+from distreduce_paper.baselines import ClusterThenReduce, ReduceThenCluster
 
 X, y = load_iris(return_X_y=True)
 METHODS = [ClusterThenReduce, ReduceThenCluster]
+
+
+@parametrize_with_checks(
+    [
+        ClusterThenReduce(n_prototypes=4),
+        ClusterThenReduce(n_prototypes=4, clustering="kmeans"),
+        ReduceThenCluster(n_prototypes=4),
+    ]
+)
+def test_scikit_learn_accepts_the_reduction(estimator: Any, check: Any) -> None:
+    check(estimator)
 
 
 def fitted(method: type, clustering: str) -> Any:

@@ -18,10 +18,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import data_sets
-from distreduce import baselines
-from distreduce.baselines import _torch_training
-from distreduce.baselines.dkl import DKLClassifier, DKLRegressor
 from distreduce.exceptions import InvalidInputError, MissingDependencyError, NumericalError
+from distreduce_paper import baselines
+from distreduce_paper.baselines import _torch_training
+from distreduce_paper.baselines.dkl import DKLClassifier, DKLRegressor
 
 SMALL: dict[str, Any] = {"hidden_layer_sizes": (30, 10), "random_state": 0}
 
@@ -212,6 +212,6 @@ def test_regression_is_within_a_standard_deviation_of_the_paper(data_dir: Path, 
 
 def test_without_torch_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "distreduce.baselines.dkl")
+    monkeypatch.delitem(sys.modules, "distreduce_paper.baselines.dkl")
     with pytest.raises(MissingDependencyError, match=r"DKLRegressor needs torch: pip install 'distreduce\[gp\]'"):
         baselines.DKLRegressor  # noqa: B018

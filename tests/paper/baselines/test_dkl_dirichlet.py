@@ -12,8 +12,8 @@ from gpytorch.likelihoods import DirichletClassificationLikelihood
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distreduce.baselines._gp_heads import ClassificationHead, log_marginal_likelihood
 from distreduce.gp._dirichlet import DirichletTargets
+from distreduce_paper.baselines._gp_heads import ClassificationHead, log_marginal_likelihood
 
 N_CLASSES = 3
 

@@ -15,17 +15,23 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 
-from distreduce._utils.typing import Array
-from distreduce.baselines._gp_heads import ClassificationHead, RegressionHead
-from distreduce.baselines._networks import (
+from distreduce.estimators._targets import read_known_labels, require_targets
+from distreduce.gp._dirichlet import DirichletTargets
+from distreduce_paper.baselines._gp_heads import ClassificationHead, RegressionHead
+from distreduce_paper.baselines._networks import (
     FeatureNetwork,
     convolutional_network,
     multilayer_perceptron,
     read_image_shape,
 )
-from distreduce.baselines._torch_training import TorchRegressor, adam, as_tensor, own_random_numbers, predict_in_chunks
-from distreduce.estimators._targets import read_known_labels, require_targets
-from distreduce.gp._dirichlet import DirichletTargets
+from distreduce_paper.baselines._torch_training import (
+    TorchRegressor,
+    adam,
+    as_tensor,
+    own_random_numbers,
+    predict_in_chunks,
+)
+from distreduce_paper.problems import Array
 
 
 class BaseDKL(BaseEstimator):
@@ -144,7 +150,7 @@ class DKLRegressor(BaseDKL, TorchRegressor):
     Examples
     --------
     >>> from sklearn.datasets import make_friedman1
-    >>> from distreduce.baselines.dkl import DKLRegressor
+    >>> from distreduce_paper.baselines.dkl import DKLRegressor
     >>> X, y = make_friedman1(100, random_state=0)
     >>> mean, std = DKLRegressor(random_state=0).fit(X, y).predict(X[:3], return_std=True)
     >>> mean.shape, std.shape
@@ -229,7 +235,7 @@ class DKLClassifier(ClassifierMixin, BaseDKL):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from distreduce.baselines.dkl import DKLClassifier
+    >>> from distreduce_paper.baselines.dkl import DKLClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> DKLClassifier(n_epochs=5, random_state=0).fit(X, y).predict_proba(X[:2]).shape
     (2, 3)

@@ -15,11 +15,11 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from distreduce._utils.typing import Array
 from distreduce.estimators._targets import read_known_numbers, require_targets
 from distreduce.estimators._validate import own_generator
 from distreduce.exceptions import NumericalError
 from distreduce.gp._target_scale import TargetScale
+from distreduce_paper.problems import Array
 
 if TYPE_CHECKING:
     from typing_extensions import Self

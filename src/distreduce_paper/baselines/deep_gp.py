@@ -16,8 +16,8 @@ from gpytorch.variational import CholeskyVariationalDistribution, VariationalStr
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
-from distreduce.baselines._gp_heads import gaussian_likelihood
-from distreduce.baselines._torch_training import TorchRegressor, adam, exact_algebra
+from distreduce_paper.baselines._gp_heads import gaussian_likelihood
+from distreduce_paper.baselines._torch_training import TorchRegressor, adam, exact_algebra
 
 
 class DeepGPRegressor(TorchRegressor):
@@ -67,7 +67,7 @@ class DeepGPRegressor(TorchRegressor):
     Examples
     --------
     >>> from sklearn.datasets import make_friedman1
-    >>> from distreduce.baselines.deep_gp import DeepGPRegressor
+    >>> from distreduce_paper.baselines.deep_gp import DeepGPRegressor
     >>> X, y = make_friedman1(60, random_state=0)
     >>> mean, std = DeepGPRegressor(n_epochs=5, random_state=0).fit(X, y).predict(X[:3], return_std=True)
     >>> mean.shape, std.shape

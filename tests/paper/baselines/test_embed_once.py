@@ -7,9 +7,8 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from distreduce import DistR
-from distreduce.baselines import ReduceThenCluster
-from distreduce_paper import embed_once
-from distreduce_paper.embed_once import EmbedOnce
+from distreduce_paper.baselines import ReduceThenCluster, embed_once
+from distreduce_paper.baselines.embed_once import EmbedOnce
 from distreduce_paper.measure import measure
 
 X, _ = make_blobs(60, 4, centers=3, cluster_std=6.0, random_state=0)

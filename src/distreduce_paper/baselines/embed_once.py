@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Any
 
 from distreduce import DistR
-from distreduce.baselines import ReduceThenCluster
+from distreduce_paper.baselines.two_steps import ReduceThenCluster
 from distreduce_paper.measure import Cost, charge, measure
 from distreduce_paper.problems import Array
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 import torch
 
-from distreduce.baselines import _networks
-from distreduce.baselines._networks import (
+from distreduce.exceptions import InvalidInputError
+from distreduce_paper.baselines import _networks
+from distreduce_paper.baselines._networks import (
     FeatureNetwork,
     convolutional_network,
     multilayer_perceptron,
     read_image_shape,
 )
-from distreduce.exceptions import InvalidInputError
 
 
 @pytest.fixture

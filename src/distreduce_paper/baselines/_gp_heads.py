@@ -13,9 +13,9 @@ from gpytorch.likelihoods import GaussianLikelihood, MultitaskGaussianLikelihood
 from gpytorch.means import ConstantMean, MultitaskMean
 from torch import Tensor
 
-from distreduce._utils.typing import Array
-from distreduce.baselines._torch_training import exact_algebra
 from distreduce.gp._dirichlet import DirichletTargets, condition, covariance_gradient, expected_probabilities
+from distreduce_paper.baselines._torch_training import exact_algebra
+from distreduce_paper.problems import Array
 
 
 def gaussian_likelihood(n_targets: int | None) -> gpytorch.likelihoods.Likelihood:

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from distreduce.baselines._torch_training import row_blocks
 from distreduce.exceptions import InvalidInputError
+from distreduce_paper.baselines._torch_training import row_blocks
 
 # Two 5 × 5 convolutions, each followed by a pooling that halves the side, leave no pixel of a smaller image.
 _SMALLEST_SIDE = 16

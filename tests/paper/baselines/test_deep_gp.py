@@ -16,9 +16,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import data_sets
-from distreduce.baselines import _torch_training
-from distreduce.baselines.deep_gp import DeepGPRegressor
 from distreduce.exceptions import NumericalError
+from distreduce_paper.baselines import _torch_training
+from distreduce_paper.baselines.deep_gp import DeepGPRegressor
 
 SMALL: dict[str, Any] = {"n_inducing": 10, "n_likelihood_samples": 4, "n_epochs": 10, "random_state": 0}
 
