@@ -100,12 +100,12 @@ def test_notes_on_how_the_file_was_read_are_kept(write):
     [
         (["no", "yes", "no", "no"], "classification", [0, 1, 0, 0], ("no", "yes")),
         (["True", "False", "True", "True"], "classification", [1, 0, 1, 1], ("False", "True")),
-        (["7", "9", "7", "7"], "classification", [7, 9, 7, 7], None),
+        (["7", "9", "7"] * 2, "classification", [7, 9, 7] * 2, None),
         (["7.5", "9", "7", "7"], "regression", [7.5, 9, 7, 7], None),
         (["no", "", "yes", "no"], "classification", [0, np.nan, 1, 0], ("no", "yes")),
         (["1", "2", "n/a", "?"] * 9, "classification", [1, 2, np.nan, np.nan] * 9, None),
         ([*map(str, range(20)), "unknown"], "regression", [*range(20), np.nan], None),
-        (["7", "", "9", "7"], "classification", [7, np.nan, 9, 7], None),
+        (["7", "", "9", "7"] * 2, "classification", [7, np.nan, 9, 7] * 2, None),
         (["7.5", "", "9", "7"], "regression", [7.5, np.nan, 9, 7], None),
     ],
 )
@@ -172,7 +172,7 @@ def test_a_table_that_cannot_be_used_says_why(write, text, target, said):
         ("t.csv", b"a,y\n\x8f,1\n", "cannot be read as csv"),
         ("t.csv", b"PK\x03\x04\x00", "looks like an Excel workbook"),
         ("t.csv", 'a,y\n"1,2\n', "cannot be read as csv"),
-        ("t.xlsx", b"x", r"ends in none of \.csv"),
+        ("t.doc", b"x", r"ends in none of \.csv"),
         ("t.npz", b"x", "not a zip archive"),
         ("t", b"x", "ends in none of"),
     ],

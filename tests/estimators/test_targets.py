@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from distreduce import SDR
-from distreduce.exceptions import InvalidInputError
+from distreduce.estimators._targets import read_known_labels, read_targets
+from distreduce.exceptions import DataWarning, InvalidInputError
 
 LABELS = {
     "string": lambda y: np.array(["ash", "birch", "cedar"])[y],
     "object": lambda y: np.array(["ash", "birch", "cedar"], dtype=object)[y],
     "float": lambda y: y.astype(float),
-    "negative": lambda y: y - 1,
+    "negative": lambda y: y - 3,
     "uint8": lambda y: y.astype(np.uint8),
     "categorical": lambda y: pd.Categorical.from_codes(y, ["ash", "birch", "cedar"]),
     "categorical series": lambda y: pd.Series(pd.Categorical.from_codes(y, ["ash", "birch", "cedar"])),
@@ -57,6 +61,12 @@ def test_booleans_are_two_classes(classification: Any) -> None:
         (np.arange(30) // 3, "classification"),
         (np.arange(30) % 2 * 1.0, "classification"),
         (np.arange(30) % 2 * 0.5, "regression"),
+        (np.arange(30) % 6 / 2, "regression"),
+        (np.r_[np.zeros(29), 1.0], "classification"),
+        (pd.Series(np.arange(30) % 4, dtype="float64[pyarrow]"), "classification"),
+        (pd.Series(np.arange(30) % 4, dtype="Int64"), "classification"),
+        (pd.Series([Decimal(i) / 4 for i in range(30)]), "regression"),
+        (pd.Series([Decimal(i % 4) for i in range(30)]), "classification"),
         (np.array(["u", "v"])[np.arange(30) % 2], "classification"),
         (np.array(["0.5", "1.5"])[np.arange(30) % 2], "classification"),
         ([f"{i % 5:05d}" for i in range(30)], "classification"),
@@ -175,9 +185,80 @@ def test_masked_labels_are_unknown(classification: Any) -> None:
     assert_array_equal(SDR(n_prototypes=8, random_state=0).fit(X, np.ma.masked_array(y, y == 0)).classes_, [1, 2])
 
 
-def test_dates_are_refused(regression: Any) -> None:
+def test_many_whole_numbers_are_numbers_and_this_is_reported(rng: np.random.Generator) -> None:
+    y = np.repeat(np.arange(3000.0, 3025.0), 4)  # body masses: each occurs four times
+    with pytest.warns(DataWarning, match=r"25 distinct whole numbers.*task='classification'"):
+        model = SDR(n_prototypes=5, random_state=0).fit(rng.normal(size=(100, 3)), y)
+    assert model.task_ == "regression"
+    assert read_targets(y, 100, "classification", np.ones(100)).task == "classification"
+
+
+def test_whole_numbers_need_three_rows_per_value_to_be_classes(rng: np.random.Generator) -> None:
+    assert read_targets([18, 15], 2, "auto", np.ones(2)).task == "regression"
+
+
+@pytest.mark.parametrize("weight", [2, 3])
+def test_weights_count_as_copies_when_the_task_is_guessed(weight: int, rng: np.random.Generator) -> None:
+    y = np.r_[np.arange(7), np.arange(7), np.arange(6)]
+    w = np.full(20, float(weight))
+    weighted = read_targets(y, 20, "auto", w)
+    assert weighted.task == read_targets(np.repeat(y, weight), 20 * weight, "auto", np.ones(20 * weight)).task
+
+
+def test_rows_of_weight_zero_do_not_count_when_the_task_is_guessed() -> None:
+    y, w = np.r_[np.arange(2).repeat(3), np.arange(2, 16)], np.r_[np.ones(6), np.zeros(14)]
+    assert read_targets(y, 20, "auto", w).task == "classification"
+
+
+def test_weights_that_sum_to_one_do_not_change_the_guess() -> None:
+    y = np.arange(30) % 3
+    assert read_targets(y, 30, "auto", np.full(30, 1 / 30)).task == "classification"
+
+
+DATES = pd.date_range("2020-01-01", periods=60)
+
+
+@pytest.mark.parametrize("task", ["auto", "regression", "classification"])
+@pytest.mark.parametrize(
+    "y",
+    [
+        DATES,
+        pd.Series(DATES.tz_localize("Asia/Tokyo")),
+        pd.Series(DATES.to_period("D")),
+        DATES.date,
+        [None, *DATES.date[1:]],
+        pd.Series(DATES - DATES[0]),
+        np.array([timedelta(days=i) for i in range(60)], dtype=object),
+        pd.Series(DATES.date, dtype="date32[pyarrow]"),
+        pd.Series(DATES, dtype="timestamp[s][pyarrow]"),
+        pl.Series(DATES.date.tolist()),
+    ],
+)
+def test_dates_and_durations_are_refused(y: Any, task: str) -> None:
     with pytest.raises(InvalidInputError, match="dates or durations; give numbers"):
-        SDR().fit(regression[0], pd.date_range("2020-01-01", periods=len(regression[0])))
+        read_targets(y, 60, task, np.ones(60))
+
+
+def test_minus_one_is_unlabelled_as_in_scikit_learn(classification: Any) -> None:
+    X, y = classification
+    labels = np.where(np.arange(len(y)) % 5 == 0, -1, y)
+    with pytest.warns(DataWarning, match=r"-1 .*unknown.*astype\(str\)"):
+        model = SDR(n_prototypes=9, random_state=0).fit(X, labels)
+    expected = SDR(n_prototypes=9, random_state=0).fit(X, np.where(labels < 0, np.nan, y))
+    assert_array_equal(model.prototype_targets_, expected.prototype_targets_)
+
+
+@pytest.mark.parametrize("y", [[-1, 1] * 9, [-2, -1, 0] * 9, ["-1", "0", "1"] * 9])
+def test_other_minus_ones_are_classes(y: Any) -> None:
+    targets = read_targets(y, len(y), "auto", np.ones(len(y)))
+    assert targets.classes is not None and len(targets.classes) == len(set(y))
+
+
+def test_a_number_and_the_same_as_text_are_not_one_class() -> None:
+    with pytest.raises(InvalidInputError, match="1 and '1'"):
+        read_targets([1, "1", "b"] * 9, 27, "classification", np.ones(27))
+    with pytest.raises(InvalidInputError, match="1 and '1'"):
+        read_known_labels([1, "1", "b"] * 9, 27)
 
 
 def test_pandas_missing_values_are_unknown(classification: Any) -> None:

@@ -28,6 +28,8 @@ def column(cells, **options):
         (["u", "v", "u"], Category),
         (["0", "1", "3+", "1", "0", "2", "3+", "0"], Category),
         ([*["01", "02", "13", "59"] * 10, "2A"], Category),
+        (["01", "02", "13", "59"] * 10, Category),
+        ([f"{i:05d}" for i in range(40)], Dropped),
         (["2020-01-01", "2020-02-01", None], Date),
         (["2020-01-01 10:30", "2020-02-01T11:00:00Z"], Date),
         (["31.12.2020", "01.02.2021"], Date),
@@ -53,6 +55,9 @@ def test_the_kind_of_a_column(cells, kind):
         (["31/12/2020", "01/02/2020"], "%d/%m/%Y"),
         (["01/02/2020", "03/04/2020"], "%m/%d/%Y"),
         (["31.12.2020 10:30", "01.02.2020 23:59"], "%d.%m.%Y %H:%M"),
+        (["01-Jan-2024", "15-feb-2024"], "%d-%b-%Y"),
+        (["1 Jan 2024", "15 Feb 2024"], "%d %b %Y"),
+        (["01/31/2024 01:00 AM", "02/01/2024 11:30 PM"], "%m/%d/%Y %I:%M %p"),
     ],
 )
 def test_the_order_of_day_and_month_is_that_which_reads_every_cell(cells, layout):
@@ -78,17 +83,45 @@ def test_a_text_that_nearly_always_differs_is_left_out():
     "cells",
     [
         [f"{i},5" for i in range(40)],
-        [f"{i:,}" for i in range(1000, 41_000, 1000)],
-        [f"{i} %" for i in range(40)],
-        [f"$ {i}.50" for i in range(40)],
         [*(str(i) for i in range(40)), "unknown"],
         [*(str(i % 20) for i in range(200)), "unknown"],
-        [*(str(i % 20) for i in range(200)), "1,234"],
+        [*(str(i % 20) for i in range(200)), "1,23"],
     ],
 )
 def test_spoilt_numbers_are_refused_rather_than_guessed(cells):
     with pytest.raises(InvalidInputError, match="Column 'c' looks like numbers but has .*--category 'c'"):
         guess_column(column(cells))
+
+
+@pytest.mark.parametrize(
+    ("write", "unit"),
+    [
+        ("{:,}", ""),
+        ("{} %", "%"),
+        ("{}%", "%"),
+        ("$ {:,}.50", "$"),
+        ("€{:,}", "€"),
+        ("EUR {:,}", "EUR"),
+        ("{} lbs", "lbs"),
+        ("{:,} km/h", "km/h"),
+    ],
+)
+def test_numbers_with_a_unit_or_thousands_are_numbers(write, unit):
+    numbers = range(950, 41_000, 1000)
+    rule = guess_column(column([write.format(i) for i in numbers]))
+    half = 0.5 * (".50" in write)
+    assert (type(rule), rule.unit) == (Number, unit)
+    assert rule.read(column([write.format(1250), "7", None])).tolist()[:2] == [1250 + half, 7]
+    if unit:
+        with pytest.raises(InvalidInputError, match="should hold numbers but has '12 ml'"):
+            rule.read(column(["12 ml"]))
+
+
+@pytest.mark.parametrize(
+    "cells", [["A12", "A7", "B3"] * 9, ["12A", "7A", "3A"] * 9, ["1,5", "x"] * 9, ["1-2", "3-4"] * 9]
+)
+def test_codes_are_not_numbers_with_a_unit(cells):
+    assert isinstance(guess_column(column(cells)), Category)
 
 
 def test_a_number_has_its_mean_its_spread_and_its_median():

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
 from distreduce.exceptions import InvalidInputError
-from distreduce.tables.output import whole_file, whole_folder
+from distreduce.tables.output import recover_folder, whole_file, whole_folder
 
 
 def content(folder):
@@ -71,6 +73,59 @@ def test_a_folder_with_files_of_others_is_never_replaced(tmp_path):
         whole_folder(tmp_path / "out", ["a.txt"], overwrite=True),
     ):
         pass
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_what_came_into_being_during_the_fit_is_left_alone(tmp_path, overwrite):
+    with (
+        pytest.raises(InvalidInputError, match=r"during the fit, whose results are in .*out-2"),
+        whole_folder(tmp_path / "out", ["a.txt"], overwrite=overwrite) as folder,
+    ):
+        (folder / "a.txt").write_text("new")
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "thesis.txt").write_text("mine")
+    found = {"out": False, "out/thesis.txt": "mine", "out-2": False, "out-2/a.txt": "new"}
+    assert content(tmp_path) == found
+
+
+def test_two_processes_do_not_write_to_one_place(tmp_path):
+    with (
+        whole_folder(tmp_path / "out", ["a.txt"], overwrite=False),
+        pytest.raises(InvalidInputError, match="Another process is writing"),
+        whole_folder(tmp_path / "out", ["a.txt"], overwrite=False),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("when", ["before the renames", "between the renames"])
+def test_what_a_killed_run_left_is_recovered_or_removed(tmp_path, when):
+    old_folder(tmp_path / "out")
+    code = f"""
+import os, signal, sys
+from pathlib import Path
+from distreduce.tables.output import whole_folder
+rename = os.rename
+def rename_and_die(source, target):
+    rename(source, target)
+    os.kill(os.getpid(), signal.SIGKILL)
+os.rename = rename_and_die
+with whole_folder(Path("out"), ["a.txt"], overwrite=True) as folder:
+    (folder / "a.txt").write_text("half")
+    if {when == "before the renames"}:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path).returncode == -9
+    said = []
+    with whole_folder(tmp_path / "out", ["a.txt"], overwrite=True, say=said.append) as folder:
+        assert (tmp_path / "out" / "a.txt").read_text() == "old"
+        (folder / "a.txt").write_text("new")
+    assert content(tmp_path) == {"out": False, "out/a.txt": "new"} and "killed" in said[0]
+
+
+def test_a_folder_that_a_killed_run_moved_away_comes_back(tmp_path):
+    old_folder(tmp_path / ".out.old-0123456789abcdef.tmp")
+    assert "back as it was" in recover_folder(tmp_path / "out", ["a.txt"])[0]
+    assert content(tmp_path) == {"out": False, "out/a.txt": "old"} and not recover_folder(tmp_path / "out", [])
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):

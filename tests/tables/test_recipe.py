@@ -9,6 +9,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from distreduce.exceptions import InvalidInputError
+from distreduce.tables.findings import Findings
 from distreduce.tables.recipe import learn_recipe
 
 
@@ -100,6 +101,20 @@ def test_an_unknown_level_has_zeros_only(table):
     assert X.tolist() == [[0, 0, 0]] and complete.all()
 
 
+def test_unknown_levels_are_counted_by_column(table):
+    findings = Findings()
+    learn(table).matrix(table[:4].assign(town=["Oslo", "oslo", "Paris", "oslo"]), "new.csv", findings)
+    (sentence,) = findings.describe_surprises()
+    assert sentence.startswith("'town': 3 rows with levels that the fit did not know ('oslo', 'Paris')")
+
+
+def test_a_column_of_another_scale_is_found(table):
+    findings = Findings()
+    learn(table).matrix(table.assign(size=table["size"] * 1000), "new.csv", findings)
+    (sentence,) = findings.describe_surprises()
+    assert sentence.startswith("'size': ") and "more than 10 standard deviations" in sentence
+
+
 def test_columns_that_are_not_there_are_listed(table):
     with pytest.raises(InvalidInputError, match="new.csv lacks the columns 'size', 'day'"):
         learn(table).matrix(table[["town", "new"]], "new.csv")
@@ -122,7 +137,13 @@ def test_cells_of_another_type_are_named(table, name, cells, said):
 def test_missing_values_are_refused_with_their_columns_and_the_option(table):
     table.loc[[1, 2], "size"] = np.nan
     with pytest.raises(InvalidInputError, match=r"t.csv has missing values in 'size' \(2\)\. .*--missing impute"):
-        learn(table).matrix(table, "t.csv")
+        learn(table, missing="refuse").matrix(table, "t.csv")
+
+
+def test_missing_values_are_filled_by_default_and_counted(table):
+    table.loc[[1, 2], "size"] = np.nan
+    findings = Findings()
+    assert learn(table).matrix(table, "t.csv", findings)[1].all() and findings.missing == {"size": 2}
 
 
 def test_rows_with_missing_values_get_no_place_if_so_asked(table):
@@ -140,7 +161,7 @@ def test_scales_are_those_of_the_rows_that_are_kept(table):
 def test_infinite_numbers_count_as_missing(table):
     table.loc[4, "size"] = np.inf
     with pytest.raises(InvalidInputError, match=r"'size' \(1\)"):
-        learn(table).matrix(table, "t.csv")
+        learn(table, missing="refuse").matrix(table, "t.csv")
 
 
 def test_columns_can_be_left_out_by_name(table):
@@ -195,6 +216,11 @@ def test_a_number_taken_as_a_category_has_its_level_in_any_company(fitted, compa
     X, _ = recipe.matrix(pd.DataFrame({"c": [1, 8, 5, *company]}), "new.parquet")
     found = [[name for name, cell in zip(recipe.columns, row, strict=True) if cell] for row in X[:3]]
     assert found == [["c = 1"], ["c = 8"], ["c = 5"]]
+
+
+def test_a_number_written_in_two_ways_is_one_level():
+    recipe = learn(pd.DataFrame({"c": ["1", "1.0", "8", "8.50", "8.5", "1e0", "08", "x"]}), categories=["c"])
+    assert recipe.columns == ["c = 08", "c = 1", "c = 8", "c = 8.5", "c = x"]
 
 
 @pytest.mark.parametrize("cells", [["1", "8"], ["1.0", "8.0"], [1.0, 8.0], [1, 8]])

@@ -22,7 +22,8 @@ def read(cells, task="auto"):
         ([0.5, 1.5, np.nan], "regression", [0.5, 1.5, None]),
         (["b", "a ", None, "b", "a"], "classification", ["b", "a", None, "b", "a"]),
         ([2, 10, 2, 10, 2, 10], "classification", [2, 10, 2, 10, 2, 10]),
-        ([2.0, np.nan, 3.0, 3.0], "classification", [2, None, 3, 3]),
+        ([2.0, np.nan, 3.0, 3.0, 2.0, 3.0, 3.0], "classification", [2, None, 3, 3, 2, 3, 3]),
+        ([18, 15], "regression", [18, 15]),
         ([True, False, True], "classification", ["True", "False", "True"]),
         (pd.Categorical(["u", "v", "u", "v"]), "classification", ["u", "v", "u", "v"]),
         (pd.Categorical([1.5, 2.5, 1.5, 2.5]), "classification", ["1.5", "2.5", "1.5", "2.5"]),  # as SDR reads it
@@ -35,12 +36,32 @@ def test_task_and_values(cells, task, values):
 
 
 def test_classes_of_whole_numbers_are_whole_numbers_of_python_or_numpy():
-    target = read([2.0, np.nan, 10.0, 10.0])
+    target = read([2.0, np.nan, 10.0, 10.0, 2.0, 10.0, 2.0])
     assert target.values(np.array([0, 2])).dtype.kind == "i"
 
 
 def test_a_task_can_be_asked_for():
     assert read([1, 2, 1, 2, 1, 2], "regression").task == "regression"
+
+
+def test_whole_number_prices_are_numbers_and_the_option_for_classes_is_named():
+    target = read(np.repeat(np.arange(300, 330), 4))
+    assert target.task == "regression"
+    assert target.notes == (
+        "Target 'y' has 30 distinct whole numbers, read as numbers; --task classification reads them as classes.",
+    )
+
+
+def test_classes_that_are_whole_numbers_name_the_option_for_numbers():
+    (note,) = read([3, 4, 5] * 9).notes
+    assert note == "Target 'y' has 3 distinct whole numbers, read as classes; --task regression reads them as numbers."
+
+
+def test_minus_one_is_unknown_unless_classes_are_asked_for():
+    cells = [-1, 0, 1] * 6
+    guessed, asked = read(cells), read(cells, "classification")
+    assert guessed.known.tolist() == [False, True, True] * 6 and "--task classification" in guessed.notes[0]
+    assert asked.known.all() and set(asked.y) == {"-1", "0", "1"}  # text: SDR would read the number as unknown
 
 
 def test_of_several_targets_a_row_has_all_or_none():
@@ -58,6 +79,9 @@ def test_of_several_targets_a_row_has_all_or_none():
         ([f"name {i}" for i in range(9)], "auto", "9 values in 9 rows: too many for classes"),
         ([f"{i},5" for i in range(9)], "auto", "looks like numbers"),
         (pd.date_range("2020", periods=3), "auto", "holds dates"),
+        (pd.timedelta_range("1 day", periods=3), "auto", "holds dates"),
+        (pd.period_range("2020", periods=3), "classification", "holds dates"),
+        (pd.date_range("2020", periods=3).date, "auto", "holds dates"),
         (["a", "b", "a", "b"], "regression", "should be a number"),
     ],
 )
@@ -67,8 +91,12 @@ def test_a_target_that_cannot_be_used_says_why(cells, task, said):
 
 
 def test_a_target_of_spoilt_numbers_is_not_advised_to_be_a_category():
-    with pytest.raises(InvalidInputError, match=r"looks like numbers but has '1,234' .*leave unknown cells empty\.$"):
-        read([*map(str, range(9)), "1,234"])
+    with pytest.raises(InvalidInputError, match=r"looks like numbers but has '1,23' .*leave unknown cells empty\.$"):
+        read([*map(str, range(9)), "1,23"])
+
+
+def test_prices_with_a_currency_are_numbers():
+    assert read([f"€ {i},750" for i in range(1, 10)]).y.tolist() == [1000 * i + 750 for i in range(1, 10)]
 
 
 @pytest.mark.parametrize(

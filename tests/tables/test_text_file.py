@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import warnings
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from distreduce.exceptions import DatasetFileError, InvalidInputError
 from distreduce.tables import header, text_file
+from distreduce.tables.formats import TextLayout
 from distreduce.tables.text_file import TextFile
 
 
@@ -191,3 +193,46 @@ def test_commas_that_may_be_of_thousands_are_refused(write, cells):
 def test_another_number_tells_that_commas_are_decimal(write, other):
     file = TextFile.detect(write("t.csv", f"a;b\n{other};1,250\n"))
     assert file.read()["b"].tolist() == [1.25] and "decimal comma" in file.notes[0]
+
+
+def test_codes_with_leading_zeros_stay_text(tmp_path):
+    (tmp_path / "t.csv").write_text("plz,n,share,gap\n01234,1,0.5,\n10115,2,0.25,07\n99999,30,0,11\n")
+    table = TextFile.detect(tmp_path / "t.csv").read()
+    assert table["plz"].tolist() == ["01234", "10115", "99999"] and table["gap"].tolist()[1:] == ["07", "11"]
+    assert table["n"].dtype.kind == "i" and table["share"].dtype.kind == "f"
+
+
+def test_blanks_separate_if_nothing_else_does(write):
+    table = TextFile.detect(write("t.txt", " mpg   hp  name\n 18.0  130  'a'\n15.5   9  b\n")).read()
+    assert table.to_numpy().tolist() == [[18.0, 130, "'a'"], [15.5, 9, "b"]] and list(table) == ["mpg", "hp", "name"]
+
+
+def test_a_file_without_names_gets_numbered_ones(write):
+    table = TextFile.detect(write("t.dat", "5.1,3.5,Iris\n4.9,3.0,Iris\n"), TextLayout(named=False)).read()
+    assert list(table) == ["column 1", "column 2", "column 3"] and table["column 1"].tolist() == [5.1, 4.9]
+
+
+def test_the_separator_can_be_said(write):
+    table = TextFile.detect(write("t.csv", "a:b\n1,5:2\n"), TextLayout(":")).read()
+    assert list(table) == ["a", "b"]
+
+
+def test_a_compressed_file_is_the_same(write):
+    table = TextFile.detect(write("t.csv.gz", gzip.compress(b"a,b\n1,x\n2,y\n"))).read()
+    assert table.to_numpy().tolist() == [[1, "x"], [2, "y"]]
+
+
+def test_a_compressed_file_of_gigabytes_is_refused(write, monkeypatch):
+    monkeypatch.setattr(text_file, "allowed_bytes", lambda path: 10**6)
+    with pytest.raises(DatasetFileError, match="would unpack to more than"):
+        TextFile.detect(write("t.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 10**6)))
+
+
+def test_a_damaged_compressed_file_is_one_sentence(write):
+    with pytest.raises(DatasetFileError, match="cannot be read as csv"):
+        TextFile.detect(write("t.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99)[:-9]))
+
+
+def test_the_line_of_a_row_counts_blank_lines_and_cells_of_several_lines(write):
+    text = TextFile.detect(write("t.csv", 'sep=;\n\na;b\n1;"x\ny"\n\n2;z\n3;w\n'))
+    assert [text.find_line(row) for row in range(3)] == [5, 7, 8] and len(text.read()) == 3

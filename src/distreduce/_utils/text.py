@@ -1,7 +1,8 @@
-"""Words for messages: the name that was probably meant, plurals, and lists of values."""
+"""Words for messages: the name that was probably meant, plurals, lists of values, and numbers."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
@@ -34,6 +35,17 @@ def count_of(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
+def strip_control(text: str) -> str:
+    """Replace characters of a file that could control the terminal by blanks.
+
+    Examples
+    --------
+    >>> strip_control("red \\x1b[31m")
+    'red  [31m'
+    """
+    return "".join(sign if sign.isprintable() else " " for sign in text)
+
+
 def list_words(values: Sequence[object], most: int = 5) -> str:
     """Quote and join values; "…" stands for all after the first `most`.
 
@@ -45,3 +57,19 @@ def list_words(values: Sequence[object], most: int = 5) -> str:
     '0, 1, …'
     """
     return ", ".join(map(repr, values[:most])) + (", …" if len(values) > most else "")
+
+
+def number_text(value: float, digits: int = 4) -> str:
+    """Return a number with a few digits, or rounded to a whole one from 1,000 to a billion, and a true minus sign.
+
+    Examples
+    --------
+    >>> number_text(0.123456), number_text(-668750.3), number_text(3.0), number_text(1.5e10)
+    ('0.1235', '−668,750', '3', '1.5e+10')
+    """
+    if math.isnan(value):
+        return "–"
+    # round() raises for infinity.
+    whole = math.isfinite(value) and (value == round(value) or abs(value) >= 1000)
+    text = f"{value:,.0f}" if whole and abs(value) < 1e9 else f"{value:.{digits}g}"
+    return text.replace("-", "−")

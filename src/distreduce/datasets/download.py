@@ -25,24 +25,12 @@ TRANSIENT = {408, 425, 429, 500, 502, 503, 504}  # answers that may change at th
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to wait for a server.
-
-    Attributes
-    ----------
-    attempts : int
-        Attempts in all; the pause before the next one doubles each time.
-    pause : float
-        Seconds before the second attempt.
-    silence : float
-        Seconds without an answer or a byte.
-    slowest : float
-        Bytes per second, on average over an attempt that has lasted longer than `silence`.
-    """
+    """How long to wait for a server."""
 
     attempts: int = 4
-    pause: float = 0.5
-    silence: float = 20.0
-    slowest: float = 2000.0
+    pause: float = 0.5  # seconds before the second attempt; doubles before each further one
+    silence: float = 20.0  # seconds without an answer or a byte
+    slowest: float = 2000.0  # bytes per second, on average over an attempt that has lasted longer than `silence`
 
 
 PATIENCE = Patience()

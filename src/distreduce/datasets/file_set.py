@@ -31,39 +31,17 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class FileSet:
-    """A data set that lives in a file.
-
-    Attributes
-    ----------
-    name : str
-    file : str
-        Its name in the folder DISTREDUCE_DATA and in the cache.
-    sha256 : str
-        :func:`hash_values` of its arrays, whatever file they came in.
-    arrays : tuple of str
-        Columns of a CSV file, targets last; or arrays of an NPZ file, features first.
-    shape : (n_samples, n_features)
-    task : {"regression", "classification"}
-    target_names : tuple of str
-    remote : tuple of RemoteFile
-    parse : callable
-        Turns the contents of `remote`, by name, into our arrays.
-    description : str
-    licence : str
-    citation : str
-    class_names : tuple of str or None
-    image_shape : (rows, columns) or None
-    """
+    """A data set that lives in a file."""
 
     name: str
-    file: str
-    sha256: str
-    arrays: tuple[str, ...]
+    file: str  # its name in the folder DISTREDUCE_DATA and in the cache
+    sha256: str  # hash_values of its arrays, whatever file they came in
+    arrays: tuple[str, ...]  # columns of a CSV file, targets last; or arrays of an NPZ file, features first
     shape: tuple[int, int]
     task: Task
     target_names: tuple[str, ...]
     remote: tuple[RemoteFile, ...]
-    parse: Callable[[dict[str, bytes]], Arrays]
+    parse: Callable[[dict[str, bytes]], Arrays]  # turns the contents of `remote`, by name, into our arrays
     description: str
     licence: str
     citation: str

@@ -14,7 +14,7 @@ from distreduce.datasets.own_files import load_own_file
 from distreduce.datasets.places import FOLDER_VARIABLE, cache_folder, copies
 from distreduce.datasets.registry import BUNDLED_SETS, FILE_SETS, GENERATED_SETS
 from distreduce.exceptions import DatasetFileError, InvalidInputError, InvalidTypeError
-from distreduce.tables.reading import SUFFIXES
+from distreduce.tables.formats import SUFFIXES
 
 
 def names() -> list[str]:

@@ -13,30 +13,24 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from distreduce._utils.typing import Array, Index
-from distreduce.exceptions import InvalidInputError
+from distreduce._utils.warnings import warn_user
+from distreduce.exceptions import DataWarning, InvalidInputError
 
-DATES = "dates or durations; give numbers, such as the days since the first of them."
+DATES = "dates or durations; give numbers, such as the days since the first of them, or texts for classes."
+DATE_KINDS = ("datetime64", "datetime", "date", "time", "timedelta64", "timedelta", "period")  # of pandas' infer_dtype
+MAX_NUMBERED_CLASSES = 20  # more distinct whole numbers than this are measurements or counts
+ROWS_PER_CLASS = 3
 Task = Literal["regression", "classification"]
 
 
 @dataclass(frozen=True)
 class Targets:
-    """Targets ready for the solver.
-
-    Attributes
-    ----------
-    values : (n, c) array
-        One-hot rows (classification) or the numbers as given (regression); rows of NaN are unknown.
-    scaled : (n, c) array
-        Regression: `values` with mean 0 and standard deviation 1 over the known rows; classification: `values`.
-    classes : array or None
-        Labels in the order of the columns.
-    """
+    """Targets ready for the solver: class shares or numbers (n, c), with rows of NaN where they are unknown."""
 
     task: Task
     values: Array
-    scaled: Array
-    classes: NDArray[Any] | None
+    scaled: Array  # numbers with mean 0 and standard deviation 1 over the known rows; class shares as they are
+    classes: NDArray[Any] | None  # labels in the order of the columns
     names: tuple[str, ...]
 
     def column_names(self) -> list[str]:
@@ -65,14 +59,23 @@ def read_targets(y: Any, n_samples: int, task: str, weights: Array, *, to_learn:
         raise InvalidInputError(f"y has some targets of row {row} but not all; give all of a row or none (NaN).")
     # Numbers or classes?
     if task == "auto":
-        task = _find_task(y, labels[known])
+        task, doubt = guess_task(y, labels[known], weights[known])
+        if doubt and to_learn:
+            advice = "give task='classification' if they are classes, or task='regression' to hide this warning."
+            warn_user(f"y has {doubt}, which are read as numbers; {advice}", DataWarning)
+    if task == "classification":
+        unlabelled = find_unlabelled(labels[:, 0], known & (weights > 0))
+        known &= ~unlabelled
+        if unlabelled.any() and to_learn:
+            count = f"The label -1 of {unlabelled.sum()} rows is read as unknown, as in scikit-learn"
+            warn_user(f"{count}; give NaN to hide this warning, or y.astype(str) if -1 is a class.", DataWarning)
     reader = _read_classes if task == "classification" else _read_numbers
     return reader(labels, known, weights, names, to_learn)
 
 
 def read_known_task(y: Any, n_samples: int, task: str) -> str:
     """Return the task of a predictor: `task`, or for "auto" the one that y suggests."""
-    return _find_task(y, _read_known(y, n_samples)) if task == "auto" else task
+    return guess_task(y, _read_known(y, n_samples), np.ones(n_samples))[0] if task == "auto" else task
 
 
 def read_known_numbers(y: Any, n_samples: int) -> Array:
@@ -86,7 +89,7 @@ def read_known_labels(y: Any, n_samples: int) -> tuple[NDArray[Any], Index]:
     """Return the classes in y of a classifier, which needs every label, and the index of each sample's class."""
     _read_known(y, n_samples)  # only its checks
     # Scikit-learn's own checks and messages, which its estimator tests expect.
-    labels = column_or_1d(y, warn=True)
+    labels = _as_labels(column_or_1d(as_array(y), warn=True))
     assert_all_finite(labels, input_name="y")
     check_classification_targets(labels)
     classes, codes = np.unique(labels, return_inverse=True)
@@ -113,30 +116,53 @@ def _read_known(y: Any, n_samples: int) -> NDArray[Any]:
     return table
 
 
-def _find_task(y: Any, known: NDArray[Any]) -> Task:
-    return "classification" if _is_categorical(y) else guess_task(known)
+def guess_task(y: Any, known: NDArray[Any], weights: Array) -> tuple[Task, str]:
+    """Guess the task from the known targets of y, and say what speaks against the guess ("" if nothing does).
 
-
-def guess_task(known: NDArray[Any]) -> Task:
-    """Guess the task: fractions, or fewer than three samples per value, are regression; all else is classification.
-
-    Text is never a number, even if it looks like one: codes such as "01234" are names.
+    Numbers are classes if they are whole, have few distinct values, and each value has `ROWS_PER_CLASS` rows on average
+    (0 and 1 need not). A weight counts as so many copies of its row. Text is never a number, even if it looks like one:
+    codes such as "01234" are names.
     """
+    if _is_categorical(y):
+        return "classification", ""
     if known.shape[1] > 1:
-        return "regression"
+        return "regression", ""
     column = known[:, 0]
     if column.dtype.kind in "US" or any(isinstance(label, str | bytes) for label in column):
-        return "classification"
+        return "classification", ""
     try:
         numbers = column.astype(np.float64)
     except (TypeError, ValueError):
-        return "classification"
+        return "classification", ""
     if isinstance(column[0], bool | np.bool_):  # after the conversion, which booleans pass too
-        return "classification"
-    n_values = len(np.unique(numbers))
-    integral = bool(np.isfinite(numbers).all() and (numbers == np.round(numbers)).all())
-    # Integers that repeat, or two values: codes of classes rather than measurements.
-    return "classification" if integral and (n_values <= 2 or 3 * n_values <= len(numbers)) else "regression"
+        return "classification", ""
+    used = weights > 0
+    values = np.unique(numbers[used])
+    if not (np.isfinite(values).all() and (values == np.round(values)).all()):
+        return "regression", ""
+    # Weights may also be shares that sum to one: a row counts at least once.
+    n_rows = max(used.sum(), weights.sum())
+    repeated = ROWS_PER_CLASS * len(values) <= n_rows or np.isin(values, (0, 1)).all()
+    if len(values) <= MAX_NUMBERED_CLASSES and repeated:
+        return "classification", ""
+    return "regression", f"{len(values):,} distinct whole numbers" if 2 * len(values) <= n_rows else ""
+
+
+def find_unlabelled(column: NDArray[Any], used: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which labels are -1, scikit-learn's mark of an unknown class.
+
+    It is one only if the others are two or more whole numbers from 0 on: {-1, 1} and {-2, -1, 0} are classes.
+    """
+    nothing = np.zeros(len(column), dtype=bool)
+    if any(isinstance(label, str | bytes | bool | np.bool_) for label in column[used]):
+        return nothing
+    try:
+        labels = np.where(used, column, np.nan).astype(np.float64)
+    except (TypeError, ValueError):
+        return nothing
+    others = np.unique(labels[used & (labels != -1)])
+    marks = len(others) > 1 and bool((others >= 0).all() and (others == np.round(others)).all())
+    return np.asarray(column == -1) & ~pd.isna(column) if marks else nothing
 
 
 def _column_names(y: Any) -> tuple[str, ...]:
@@ -153,16 +179,28 @@ def _is_categorical(y: Any) -> bool:
 
 
 def as_array(y: Any) -> NDArray[Any]:
-    """Return y as an array; masked labels become None, and NaN in a list of text stays NaN."""
-    if isinstance(y, pd.Series | pd.DataFrame):
-        return np.asarray(y.to_numpy())
+    """Return y as an array; masked labels become None, NaN in a list of text stays NaN, and decimals are float64."""
     if isinstance(y, np.ma.MaskedArray):
         labels = y.data.astype(object)
         labels[np.ma.getmaskarray(y)] = None
-        return labels
-    read = np.asarray(y)
+    else:
+        labels = np.asarray(y.to_numpy() if isinstance(y, pd.Series | pd.DataFrame) else y)
     # NumPy would turn NaN among strings into the text "nan".
-    return np.asarray(y, dtype=object) if read.dtype.kind in "US" and isinstance(y, list | tuple) else read
+    if labels.dtype.kind in "US" and isinstance(y, list | tuple):
+        labels = np.asarray(y, dtype=object)
+    if _infer_kind(labels) == "decimal":
+        return np.where(pd.isna(labels), np.nan, labels).astype(np.float64)
+    return labels
+
+
+def holds_dates(labels: NDArray[Any]) -> bool:
+    """Return whether these are dates, times or durations, as NumPy, pandas or Python have them."""
+    return labels.dtype.kind in "mM" or _infer_kind(labels) in DATE_KINDS
+
+
+def _infer_kind(labels: NDArray[Any]) -> str:
+    """Return what an array of Python objects holds, in the words of pandas."""
+    return str(pd.api.types.infer_dtype(labels.ravel(), skipna=True)) if labels.dtype.kind == "O" else ""
 
 
 def _as_table(y: Any, n_samples: int) -> NDArray[Any]:
@@ -174,6 +212,8 @@ def _as_table(y: Any, n_samples: int) -> NDArray[Any]:
         raise InvalidInputError(
             "Complex data not supported: y is complex; give its real and imaginary part as two columns."
         )
+    if holds_dates(labels):
+        raise InvalidInputError(f"y holds {DATES}")
     if labels.ndim == 1:
         labels = labels[:, None]
     if labels.ndim != 2 or labels.shape[1] == 0:
@@ -191,9 +231,7 @@ def _read_classes(
 ) -> Targets:
     if labels.shape[1] != 1:
         raise InvalidInputError(f"task='classification' takes one column of labels; y has {labels.shape[1]}.")
-    column = labels[known, 0]
-    if column.dtype.kind == "O":  # None among the labels left an object array: restore their type
-        column = np.array(column.tolist()) if _one_type(column) else column.astype(str)
+    column = _as_labels(labels[known, 0])
     if column.dtype.kind == "f" and not np.isfinite(column).all():
         raise InvalidInputError("y contains infinity; a label must be finite, or NaN for an unknown one.")
     # Labels that only rows of weight zero have are not classes; those rows stay all zero.
@@ -205,6 +243,21 @@ def _read_classes(
     values = np.full((len(labels), len(classes)), np.nan)
     values[known] = (column[:, None] == classes[None, :]).astype(float)
     return Targets("classification", values, values, classes, names)
+
+
+def _as_labels(column: NDArray[Any]) -> NDArray[Any]:
+    """Return labels as an array of one type; raise InvalidInputError if a number and a text would become one class."""
+    if column.dtype.kind != "O":
+        return column
+    if _one_type(column):  # None among the labels left an object array: restore their type
+        return np.array(column.tolist())
+    seen: dict[str, Any] = {}
+    for label in column:
+        other = seen.setdefault(str(label), label)
+        if other is not label and isinstance(other, str) != isinstance(label, str):
+            number, text = sorted((other, label), key=lambda each: isinstance(each, str))
+            raise InvalidInputError(f"y holds both {number} and {text!r}; give all labels as numbers or all as text.")
+    return column.astype(str)
 
 
 def _one_type(column: NDArray[Any]) -> bool:
@@ -227,8 +280,6 @@ def _read_numbers(
 
 
 def _as_numbers(table: NDArray[Any], advice: str) -> Array:
-    if table.dtype.kind in "mM":
-        raise InvalidInputError(f"y holds {DATES}")
     try:
         return table.astype(np.float64)
     except (TypeError, ValueError) as error:

@@ -1,8 +1,10 @@
-"""Tables in Parquet, NPZ and h5ad files, read within a limit on memory and without unpickling."""
+"""Tables in Parquet, Excel, NPZ and h5ad files, read within a limit on memory and without unpickling."""
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,30 @@ from sklearn.utils.fixes import parse_version
 
 from distreduce._utils.safe_npz import Arrays, allowed_bytes
 from distreduce.exceptions import InvalidInputError, MissingDependencyError
+from distreduce.tables.header import unique_names
 
 BATCH = 1024  # rows of a Parquet file between two checks of the memory
+
+
+def read_frame(path: Path) -> pd.DataFrame:
+    """Return the table of a Parquet file, or the first sheet of an Excel workbook."""
+    return read_excel(path) if path.suffix.lower() == ".xlsx" else read_parquet(path)
+
+
+def read_excel(path: Path) -> pd.DataFrame:
+    """Return the first sheet of a workbook; its first row holds the names."""
+    if find_spec("openpyxl") is None:
+        raise MissingDependencyError("Reading .xlsx needs openpyxl: pip install openpyxl, or save the sheet as CSV.")
+    # A workbook is a zip archive of XML, which a kilobyte can make gigabytes.
+    with zipfile.ZipFile(path) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    if size > allowed_bytes(path):
+        raise ValueError(f"it would unpack to {size} bytes, more than allowed for its size")
+    sheet = pd.read_excel(path, engine="openpyxl", header=None)
+    if not len(sheet):
+        raise InvalidInputError(f"{path.name} has no cells in its first sheet.")
+    names, _ = unique_names(["" if pd.isna(cell) else str(cell).strip() for cell in sheet.iloc[0]])
+    return sheet[1:].set_axis(names, axis=1).reset_index(drop=True).infer_objects()
 
 
 def read_parquet(path: Path) -> pd.DataFrame:
@@ -96,6 +120,11 @@ def h5ad_features(cells: Any, where: str) -> pd.DataFrame:
     # The guesses about columns need dense cells, although count matrices are mostly zeros.
     X: Any = cells.X.toarray() if hasattr(cells.X, "toarray") else cells.X
     return pd.DataFrame(np.asarray(X), columns=genes)
+
+
+def h5ad_names(cells: Any) -> pd.Series:
+    """Return the names of the observations."""
+    return pd.Series(cells.obs_names.astype(str), dtype=object, name="obs_names")
 
 
 def h5ad_targets(cells: Any, targets: Sequence[str], where: str) -> pd.DataFrame:

@@ -7,8 +7,9 @@ import re
 import numpy as np
 import pandas as pd
 
+from distreduce._utils.text import count_of
 from distreduce._utils.typing import Array
-from distreduce.exceptions import InvalidInputError
+from distreduce.exceptions import InvalidCellError
 
 EPOCH = pd.Timestamp(0, tz="UTC")
 LARGEST_EXACT = 2**53  # float64 rounds integers beyond it
@@ -22,7 +23,18 @@ DATE_FORMATS = {
     "%d/%m/%Y": "day/month/year",
     "%m/%d/%Y %H:%M": "month/day/year hour:minute",
     "%d/%m/%Y %H:%M": "day/month/year hour:minute",
+    "%m/%d/%Y %I:%M %p": "month/day/year hour:minute AM/PM",
+    "%d/%m/%Y %I:%M %p": "day/month/year hour:minute AM/PM",
+    "%d-%b-%Y": "day-month-year",
+    "%d %b %Y": "day month year",
+    "%b %d, %Y": "month day, year",
 }
+CURRENCY = "[$€£¥₹]|EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|CAD|AUD"
+# A currency before the number; behind it a currency, a percent sign, or after a blank a word such as lbs.
+MEASURE = re.compile(
+    rf"(?P<before>{CURRENCY})?\s*(?P<number>[+-]?[\d,'.]*\d)(?P<after>\s*(?:{CURRENCY}|[%‰°])|\s+[^\W\d_][^\s\d]{{0,9}})?"
+)
+THOUSANDS = re.compile(r"[+-]?\d{1,3}([,'])\d{3}(\1\d{3})*(\.\d+)?")
 
 
 def is_number(column: pd.Series) -> bool:
@@ -34,6 +46,29 @@ def is_number(column: pd.Series) -> bool:
 def is_plain_number(cells: pd.Series) -> pd.Series:
     """Return which texts are numbers as Python writes them."""
     return pd.to_numeric(cells, errors="coerce").notna()
+
+
+def are_codes(cells: pd.Series) -> pd.Series:
+    """Return which texts are digits after a zero, such as 01 or a postcode: as numbers they would lose the zero."""
+    return cells.str.fullmatch(r"0\d+") == True  # noqa: E712  missing cells are not
+
+
+def to_levels(column: pd.Series) -> pd.Series:
+    """Return cells as :func:`to_text` does, but each number in one way: 7, 7.0 and 7e0 are one level, 07 is another."""
+    cells = to_text(column)
+    return cells.map({cell: write_number(cell) for cell in cells.dropna().unique()}).astype(object)
+
+
+def write_number(text: str) -> str:
+    """Return a number in its shortest form; other text, codes and long numbers are returned as they are."""
+    # Up to 15 digits, which float64 holds exactly.
+    if not re.fullmatch(r"[+-]?(?=[\d.]{1,16}(e|$))(0|[1-9]\d*)?(\.\d*)?(e[+-]?\d{1,2})?", text, re.IGNORECASE):
+        return text
+    try:
+        value = float(text)
+    except ValueError:  # such as a point alone
+        return text
+    return str(int(value)) if value.is_integer() and abs(value) < LARGEST_EXACT else repr(value)
 
 
 def to_text(column: pd.Series) -> pd.Series:
@@ -50,12 +85,43 @@ def to_text(column: pd.Series) -> pd.Series:
     return out
 
 
-def to_numbers(column: pd.Series) -> Array:
-    """Return cells as float64; infinite ones count as missing, other text raises InvalidInputError."""
+def strip_unit(text: str) -> tuple[str, str]:
+    """Return the number in a text such as "€ 1,250" or "12%" without marks of thousands, and its unit ("" if none).
+
+    The text itself is returned if it is not a number with a unit: "12 kg 5", "1,5" or "A7".
+    """
+    found = MEASURE.fullmatch(text)
+    if found is None:
+        return text, ""
+    number = found["number"]
+    if "," in number or "'" in number:
+        if not THOUSANDS.fullmatch(number):
+            return text, ""
+        number = re.sub("[,']", "", number)
+    return number, ((found["before"] or "") + (found["after"] or "")).strip()
+
+
+def find_unit(cells: pd.Series) -> str | None:
+    """Return the one unit of texts that are all numbers, some with this unit or with marks of thousands; else None."""
+    parts = [strip_unit(cell) for cell in cells.unique()]
+    units = {unit for _, unit in parts if unit}
+    return max(units, default="") if len(units) < 2 and all(map(_is_float, (number for number, _ in parts))) else None
+
+
+def _is_float(text: str) -> bool:
+    try:
+        return np.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def to_numbers(column: pd.Series, unit: str = "") -> Array:
+    """Return cells, with or without `unit`, as float64; infinite ones are missing, other text raises an error."""
     values = column
     if not is_number(column):
         cells = to_text(column)
-        values = pd.to_numeric(cells, errors="coerce").astype(np.float64)
+        plain = {cell: strip_unit(cell)[0] for cell in cells.dropna().unique() if strip_unit(cell)[1] in ("", unit)}
+        values = pd.to_numeric(cells.map(plain), errors="coerce").astype(np.float64)
         _reject_cells(cells, cells.notna() & values.isna(), "should hold numbers")
     # A copy, because the next line writes and `values` may be the user's own column.
     out = values.to_numpy(dtype=np.float64, na_value=np.nan).copy()
@@ -91,9 +157,11 @@ def to_days(column: pd.Series, layout: str) -> Array:
 
 def _reject_cells(column: pd.Series, wrong: pd.Series, expected: str) -> None:
     if wrong.any():
-        raise InvalidInputError(
-            f"Column {column.name!r} {expected} but has {str(column[wrong].iloc[0])!r} (in "
-            f"{_count_rows(int(wrong.sum()))}); correct it, or leave the cell empty."
+        cells = column[wrong]
+        raise InvalidCellError(
+            f"Column {column.name!r} {expected} but has {str(cells.iloc[0])!r} (in {count_of(len(cells), 'row')}); "
+            "correct it, or leave the cell empty.",
+            int(cells.index[0]),
         )
 
 
@@ -109,8 +177,7 @@ def find_date_format(cells: pd.Series) -> str | None:
 
 def are_mostly_numbers(cells: pd.Series) -> bool:
     """Return whether a share of `NEARLY_ALL` of the texts are numbers, and none is a code such as 01."""
-    # 01 is a postcode or an identifier: as a number it would lose its zero.
-    return bool(is_plain_number(cells).mean() >= NEARLY_ALL and not cells.str.fullmatch(r"0\d+").any())
+    return bool(is_plain_number(cells).mean() >= NEARLY_ALL and not are_codes(cells).any())
 
 
 def reject_malformed_numbers(cells: pd.Series, instead: str = "") -> None:
@@ -124,11 +191,8 @@ def reject_malformed_numbers(cells: pd.Series, instead: str = "") -> None:
     if plain.all() or (plain | almost).mean() < NEARLY_ALL:  # proper numbers, or proper text
         return
     strange = cells[~plain]
-    raise InvalidInputError(
-        f"Column {cells.name!r} looks like numbers but has {strange.iloc[0]!r} (in {_count_rows(len(strange))}). Write "
-        f"numbers as 1234.5 and leave unknown cells empty{instead}."
+    raise InvalidCellError(
+        f"Column {cells.name!r} looks like numbers but has {strange.iloc[0]!r} (in {count_of(len(strange), 'row')}). "
+        f"Write numbers as 1234.5 and leave unknown cells empty{instead}.",
+        int(strange.index[0]),
     )
-
-
-def _count_rows(count: int) -> str:
-    return "1 row" if count == 1 else f"{count} rows"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,16 +14,19 @@ from distreduce.exceptions import InvalidInputError
 from distreduce.tables.cells import (
     DATE_FORMATS,
     LARGEST_EXACT,
+    are_codes,
     are_mostly_numbers,
     find_date_format,
+    find_unit,
     is_number,
     is_plain_number,
     parse_days,
     reject_malformed_numbers,
     to_booleans,
     to_days,
+    to_levels,
     to_numbers,
-    to_text,
+    write_number,
 )
 
 MISSING, OTHER = "missing", "other"
@@ -85,20 +89,21 @@ class Boolean:
 
 @dataclass(frozen=True, kw_only=True)
 class Number(Boolean):
-    """(x − center) / scale; missing cells as for a boolean."""
+    """(x − center) / scale; missing cells as for a boolean. Cells may carry a `unit`, such as % or lbs."""
 
     kind: ClassVar[str] = "number"
     center: float
     scale: float
+    unit: str = ""
 
     def read(self, column: pd.Series) -> Array:
-        return to_numbers(column)
+        return to_numbers(column, self.unit)
 
     def _scaled(self, codes: Array) -> Array:
         return (codes - self.center) / self.scale
 
     def _noun(self) -> str:
-        return "number"
+        return f"number in {self.unit}" if self.unit else "number"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,13 +148,14 @@ class Category:
 
         A level that is a number matches however it is written: pandas writes the code 7 as 7.0 if another is missing.
         """
-        cells, levels = to_text(column), pd.Series(self.levels, dtype=object)
-        exact = {level: float(code) for code, level in enumerate(self.levels)}
-        whole = {level: float(code) for code, level in enumerate(_drop_zero_fraction(levels))}
-        # As written first: "7" and "7.0" may both be levels of the fit.
-        codes = cells.map(exact).astype(np.float64)
-        codes = codes.fillna(_drop_zero_fraction(cells).map(whole).astype(np.float64))
-        return np.asarray(codes.mask(cells.notna() & codes.isna(), float(len(self.levels))))
+        cells = to_levels(column)
+        # A recipe of an older version may have 7 and 7.0 as two levels.
+        codes = cells.map({write_number(level): float(code) for code, level in enumerate(self.levels)})
+        return np.asarray(codes.astype(np.float64).mask(cells.notna() & codes.isna(), float(len(self.levels))))
+
+    def count_unknown(self, column: pd.Series, codes: Array) -> Counter[str]:
+        """Count the cells of each level that the fit did not know; with `other`, rare levels are not told apart."""
+        return Counter() if self.other else Counter(to_levels(column[codes == len(self.levels)]))
 
     def encode(self, codes: Array) -> Array:
         """Return (n, levels + other + missing); an unknown level is all zeros if there is no column for others."""
@@ -174,10 +180,6 @@ Used = Boolean | Number | Date | Category
 Column = Used | Dropped
 
 
-def _drop_zero_fraction(cells: pd.Series) -> pd.Series:
-    return cells.str.replace(r"^([+-]?\d+)\.0+$", r"\1", regex=True)
-
-
 def guess_column(column: pd.Series, *, as_category: bool = False) -> Column:
     """Guess the kind of one column; infinite numbers count as missing.
 
@@ -190,13 +192,13 @@ def guess_column(column: pd.Series, *, as_category: bool = False) -> Column:
         return _guess_number(column)
     if not as_category and pd.api.types.is_datetime64_any_dtype(column):
         return _guess_date(column, "ISO8601")
-    cells = to_text(column)
+    cells = to_levels(column)
     known = cells[cells.notna()]
     levels = known.value_counts()  # most frequent first; ties in the order of the rows
     if len(levels) < 2:
         return Dropped(name=name, reason=_constant(levels.index[0]) if len(levels) else "empty")
     if not as_category and not isinstance(column.dtype, pd.CategoricalDtype):  # a category of pandas is the user's word
-        if is_plain_number(known).all():  # numbers stored as text
+        if is_plain_number(known).all() and not are_codes(known).any():  # numbers stored as text
             return _guess_number(pd.Series(to_numbers(column), name=column.name))
         if set(known.str.lower()) <= {"true", "false"}:
             truths = known.str.lower() == "true"
@@ -205,6 +207,10 @@ def guess_column(column: pd.Series, *, as_category: bool = False) -> Column:
         layout = find_date_format(known)
         if layout is not None:
             return _guess_date(column, layout)
+        unit = None if are_codes(known).any() else find_unit(known)
+        if unit is not None:  # prices with a currency, percentages, marks of thousands
+            numbers = _guess_number(pd.Series(to_numbers(column, unit), name=column.name))
+            return replace(numbers, unit=unit) if isinstance(numbers, Number) else numbers
         # Many levels, or mostly numbers: a column of numbers with a typo must not pass for text.
         if len(levels) > min(MAX_LEVELS, len(known) / 2) or are_mostly_numbers(known):
             category, drop = f"--category {name!r} to take each value as a category", f"--drop {name!r}"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import islice, zip_longest
 
 from distreduce.exceptions import InvalidInputError
+from distreduce.tables.formats import TextLayout
 
 MAX_HEADER = 2**24  # characters up to the end of the names
 MAX_COLUMNS = 100_000  # pandas needs half a minute for half as many, and seven minutes for twice as many
@@ -22,39 +23,27 @@ DECIMAL_COMMA = "Numbers have a decimal comma: 1,5 was read as one and a half."
 
 @dataclass(frozen=True)
 class Header:
-    """How to read the rows of a file.
-
-    Attributes
-    ----------
-    separator : str
-    decimal : str
-        "." or ",".
-    skipped : int
-        Number of records above the names.
-    names : tuple of str
-        Unique and not empty.
-    unnamed : tuple of str
-        Names that were made up for columns without one.
-    notes : tuple of str
-        What the user should know about these decisions.
-    """
+    """How to read the rows of a file, and notes on these decisions."""
 
     separator: str
     decimal: str
-    skipped: int
-    names: tuple[str, ...]
-    unnamed: tuple[str, ...]
+    skipped: int  # records above the names
+    names: tuple[str, ...]  # unique and not empty
+    unnamed: tuple[str, ...]  # those that were made up
     notes: tuple[str, ...]
+    named: bool = True
+    has_sep_line: bool = False  # of Excel, above the names
 
 
-def find_header(text: str, where: str, *, tabs_first: bool) -> Header:
+def find_header(text: str, where: str, layout: TextLayout, *, tabs_first: bool) -> Header:
     """Parse the start of a file, at most `MAX_HEADER` characters; raise InvalidInputError if it names no columns."""
     if not text.strip():
         raise InvalidInputError(f"{where} is empty.")
     # Excel may write a line "sep=;" above the names.
     sep_line = re.match(r'"?sep=([,;\t|])"?[ ,;\t|]*(?:\r\n|\r|\n)', text, re.IGNORECASE)
     body = text[sep_line.end() :] if sep_line else text
-    separator = sep_line[1] if sep_line else _detect_separator(body, tabs_first=tabs_first)
+    found_separator = sep_line[1] if sep_line else _detect_separator(body, tabs_first=tabs_first)
+    separator = layout.separator or found_separator
     # The names: the first record that is not blank. The stream then stands at the rows below it.
     stream = io.StringIO(body, newline="")
     skipped, found = _first_record(_records(stream, separator))
@@ -68,20 +57,29 @@ def find_header(text: str, where: str, *, tabs_first: bool) -> Header:
     # Checks that need the rows below the names.
     rows = _sample_rows(stream, separator)
     _reject_comment(found, rows, where)
+    if not layout.named:
+        rows, found = [found, *rows], [""] * len(found)
     # Without names, the first sample would silently become the header.
-    if all(map(_is_number, found)):
-        raise InvalidInputError(f"The first row of {where} holds numbers; give it a first row of column names.")
+    elif all(map(_is_number, found)):
+        raise InvalidInputError(
+            f"The first row of {where} holds numbers; give it a first row of column names, or --no-header to call the "
+            "columns 'column 1', 'column 2', …"
+        )
     # Names as they are used, and the decimal sign.
     found = [cell.strip() for cell in found]
     names, notes = unique_names(found)
-    unnamed = tuple(name for name, given in zip(names, found, strict=True) if not given)
+    unnamed = tuple(name for name, given in zip(names, found, strict=True) if layout.named and not given)
     decimal = _detect_decimal(separator, names, rows, where)
     if decimal == ",":
         notes.append(DECIMAL_COMMA)
-    return Header(separator, decimal, skipped + bool(sep_line), tuple(names), unnamed, tuple(notes))
+    return Header(
+        separator, decimal, skipped + bool(sep_line), tuple(names), unnamed, tuple(notes), layout.named, bool(sep_line)
+    )
 
 
 def _records(stream: io.StringIO, separator: str) -> Iterator[list[str]]:
+    if separator == " ":  # any number of blanks, also before the first cell
+        return (next(csv.reader([" ".join(line.split())], delimiter=" "), []) for line in stream)
     return csv.reader(stream, delimiter=separator, skipinitialspace=True)
 
 
@@ -99,7 +97,10 @@ def _detect_separator(text: str, *, tabs_first: bool) -> str:
     # In a .tsv file commas belong to the text, however many there are.
     if tabs_first and cells["\t"] > 1:
         return "\t"
-    return max(SEPARATORS, key=cells.__getitem__)  # the first one wins a tie
+    best = max(SEPARATORS, key=cells.__getitem__)  # the first one wins a tie
+    # Blanks separate only if nothing else does, and every line has the same number of words.
+    lines = {len(line.split()) for line in text[:SAMPLE].splitlines()[:20] if line.strip()}
+    return " " if cells[best] == 1 and len(lines) == 1 and max(lines) > 1 else best
 
 
 def _count_cells(text: str, separator: str) -> int:

@@ -1,8 +1,9 @@
-"""The one reader of people's files: features and targets of a CSV, TSV, Parquet, NPZ or h5ad file."""
+"""The one reader of people's files: features and targets of a text, Parquet, Excel, NPZ or h5ad file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,67 +11,58 @@ import pandas as pd
 
 from distreduce._utils.safe_npz import read_arrays
 from distreduce._utils.text import did_you_mean
-from distreduce.exceptions import DatasetFileError, InvalidInputError
+from distreduce.exceptions import InvalidCellError, InvalidInputError
 from distreduce.tables import binary_files as binary
+from distreduce.tables.formats import TEXT, TextLayout, check_file, kind_of
 from distreduce.tables.text_file import TextFile, translate_read_errors
 
-SUFFIXES = (".csv", ".tsv", ".parquet", ".npz", ".h5ad")
+AS_FOUND = TextLayout()
 CHUNK = 20_000  # rows of a text file that :func:`read_chunks` holds at once
 
 
 @dataclass(frozen=True)
 class Table:
-    """Features and targets of a file, as written.
-
-    Attributes
-    ----------
-    features : DataFrame
-    targets : DataFrame
-    image_shape : (rows, columns) or None
-        Shape of the images that the features were flattened from.
-    notes : tuple of str
-        What the user should know about how the file was read.
-    unnamed : tuple of str
-        Names that were made up for columns without one.
-    """
+    """Features and targets of a file, as written, and notes on how it was read."""
 
     features: pd.DataFrame
     targets: pd.DataFrame
-    image_shape: tuple[int, int] | None = None
+    image_shape: tuple[int, int] | None = None  # of the images that the features were flattened from
     notes: tuple[str, ...] = ()
-    unnamed: tuple[str, ...] = ()
+    unnamed: tuple[str, ...] = ()  # names that were made up
+    ids: pd.Series | None = None  # names of the rows
 
     @property
     def frame(self) -> pd.DataFrame:
-        """All columns side by side, targets last."""
-        return pd.concat([self.features, self.targets], axis=1)
-
-
-def check_file(path: Path) -> None:
-    """Raise DatasetFileError unless `path` is a file with a known suffix."""
-    if path.is_dir():
-        raise DatasetFileError(f"{path} is a folder; name a file in it.")
-    if path.suffix.lower() not in SUFFIXES:
-        raise DatasetFileError(f"{path} ends in none of {', '.join(SUFFIXES)}; convert it to one of them.")
-    if not path.is_file():
-        raise DatasetFileError(f"There is no file {path} (looked from {Path.cwd()}).")
+        """All columns side by side: names of rows first, targets last."""
+        ids = [] if self.ids is None else [self.ids]
+        return pd.concat([*ids, self.features, self.targets], axis=1)
 
 
 def read_table(
-    path: Path, targets: Sequence[str] = (), as_text: Sequence[str] = (), *, default_to_last: bool = False
+    path: Path,
+    targets: Sequence[str] = (),
+    as_text: Sequence[str] = (),
+    *,
+    default_to_last: bool = False,
+    layout: TextLayout = AS_FOUND,
+    id_column: str | None = None,
 ) -> Table:
     """Read a file and separate its targets from its features.
 
     Parameters
     ----------
     path : Path
-        .csv, .tsv, .parquet, .npz (X and an array of targets) or .h5ad (X and columns of obs).
+        Text, .parquet, .xlsx, .npz (X and an array of targets) or .h5ad (X and columns of obs).
     targets : sequence of str
         Names of the targets; may be empty for an NPZ file that has ``y`` or ``labels``.
     as_text : sequence of str
         Columns of a text file to keep as written.
     default_to_last : bool
-        If no target is named, take the last column of a .csv, .tsv or .parquet file.
+        If no target is named, take the last column of a file that is one table.
+    layout : TextLayout
+        What is known about a text file.
+    id_column : str, optional
+        Column of names of rows, which is not a feature.
 
     Returns
     -------
@@ -85,42 +77,61 @@ def read_table(
     """
     check_file(path)
     # Text and Parquet are one table, split below. NPZ and h5ad hold features and targets apart.
-    where, kind = path.name, path.suffix.lower()
-    if kind in (".csv", ".tsv"):
-        text = TextFile.detect(path)
-        frame, notes, unnamed = text.read(as_text), text.notes, text.header.unnamed
+    where, kind = path.name, kind_of(path)
+    if kind in TEXT:
+        text = TextFile.detect(path, layout)
+        frame, notes, unnamed = text.read([*as_text, *filter(None, [id_column])]), text.notes, text.header.unnamed
     else:
         with translate_read_errors(path):
             if kind == ".npz":
+                if id_column is not None:
+                    raise InvalidInputError(f"{where} is an NPZ file, which has no columns of names; leave out --id.")
                 arrays = read_arrays(path)
                 features, image_shape = binary.npz_features(arrays, where)
                 return Table(features, binary.npz_targets(arrays, targets, where), image_shape)
             if kind == ".h5ad":
                 cells = binary.read_h5ad(path)
-                return Table(binary.h5ad_features(cells, where), binary.h5ad_targets(cells, targets, where))
-            frame, notes, unnamed = binary.read_parquet(path), (), ()
+                obs = binary.h5ad_features(cells, where), binary.h5ad_targets(cells, targets, where)
+                return Table(*obs, ids=binary.h5ad_names(cells))
+            frame, notes, unnamed = binary.read_frame(path), (), ()
     if default_to_last and not targets:
         targets = list(frame.columns[-1:])
+    ids = None
+    if id_column is not None and id_column not in targets:
+        _check_targets(frame, [id_column], where)
+        ids, frame = frame[id_column], frame.drop(columns=id_column)
     chosen = _check_targets(frame, targets, where)
-    return Table(frame.drop(columns=chosen), frame[chosen], None, notes, unnamed)
+    return Table(frame.drop(columns=chosen), frame[chosen], None, notes, unnamed, ids)
 
 
-def read_chunks(path: Path, as_text: Sequence[str] = ()) -> Iterator[pd.DataFrame]:
+def read_chunks(path: Path, as_text: Sequence[str] = (), *, layout: TextLayout = AS_FOUND) -> Iterator[pd.DataFrame]:
     """Yield all columns of a file, whatever its targets; a text file comes in chunks of `CHUNK` rows."""
     check_file(path)
-    kind = path.suffix.lower()
-    if kind in (".csv", ".tsv"):
-        yield from TextFile.detect(path).read_chunks(CHUNK, as_text)
+    kind = kind_of(path)
+    if kind in TEXT:
+        yield from TextFile.detect(path, layout).read_chunks(CHUNK, as_text)
         return
     # The other formats come as one chunk.
     with translate_read_errors(path):
         if kind == ".npz":
             frame = binary.npz_features(read_arrays(path), path.name)[0]
         elif kind == ".h5ad":
-            frame = binary.h5ad_features(binary.read_h5ad(path), path.name)
+            cells = binary.read_h5ad(path)
+            frame = pd.concat([binary.h5ad_names(cells), binary.h5ad_features(cells, path.name)], axis=1)
         else:
-            frame = binary.read_parquet(path)
+            frame = binary.read_frame(path)
     yield frame
+
+
+@contextmanager
+def locate_cells(path: Path, layout: TextLayout = AS_FOUND) -> Iterator[None]:
+    """Add the line of a text file, or the row of another, to an error about a cell."""
+    try:
+        yield
+    except InvalidCellError as error:
+        text = TextFile.detect(path, layout) if kind_of(path) in TEXT else None
+        place = f"row {error.row + 1}" if text is None else f"line {text.find_line(error.row)}"
+        raise InvalidInputError(f"{error} The first one is in {place} of {path.name}.") from error
 
 
 def _check_targets(frame: pd.DataFrame, targets: Sequence[str], where: str) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -12,9 +13,20 @@ from numpy.typing import NDArray
 from distreduce._utils.typing import Array
 from distreduce.estimators._targets import Task
 from distreduce.exceptions import InvalidInputError
-from distreduce.tables.columns import Category, Column, Date, Dropped, Used, guess_column, is_row_number, pixel_columns
+from distreduce.tables.columns import (
+    Category,
+    Column,
+    Date,
+    Dropped,
+    Number,
+    Used,
+    guess_column,
+    is_row_number,
+    pixel_columns,
+)
+from distreduce.tables.findings import FAR, Findings, list_counts
 
-POLICIES = ("refuse", "impute", "drop")
+POLICIES = ("impute", "drop", "refuse")
 
 
 @dataclass(frozen=True)
@@ -26,17 +38,24 @@ class ColumnRecipe:
     rules : tuple of Column
         One per column of the file, targets excluded.
     targets : tuple of str
-    task : {"regression", "classification"}
-    missing : {"refuse", "impute", "drop"}
-        What to do with missing cells: raise an error, fill them, or leave their rows out.
+    task : {"regression", "classification"} or None
+        None if the recipe belongs to no model.
+    missing : {"impute", "drop", "refuse"}
+        What to do with missing cells: fill them, leave their rows out, or raise an error.
     image_shape : (rows, columns) or None
+    id_column : str or None
+        Column of names of rows, which is carried into every table and is not a feature.
+    files : mapping of str to str
+        SHA-256 of the model files that were fitted to this X, by name; empty if it is not known.
     """
 
     rules: tuple[Column, ...]
     targets: tuple[str, ...]
-    task: Task
-    missing: str = "refuse"
+    task: Task | None
+    missing: str = "impute"
     image_shape: tuple[int, int] | None = None
+    id_column: str | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def used(self) -> list[Used]:
@@ -51,15 +70,20 @@ class ColumnRecipe:
     @property
     def as_text(self) -> list[str]:
         """Columns that must be read as written."""
-        return [rule.name for rule in self.used if isinstance(rule, Category | Date)]
+        ids = [] if self.id_column is None else [self.id_column]
+        return ids + [rule.name for rule in self.used if isinstance(rule, Category | Date)]
 
-    def matrix(self, table: pd.DataFrame, where: str) -> tuple[Array, NDArray[np.bool_]]:
-        """Return X (n, d), and which rows are complete.
+    def matrix(
+        self, table: pd.DataFrame, where: str, findings: Findings | None = None
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """Return X (n, d), and which rows are complete; add to `findings` what the user should know about the cells.
 
         Columns are found by name: their order does not matter, and others are ignored. If `missing` is "drop", rows
         that are not complete are NaN.
         """
         self._reject_absent(table, where)
+        findings = Findings() if findings is None else findings
+        findings.n_rows += len(table)
         X = np.empty((len(table), len(self.columns)))
         gaps, start = np.zeros((len(table), len(self.used)), dtype=bool), 0
         for position, rule in enumerate(self.used):
@@ -69,12 +93,21 @@ class ColumnRecipe:
                 block = rule.encode(codes)
             X[:, start : start + block.shape[1]] = block
             start += block.shape[1]
+            if isinstance(rule, Category) and (unknown := rule.count_unknown(table[rule.name], codes)):
+                findings.unknown.setdefault(rule.name, Counter()).update(unknown)
+            if type(rule) is Number:
+                findings.far[rule.name] += int((np.abs(block[:, 0]) > FAR).sum())
         self._reject_overflow(X, where)  # before NaN marks incomplete rows
+        found = dict(zip((rule.name for rule in self.used), gaps.sum(axis=0).tolist(), strict=True))
+        findings.missing.update({name: count for name, count in found.items() if count})
         incomplete = np.asarray(gaps.any(axis=1))
         if self.missing == "impute":  # encode has filled the gaps
             return X, np.ones(len(X), dtype=bool)
         if self.missing == "refuse" and incomplete.any():
-            raise InvalidInputError(self._describe_gaps(gaps, where))
+            raise InvalidInputError(
+                f"{where} has missing values in {list_counts(findings.missing)}. Fit with --missing impute to fill "
+                "them (medians, and a column that marks them), or with --missing drop to leave those rows out."
+            )
         X[incomplete] = np.nan
         return X, np.asarray(~incomplete)
 
@@ -95,24 +128,15 @@ class ColumnRecipe:
                 "leave the cells empty."
             )
 
-    def _describe_gaps(self, gaps: NDArray[np.bool_], where: str) -> str:
-        found = {rule.name: count for rule, count in zip(self.used, gaps.sum(axis=0), strict=True) if count}
-        listed = ", ".join(f"{name!r} ({count})" for name, count in list(found.items())[:8])
-        more = f" and {len(found) - 8} more columns" if len(found) > 8 else ""
-        return (
-            f"{where} has missing values in {listed}{more}. Fit with --missing impute to fill them (medians, and a "
-            "column that marks them), or with --missing drop to leave those rows out."
-        )
-
 
 def learn_recipe(
     features: pd.DataFrame,
     targets: Sequence[str],
-    task: Task,
+    task: Task | None,
     where: str,
     *,
     rows: NDArray[np.bool_] | None = None,
-    missing: str = "refuse",
+    missing: str = "impute",
     categories: Sequence[str] = (),
     leave_out: Sequence[str] = (),
     image_shape: tuple[int, int] | None = None,
@@ -124,12 +148,12 @@ def learn_recipe(
     features : DataFrame
         All rows of the file.
     targets : sequence of str
-    task : {"regression", "classification"}
+    task : {"regression", "classification"} or None
     where : str
         Name of the file, for errors.
     rows : (n,) array of bool, optional
         Which rows are kept; all by default.
-    missing : {"refuse", "impute", "drop"}
+    missing : {"impute", "drop", "refuse"}
     categories : sequence of str
         Columns to take as categories, whatever they hold.
     leave_out : sequence of str

@@ -41,6 +41,7 @@ def _are_levels(value: Any) -> bool:
 # The test that a field of a rule must pass, by its name.
 CHECKS: dict[str, Callable[[Any], bool]] = {
     "name": lambda value: isinstance(value, str), "reason": lambda value: isinstance(value, str),
+    "unit": lambda value: isinstance(value, str),
     "layout": lambda value: isinstance(value, str) and value in DATE_FORMATS,
     "center": _is_finite, "fill": _is_finite, "scale": _is_positive,
     "flag": lambda value: isinstance(value, bool), "other": lambda value: isinstance(value, bool),
@@ -57,6 +58,8 @@ def write_recipe(recipe: ColumnRecipe, path: Path) -> None:
         "targets": recipe.targets,
         "missing": recipe.missing,
         "image_shape": recipe.image_shape,
+        "id_column": recipe.id_column,
+        "files": dict(recipe.files),
         "columns": [{"kind": rule.kind, **asdict(rule)} for rule in recipe.rules],
     }
     # allow_nan=False: NaN is not JSON, and no rule may hold it.
@@ -79,31 +82,35 @@ def _parse_recipe(content: Any) -> ColumnRecipe:
     require(isinstance(content, dict) and content.get("format") == FORMAT, "its format is another one")
     version = content.get("version")
     require(version == VERSION, f"its version is {version!r}, this distreduce reads {VERSION}")
-    require(content.get("task") in ("regression", "classification"), "its task is unknown")
+    require(content.get("task") in ("regression", "classification", None), "its task is unknown")
     require(content.get("missing") in POLICIES, "its policy for missing values is unknown")
     # JSON has lists where the recipe has tuples.
     targets, shape, columns = content.get("targets"), content.get("image_shape"), content.get("columns")
-    require(_are_texts(targets), "it has no targets")
+    require(_are_texts(targets) or (targets == [] and content.get("task") is None), "it has no targets")
     valid = isinstance(shape, list) and len(shape) == 2 and all(type(side) is int and side > 0 for side in shape)
     require(shape is None or valid, "its image shape is not two positive integers")
     require(isinstance(columns, list), "it has no columns")
+    id_column, files = content.get("id_column"), content.get("files", {})  # older recipes have neither
+    require(id_column is None or isinstance(id_column, str), "its id column is not a name")
+    require(isinstance(files, dict) and all(isinstance(sha, str) for sha in files.values()), "its files are no texts")
     rules = tuple(_parse_rule(column) for column in columns)
     # Together: X needs a column, and columns are found by name.
     require(any(not isinstance(rule, Dropped) for rule in rules), "it uses no column")
     require(len({rule.name for rule in rules}) == len(rules), "it names a column twice")
     image_shape = (shape[0], shape[1]) if shape else None
-    return ColumnRecipe(rules, tuple(targets), content["task"], content["missing"], image_shape)
+    return ColumnRecipe(rules, tuple(targets), content.get("task"), content["missing"], image_shape, id_column, files)
 
 
 def _parse_rule(content: Any) -> Column:
     require(isinstance(content, Mapping) and str(content.get("kind")) in KINDS, "it has a column of an unknown kind")
     kind = KINDS[content["kind"]]
     names = {field.name for field in fields(kind)}
-    # Exactly the fields of the class: others would reach its constructor.
-    require(set(content) == names | {"kind"}, f"a column of kind {kind.kind!r} has other fields than it should")
-    for name in names:
+    # Exactly the fields of the class: others would reach its constructor. Older recipes have no unit.
+    given = set(content) - {"kind"}
+    require(given <= names <= given | {"unit"}, f"a column of kind {kind.kind!r} has other fields than it should")
+    for name in given:
         require(CHECKS[name](content[name]), f"{name!r} of column {content.get('name')!r} is {content[name]!r:.40}")
-    return kind(**{name: _convert(content[name]) for name in names})
+    return kind(**{name: _convert(content[name]) for name in given})
 
 
 def _convert(value: Any) -> Any:

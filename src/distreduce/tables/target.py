@@ -9,14 +9,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from distreduce.estimators._targets import Task, read_known_task
-from distreduce.exceptions import InvalidInputError
+from distreduce.estimators._targets import Task, as_array, find_unlabelled, guess_task, holds_dates
+from distreduce.exceptions import InvalidCellError, InvalidInputError
 from distreduce.tables.cells import (
+    are_codes,
     are_mostly_numbers,
     find_date_format,
+    find_unit,
     is_number,
     is_plain_number,
     reject_malformed_numbers,
+    to_levels,
     to_numbers,
     to_text,
 )
@@ -24,20 +27,15 @@ from distreduce.tables.cells import (
 
 @dataclass(frozen=True)
 class Target:
-    """y as the estimators take it.
+    """y as the estimators take it: numbers (NaN where unknown), or labels (integers or texts; None where unknown).
 
-    Attributes
-    ----------
-    y : Series or DataFrame
-        Numbers, NaN where unknown; or labels (integers or texts), None where unknown.
-    task : {"regression", "classification"}
-    unknown_words : tuple of str
-        Words among numbers that were read as an unknown target.
+    `unknown_words` are words among numbers that count as unknown, `notes` tell what was guessed and how to change it.
     """
 
     y: Any
     task: Task
     unknown_words: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -85,14 +83,37 @@ def read_target(columns: pd.DataFrame, task: str, where: str) -> Target:
         # The estimators want all targets of a row or none.
         target = Target(numbers.where(numbers.notna().all(axis=1)), "regression")
     else:
-        column = columns.iloc[:, 0]
-        known = column[to_text(column).notna()]  # blank text is unknown, too
-        if read_known_task(known, len(known), task) == "classification":
-            target = Target(_read_labels(column), "classification")
-        else:
-            target = Target(pd.Series(_read_numbers(column, where), name=column.name), "regression")
+        target = _read_one(columns.iloc[:, 0], task, where)
     _reject_constant(target, where)
     return replace(target, unknown_words=tuple(sorted(words)))
+
+
+def _read_one(column: pd.Series, task: str, where: str) -> Target:
+    """Read a single target; the notes name the option that changes each guess."""
+    name, known = column.name, column[to_text(column).notna()]  # blank text is unknown, too
+    found, doubt = task, ""
+    if task == "auto":
+        found, doubt = guess_task(known, as_array(known)[:, None], np.ones(len(known)))
+    if found == "regression":
+        note = f"Target {name!r} has {doubt}, read as numbers; --task classification reads them as classes."
+        numbers = pd.Series(_read_numbers(column, where), name=name)
+        return Target(numbers, "regression", notes=(note,) if doubt else ())
+    labels, notes = _read_labels(column), []
+    unlabelled = find_unlabelled(labels.to_numpy(), labels.notna().to_numpy())
+    if unlabelled.any() and task == "classification":
+        labels = labels.where(labels.isna(), labels.astype(str))  # as text, -1 is a class for the estimators, too
+    elif unlabelled.any():
+        labels = labels.mask(unlabelled, None)
+        notes.append(
+            f"{unlabelled.sum()} rows have the target -1, read as unknown as in scikit-learn; --task classification "
+            "reads it as a class."
+        )
+    if task == "auto" and is_number(column) and labels.nunique() > 2:
+        notes.append(
+            f"Target {name!r} has {labels.nunique()} distinct whole numbers, read as classes; --task regression reads "
+            "them as numbers."
+        )
+    return Target(labels, "classification", notes=tuple(notes))
 
 
 def _parse_numbers(column: pd.Series) -> tuple[pd.Series, tuple[str, ...]]:
@@ -101,10 +122,14 @@ def _parse_numbers(column: pd.Series) -> tuple[pd.Series, tuple[str, ...]]:
     At most a tenth of the distinct texts may be words, and none of them may have a digit: ``12 kg`` or ``7A`` is a
     mistake or a code. Other columns are returned as they are.
     """
-    if is_number(column) or pd.api.types.is_bool_dtype(column) or isinstance(column.dtype, pd.CategoricalDtype):
+    typed = is_number(column) or pd.api.types.is_bool_dtype(column) or holds_dates(as_array(column))
+    if typed or isinstance(column.dtype, pd.CategoricalDtype):
         return column, ()
     cells = to_text(column)
     distinct = cells.dropna().drop_duplicates()
+    unit = None if are_codes(distinct).any() else find_unit(distinct)
+    if unit is not None and len(distinct) > 2:  # "5%" and "10%" alone may be two classes
+        return pd.Series(to_numbers(column, unit), cells.index, name=column.name), ()
     words = distinct[~is_plain_number(distinct)]
     if not len(distinct) or not are_mostly_numbers(distinct) or words.str.contains(r"\d").any():
         return column, ()
@@ -115,11 +140,11 @@ def _check_cells(column: pd.Series, where: str) -> None:
     target, known = f"Target {column.name!r} of {where}", to_text(column).dropna()
     if not len(known):
         raise InvalidInputError(f"{target} has no values at all; name another column.")
-    if is_number(column) or pd.api.types.is_bool_dtype(column):
+    if (is_number(column) and column.dtype.kind not in "mM") or pd.api.types.is_bool_dtype(column):
         return
     # As classes, they would have fewer than two rows each on average.
     many = known.nunique() > 2 and known.nunique() > len(known) / 2
-    if pd.api.types.is_datetime64_any_dtype(column) or (many and find_date_format(known) is not None):
+    if holds_dates(as_array(column)) or (many and find_date_format(known) is not None):
         raise InvalidInputError(f"{target} holds dates; name a column of numbers or classes.")
     if many:
         reject_malformed_numbers(known)  # a better message, if they are numbers with a typo
@@ -132,13 +157,13 @@ def _check_cells(column: pd.Series, where: str) -> None:
 def _read_numbers(column: pd.Series, where: str) -> NDArray[np.float64]:
     try:
         return to_numbers(column.astype(np.float64) if pd.api.types.is_bool_dtype(column) else column)
-    except InvalidInputError as error:
-        raise InvalidInputError(f"{error} It is a target of {where} that should be a number.") from error
+    except InvalidCellError as error:
+        raise InvalidCellError(f"{error} It is a target of {where} that should be a number.", error.row) from error
 
 
 def _read_labels(column: pd.Series) -> pd.Series:
     """Return whole numbers as integers, so that they sort as such, and everything else as text."""
-    cells = to_text(column)
+    cells = to_levels(column)
     # Up to 15 digits, which float64 holds exactly.
     whole = is_number(column) and cells.dropna().str.fullmatch(r"-?\d{1,15}").all()
     labels = [None if pd.isna(cell) else int(cell) if whole else cell for cell in cells]

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import codecs
 import csv
+import gzip
+import io
+import math
 import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import pandas as pd
 from sklearn.utils.fixes import parse_version
 
-from distreduce._utils.safe_npz import DAMAGE
+from distreduce._utils.safe_npz import DAMAGE, allowed_bytes
 from distreduce.exceptions import DatasetFileError, DistReduceError
+from distreduce.tables.cells import are_codes, is_number
+from distreduce.tables.formats import TextLayout, kind_of
 from distreduce.tables.header import MAX_HEADER, Header, find_header
 
+AS_FOUND = TextLayout()
 START = 2**16  # bytes that tell text from binary files
 MISSING = ("?", "-", ".")  # besides those of pandas: empty, NA, NaN, null, None, …
 MAGIC = {b"PK": "an Excel workbook or a zip archive", b"PAR1": "a Parquet file", b"\x1f\x8b": "a gzip archive",
@@ -38,23 +45,24 @@ def translate_read_errors(path: Path) -> Iterator[None]:
         raise
     except (*DAMAGE, csv.Error) as error:
         reason = str(error).strip() or type(error).__name__
-        raise DatasetFileError(f"{path} cannot be read as {path.suffix[1:]} ({reason:.500}).") from error
+        raise DatasetFileError(f"{path} cannot be read as {kind_of(path)[1:]} ({reason:.500}).") from error
 
 
 @dataclass(frozen=True)
 class TextFile:
-    """How to read a .csv or .tsv file."""
+    """How to read a text file."""
 
     path: Path
     encoding: str
     header: Header
 
     @classmethod
-    def detect(cls, path: Path) -> TextFile:
+    def detect(cls, path: Path, layout: TextLayout = AS_FOUND) -> TextFile:
         """Look at a file; raise if it is not text, is empty or has no column names."""
-        encoding = _detect_encoding(path)
-        with translate_read_errors(path), path.open(encoding=encoding, newline="") as stream:
-            header = find_header(stream.read(MAX_HEADER), path.name, tabs_first=path.suffix.lower() == ".tsv")
+        with translate_read_errors(path):
+            encoding = _detect_encoding(path)
+            with _open(path) as raw, io.TextIOWrapper(raw, encoding, newline="") as stream:
+                header = find_header(stream.read(MAX_HEADER), path.name, layout, tabs_first=kind_of(path) == ".tsv")
         return cls(path, encoding, header)
 
     @property
@@ -65,9 +73,16 @@ class TextFile:
         return (*self.header.notes, *fallback)
 
     def read(self, as_text: Sequence[str] = ()) -> pd.DataFrame:
-        """Return the complete table; the columns `as_text` are kept as written, leading zeros included."""
+        """Return the complete table; the columns `as_text`, and those of codes such as 01, are kept as written."""
         with self._errors():
-            return pd.read_csv(self.path, **self._options(as_text))
+            table = pd.read_csv(self.path, **self._options(as_text))
+            # The parser reads 01 as 1: look at the columns of whole numbers again.
+            whole = [name for name in table if is_number(table[name]) and (table[name].dropna() % 1 == 0).all()]
+            if whole:
+                texts = pd.read_csv(self.path, **self._options(whole), usecols=whole)
+                codes = [name for name in whole if are_codes(texts[name].str.strip()).any()]
+                table[codes] = texts[codes]
+            return table
 
     def read_chunks(self, rows: int, as_text: Sequence[str] = ()) -> Iterator[pd.DataFrame]:
         """Yield the table in chunks of at most `rows` rows."""
@@ -82,6 +97,14 @@ class TextFile:
                     return
                 yield chunk
 
+    def find_line(self, row: int) -> int:
+        """Return the line, from 1, in which a row of the table ends; cells with line ends and blank lines count."""
+        separator = self.header.separator
+        with _open(self.path) as raw, io.TextIOWrapper(raw, self.encoding, newline="") as stream:
+            reader = csv.reader(stream, delimiter=separator, skipinitialspace=True)
+            lines = (reader.line_num for record in reader if "".join(record).strip() or len(record) > 1)
+            return next(islice(lines, self.header.has_sep_line + self.header.named + row, None), 0)
+
     @contextmanager
     def _errors(self) -> Iterator[None]:
         with translate_read_errors(self.path), warnings.catch_warnings():
@@ -95,10 +118,12 @@ class TextFile:
 
     def _options(self, as_text: Sequence[str]) -> dict[str, Any]:
         header = self.header
+        separator = r"\s+" if header.separator == " " else header.separator
         return {
-            "sep": header.separator, "decimal": header.decimal, "encoding": self.encoding, "names": list(header.names),
-            "skiprows": header.skipped, "header": 0, "index_col": False, "skipinitialspace": True, "low_memory": False,
-            "na_values": list(MISSING), "dtype": {name: str for name in as_text if name in header.names}, **EXACT,
+            "sep": separator, "decimal": header.decimal, "encoding": self.encoding, "names": list(header.names),
+            "skiprows": header.skipped, "header": 0 if header.named else None, "index_col": False,
+            "skipinitialspace": True, "low_memory": False, "na_values": list(MISSING),
+            "dtype": {name: str for name in as_text if name in header.names}, **EXACT,
         }  # fmt: skip
 
 
@@ -110,9 +135,15 @@ def _explain(reason: str) -> str:
     return reason.removeprefix("Error tokenizing data. C error: ")
 
 
+def _open(path: Path) -> BinaryIO:
+    # GzipFile is a stream of bytes, though not by its type.
+    return cast(BinaryIO, gzip.open(path)) if path.suffix.lower() == ".gz" else path.open("rb")
+
+
 def _detect_encoding(path: Path) -> str:
     """Return UTF-8, UTF-16 (by its mark) or else Windows-1252; raise DatasetFileError if the file is not text."""
-    with path.open("rb") as stream:
+    allowed = allowed_bytes(path) if path.suffix.lower() == ".gz" else math.inf  # a kilobyte may stand for gigabytes
+    with _open(path) as stream:
         start = stream.read(START)
         if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return "utf-16"
@@ -126,6 +157,8 @@ def _detect_encoding(path: Path) -> str:
             while start:
                 decoder.decode(start)
                 start = stream.read(2**20)
+                if stream.tell() > allowed:
+                    raise ValueError(f"it would unpack to more than the {allowed} bytes allowed for its size")
             decoder.decode(b"", final=True)
         except UnicodeDecodeError:
             return "cp1252"

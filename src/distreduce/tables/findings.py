@@ -1,0 +1,50 @@
+"""What the cells of a file have that those of the fit did not: missing cells, unknown levels, another scale."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from distreduce._utils.text import count_of, list_words
+
+NOVEL = 0.02  # p-value below which a row is unlike those of the fit
+FAR = 10.0  # standard deviations from the mean of the fit
+MAX_COLUMNS = 8  # columns that a sentence lists
+
+
+@dataclass
+class Findings:
+    """Counts by column, added up over the chunks of a file: missing cells, cells by unknown level, far numbers."""
+
+    n_rows: int = 0
+    missing: Counter[str] = field(default_factory=Counter)
+    unknown: dict[str, Counter[str]] = field(default_factory=dict)
+    far: Counter[str] = field(default_factory=Counter)
+    novel: int = 0
+
+    def describe_surprises(self) -> list[str]:
+        """Return one sentence per column with unknown levels, or with most of its numbers far from those of the fit."""
+        sentences = [
+            f"{name!r}: {count_of(levels.total(), 'row')} with levels that the fit did not know "
+            f"({list_words([level for level, _ in levels.most_common(6)])}). Check the spelling."
+            for name, levels in self.unknown.items()
+        ]
+        if self.novel > 0.06 * self.n_rows:  # a few are by chance
+            sentences.append(
+                f"{count_of(self.novel, 'row')} of {self.n_rows:,} are unlike any row of the fit (novelty below "
+                f"{NOVEL:g}): their predictions are extrapolations."
+            )
+        return sentences + [
+            f"{name!r}: {count_of(count, 'row')} of {self.n_rows:,} lie more than {FAR:g} standard deviations from the "
+            "mean of the fit. Check the unit."
+            for name, count in self.far.items()
+            if 2 * count > self.n_rows
+        ]
+
+
+def list_counts(counts: Mapping[str, int]) -> str:
+    """Return columns with their counts, such as "'age' (177), 'deck' (688)"."""
+    found = [f"{name!r} ({count:,})" for name, count in counts.items()]
+    more = f" and {len(found) - MAX_COLUMNS} more columns" if len(found) > MAX_COLUMNS else ""
+    return ", ".join(found[:MAX_COLUMNS]) + more
