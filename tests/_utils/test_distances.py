@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from affinity import reference
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
 from distreduce._utils.threads import Workers
-from distreduce.affinity import reference, squared_distances
+from distreduce.affinity import squared_distances
 from distreduce.exceptions import InvalidInputError
 
 DIMENSIONS = [1, 5, 100]

@@ -11,23 +11,30 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_friedman1
 from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_info
 
-from distreduce.exceptions import InvalidInputError, MissingDependencyError
+from distreduce.exceptions import InvalidInputError, UnsavableModelError
 from distreduce.gp import GPRegressor, SDRGPRegressor
 
 X, Y = make_friedman1(60, n_features=5, noise=1.0, random_state=0)
 Y2 = np.c_[Y, np.cos(3 * X[:, 0])]
-QUICK = SDRGPRegressor(gp_steps=10, random_state=0)
-PROTOTYPES = SDRGPRegressor(n_prototypes=10, gp_steps=10, random_state=0)
+QUICK = SDRGPRegressor(experts=["linear"], gp_steps=3, random_state=0)
+PROTOTYPES = clone(QUICK).set_params(n_prototypes=10)
 MODELS = {"plain": GPRegressor(gp_steps=10), "default": QUICK, "prototypes": PROTOTYPES}
 
 
-@parametrize_with_checks([GPRegressor(), SDRGPRegressor()])
+@parametrize_with_checks([GPRegressor(), SDRGPRegressor(experts=[], gp_steps=3)])
 def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([SDRGPRegressor()])
+def test_scikit_learn_check_of_the_default(estimator, check):
     check(estimator)
 
 
@@ -110,14 +117,14 @@ def test_the_same_seed_gives_the_same_bits(name):
 
 def test_a_random_state_object_is_taken_and_advanced():
     state = np.random.RandomState(0)
-    SDRGPRegressor(n_prototypes=10, gp_steps=2, random_state=state).fit(X, Y)
+    clone(PROTOTYPES).set_params(random_state=state).fit(X, Y)
     assert state.uniform() != np.random.RandomState(0).uniform()
 
 
 def test_without_a_seed_numpys_generator_stays_as_it_is():
     generator = np.random.mtrand._rand
     words, position = generator.get_state()[1].copy(), generator.get_state()[2]
-    SDRGPRegressor(n_prototypes=10, gp_steps=2).fit(X, Y)
+    clone(PROTOTYPES).set_params(random_state=None).fit(X, Y)
     assert (generator.get_state()[1] == words).all() and generator.get_state()[2] == position
 
 
@@ -147,6 +154,8 @@ def test_nothing_global_is_changed(name):
         {"length_scale": "other"},
         {"map_reg": 0.0},
         {"training_inputs": "seen"},
+        {"feature_scaling": "minmax"},
+        {"experts": "linear"},
         {"residual": "yes"},
         {"max_reduction_samples": 1},
         {"gp_optimizer": "sgd"},
@@ -160,10 +169,9 @@ def test_parameters_are_checked_at_fit(parameters):
         SDRGPRegressor(**parameters).fit(X, Y)
 
 
-def test_prototypes_without_torch_are_a_named_error(monkeypatch):
+def test_no_torch_is_needed(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingDependencyError, match=r"distreduce\[gp\]"):
-        clone(PROTOTYPES).fit(X, Y)
+    assert np.isfinite(clone(PROTOTYPES).fit(X, Y).predict(X)).all()
 
 
 def test_without_residual_only_the_embedding_predicts():
@@ -171,8 +179,30 @@ def test_without_residual_only_the_embedding_predicts():
     assert list(model.stacks_[0].processes) == ["embedding"]
 
 
-def test_smooth_and_rough_functions_of_the_inputs_take_part():
-    assert set(clone(QUICK).fit(X, Y).stacks_[0].processes) == {"embedding", "inputs", "rough_inputs"}
+def test_experts_of_all_kinds_take_part():
+    every = clone(QUICK).set_params(experts=None).fit(X, Y).stacks_[0]
+    assert set(every.processes) == {"embedding", "inputs", "rough_inputs", "isotropic", "linear", "forest", "boosting"}
+    assert set(every.weights) == set(every.processes)
+
+
+def test_an_expert_of_ones_own_joins_but_cannot_be_saved(tmp_path):
+    own = KNeighborsRegressor(3)
+    model = clone(QUICK).set_params(experts=["linear", own]).fit(X, Y)
+    assert model.stacks_[0].weights["KNeighborsRegressor 1"] > 0
+    inner = model.stacks_[0].processes["KNeighborsRegressor 1"].model
+    assert inner is not own and not hasattr(own, "n_features_in_")
+    np.testing.assert_allclose(
+        inner.predict(X / model.input_scale_) * Y.std() + Y.mean(),
+        own.fit(X / model.input_scale_, Y).predict(X / model.input_scale_),
+    )
+    with pytest.raises(UnsavableModelError, match="KNeighborsRegressor"):
+        model.save(tmp_path / "model")
+
+
+@pytest.mark.parametrize("experts", [["trees"], ["inputs"], [3], [KNeighborsRegressor]])
+def test_unknown_experts_are_refused(experts):
+    with pytest.raises(InvalidInputError, match=r"experts has .*'linear', 'forest', 'boosting'"):
+        clone(QUICK).set_params(experts=experts).fit(X, Y)
 
 
 def test_the_reduction_sees_no_more_samples_than_asked_for():

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import norm, t
 from sklearn.base import clone
 from sklearn.datasets import make_friedman1
 
 from distreduce.exceptions import InvalidInputError
-from distreduce.gp import GPRegressor, SDRGPRegressor, _regression, _sdr_regressor
+from distreduce.gp import GPRegressor, SDRGPRegressor, _regression
 
 X, Y = make_friedman1(110, n_features=6, noise=1.0, random_state=0)
 Y2 = np.c_[Y, np.cos(3 * X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=110)]
 TRAIN, TEST = slice(0, 80), slice(80, None)
 MODELS = {
     "plain": GPRegressor(),
-    "default": SDRGPRegressor(random_state=0),
+    "default": SDRGPRegressor(experts=["linear"], random_state=0),
     "paper": SDRGPRegressor.paper(random_state=0),
-    "prototypes": SDRGPRegressor(n_prototypes=20, random_state=0),
+    "prototypes": SDRGPRegressor(n_prototypes=20, experts=[], gp_steps=10, random_state=0),
 }
 
 
@@ -46,14 +46,30 @@ def test_std_includes_the_noise(model):
     assert 0.3 < np.median(errors) < 3.0  # the noise has standard deviation 1
 
 
-def test_quantiles_are_those_of_two_normal_distributions(model):
+def test_quantiles_are_those_of_the_tails(model):
+    """Widened by the ratio of Student's t to the Gaussian where the scale was estimated from left-out errors."""
     mean, std = (part[:, None] for part in model.predict(X[TEST], return_std=True))
-    levels, tails = (0.05, 0.3, 0.5, 0.95), model.stacks_[0].tails
-    at = model.predict_quantiles(X[TEST], levels)
-    narrow, wide = (norm(mean, std * np.sqrt(variance)).cdf(at) for variance in (tails.narrow, tails.wide))
-    np.testing.assert_allclose(
-        (1 - tails.share) * narrow + tails.share * wide, np.tile(levels, (len(at), 1)), rtol=1e-9
-    )
+    levels, tails = np.array([0.05, 0.3, 0.95]), model.stacks_[0].tails
+    wider = t.ppf(levels, len(X[TRAIN]) - 1) / norm.ppf(levels) if model.stacks_[0].calibration else 1.0
+    at = (model.predict_quantiles(X[TEST], levels) - mean) / std / wider
+    below = sum(share * norm.cdf(at, centre, np.sqrt(variance)) for share, centre, variance in tails.parts)
+    np.testing.assert_allclose(below, np.tile(levels, (len(at), 1)), rtol=1e-9)
+
+
+def test_intervals_of_the_model_are_its_quantiles(model):
+    found = model.predict_interval(X[TEST], 0.8)
+    np.testing.assert_allclose(found, model.predict_quantiles(X[TEST], (0.1, 0.9)), rtol=1e-12)
+
+
+def test_log_density_is_the_slope_of_the_quantiles(model):
+    """dF/dy = p(y) at a quantile; without the factor of Student's t, which densities do not have."""
+    tails = model.stacks_[0].tails
+    mean, std = model.predict(X[TEST], return_std=True)
+    y = mean + 0.7 * std
+    errors = 0.7 + np.array([-1e-5, 1e-5])
+    below = sum(share * norm.cdf(errors, centre, np.sqrt(variance)) for share, centre, variance in tails.parts)
+    expected = np.log((below[1] - below[0]) / 2e-5 / std)
+    np.testing.assert_allclose(model.log_density(X[TEST], y), expected, atol=1e-4)
 
 
 def test_quantiles_of_a_plain_gp_are_those_of_the_normal_distribution():
@@ -103,17 +119,6 @@ def test_several_targets_are_all_predicted(two_targets):
     assert (error < 0.5 * Y2[TEST].var(axis=0)).all()
 
 
-def test_the_order_of_the_samples_does_not_decide_what_the_metric_is_learned_from(monkeypatch):
-    """Sorted samples, of which the first say nothing about the second feature."""
-    rng = np.random.default_rng(0)
-    inputs = rng.uniform(size=(120, 2))
-    inputs[:60, 1] = 0.0
-    target = np.sin(6 * inputs[:, 0]) + 3 * np.sin(6 * inputs[:, 1])
-    monkeypatch.setattr(_sdr_regressor, "METRIC_SAMPLES", 60)
-    model = SDRGPRegressor(n_prototypes=15, gp_steps=50, random_state=0).fit(inputs, target)
-    assert model.input_scale_[1] < 10 * model.input_scale_[0]
-
-
 def test_targets_of_plain_gps_do_not_see_each_other():
     both = GPRegressor().fit(X[TRAIN], Y2[TRAIN]).predict(X[TEST])
     alone = [GPRegressor().fit(X[TRAIN], Y2[TRAIN, t]).predict(X[TEST]) for t in range(2)]
@@ -134,10 +139,12 @@ def test_units_of_y_are_those_of_the_predictions(name):
 
 @pytest.mark.parametrize("name", ["plain", "default", "prototypes"])
 def test_units_of_x_do_not_matter(name):
-    units = 2.0 ** np.array([-30, -3, 0, 4, 20, 60])  # powers of two, so that no digit changes
-    """To what rounding changes where the trainings end, each within 0.1 of the same log likelihood."""
-    here = clone(MODELS[name]).fit(X[TRAIN], Y[TRAIN]).predict(X[TEST], return_std=True)
-    there = clone(MODELS[name]).fit(X[TRAIN] * units, Y[TRAIN]).predict(X[TEST] * units, return_std=True)
+    """Powers of two, so that no digit changes."""
+    units, model = 2.0 ** np.array([-30, -3, 0, 4, 20, 60]), clone(MODELS[name])
+    if name != "plain":
+        model.set_params(feature_scaling="standard")  # "auto" may find one unit for all features
+    here = clone(model).fit(X[TRAIN], Y[TRAIN]).predict(X[TEST], return_std=True)
+    there = clone(model).fit(X[TRAIN] * units, Y[TRAIN]).predict(X[TEST] * units, return_std=True)
     np.testing.assert_allclose(there, here, rtol=1e-6)
 
 

@@ -1,4 +1,4 @@
-"""Mixtures of predictions: weights against a general optimiser, moments against integrals."""
+"""Mixtures of predictions: weights against a general optimiser, moments against integrals, variances against errors."""
 
 from __future__ import annotations
 
@@ -10,48 +10,54 @@ from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.stats import norm
 
+from distreduce.gp._crossfit import CrossFit
 from distreduce.gp._exact import ExactGP
 from distreduce.gp._hyperparameters import NOISE_FLOOR, Hyperparameters
-from distreduce.gp._stack import Stack, log_density, mixed_moments, stacking_weights
+from distreduce.gp._stack import (
+    Stack,
+    calibrate_variance,
+    log_density,
+    mixed_moments,
+    stacking_weights,
+    weigh_by_leave_one_out,
+)
 
 
-def mean_log_score(weights, log_densities):
-    return float(np.log(weights @ np.exp(log_densities)).mean())
+def log_posterior(weights, log_densities, h):
+    """The objective of the weights: log likelihood, and a sample for each model."""
+    return float(h @ np.log(weights @ np.exp(log_densities)) + np.log(weights).sum())
 
 
-def by_slsqp(log_densities):
+def by_slsqp(log_densities, h):
     k = len(log_densities)
     simplex = {"type": "eq", "fun": lambda w: w.sum() - 1}
     return minimize(
-        lambda w: -mean_log_score(w, log_densities),
+        lambda w: -log_posterior(w, log_densities, h) / h.sum(),
         np.full(k, 1 / k),
         method="SLSQP",
-        bounds=[(1e-12, 1)] * k,
+        bounds=[(1e-9, 1)] * k,
         constraints=simplex,
     ).x
 
 
 @settings(max_examples=25)
-@given(st.integers(0, 10_000), st.integers(2, 4), st.integers(5, 60))
-def test_weights_score_as_well_as_a_general_optimisers(seed, k, n):
-    log_densities = np.random.default_rng(seed).normal(scale=2.0, size=(k, n))
-    ours = mean_log_score(stacking_weights(log_densities), log_densities)
-    assert ours >= mean_log_score(by_slsqp(log_densities), log_densities) - 1e-4
+@given(st.integers(0, 10_000), st.integers(1, 4), st.integers(5, 60))
+def test_weights_are_as_good_as_a_general_optimisers(seed, k, n):
+    rng = np.random.default_rng(seed)
+    log_densities, h = rng.normal(scale=2.0, size=(k, n)), rng.uniform(0.5, 3.0, size=n)
+    ours = log_posterior(stacking_weights(log_densities, h), log_densities, h)
+    assert ours >= log_posterior(by_slsqp(log_densities, h), log_densities, h) - 1e-3
 
 
-def test_weights_are_a_general_optimisers(rng):
-    y = rng.normal(size=500)
-    log_densities = np.array([log_density(y, y + rng.normal(size=500), np.full(500, v)) for v in (0.5, 2.0)])
-    np.testing.assert_allclose(stacking_weights(log_densities), by_slsqp(log_densities), atol=5e-3)
+def test_weights_of_samples_are_copies(rng):
+    log_densities, counts = rng.normal(size=(3, 40)), rng.integers(0, 4, size=40)
+    copied = stacking_weights(np.repeat(log_densities, counts, axis=1))
+    np.testing.assert_allclose(stacking_weights(log_densities, counts.astype(float)), copied, rtol=1e-9)
 
 
 def test_weights_survive_densities_that_underflow():
     weights = stacking_weights(np.array([[-1e5, -2e5, -1e5], [-2e5, -1e5, -3e5]]))
-    np.testing.assert_allclose(weights, [2 / 3, 1 / 3], atol=1e-6)
-
-
-def test_one_model_has_all_the_weight(rng):
-    np.testing.assert_array_equal(stacking_weights(rng.normal(size=(1, 7))), [1.0])
+    np.testing.assert_allclose(weights, [3 / 5, 2 / 5], atol=1e-6)  # two samples, one sample, and one for each
 
 
 def test_log_density_is_scipys(rng):
@@ -69,6 +75,58 @@ def test_moments_are_those_of_the_mixtures_density():
     centre = moment(lambda x: x)
     expected = [[centre], [moment(lambda x: (x - centre) ** 2)]]
     np.testing.assert_allclose(mixed_moments(weights, means, variances), expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize("truth", [(0.0, 3.0), (1.0, 0.0), (0.5, 1.5)], ids=["factor", "constant", "both"])
+def test_calibrated_variances_are_those_of_the_errors(rng, truth):
+    claimed = rng.gamma(2.0, 0.5, size=8000)
+    errors = rng.normal(size=8000) * np.sqrt(truth[0] + truth[1] * claimed)
+    constant, factor = calibrate_variance(errors, claimed, np.ones(8000))
+    np.testing.assert_allclose(constant + factor * claimed, truth[0] + truth[1] * claimed, rtol=0.25)
+    assert np.mean(errors**2 / (constant + factor * claimed)) == pytest.approx(1.0, abs=1e-2)
+
+
+@pytest.mark.parametrize("errors", [np.zeros(9), np.r_[np.zeros(8), 1.0]])
+def test_variances_stay_positive_where_a_model_claims_none(errors):
+    constant, factor = calibrate_variance(errors, np.zeros(9), np.ones(9))
+    assert constant > 0 and factor >= 0
+
+
+class Constant:
+    """A predictor of one number."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def moments(self, inputs):
+        return np.full(len(inputs), self.value), np.ones(len(inputs))
+
+
+def cross_fitted(predictions, rows):
+    """What experts said of left-out samples, with a variance of one that they made up."""
+    left_out = {name: (mean[rows], np.ones(len(rows))) for name, mean in predictions.items()}
+    return CrossFit({name: Constant(0.0) for name in predictions}, left_out, rows)
+
+
+def test_an_expert_that_knows_nothing_gets_hardly_any_weight(rng):
+    y = rng.normal(size=200)
+    found = cross_fitted({"good": y + 0.3 * rng.normal(size=200), "bad": rng.normal(size=200)}, np.arange(200))
+    weights = Stack.of(found, y, np.ones(200)).weights
+    assert weights["good"] > 0.95 and sum(weights.values()) == pytest.approx(1.0)
+
+
+def test_errors_of_a_stack_have_the_variance_that_it_claims(rng):
+    """Two experts with the same size of errors, which disagree: their mixture is better than it looks."""
+    y = rng.normal(size=300)
+    means = {name: y + 0.5 * rng.normal(size=300) for name in "ab"}
+    rows = np.arange(50, 300)  # of many samples, a part is left out
+    found = cross_fitted(means, rows)
+    stack = Stack.of(found, y, np.ones(300))
+    mean, variance = stack.mix(found.left_out)
+    claimed = np.mean((y[rows] - mean) ** 2 / variance)
+    assert claimed == pytest.approx(1 - 2 / 250, rel=1e-9)  # two weights were chosen with the same errors
+    assert np.mean((y[rows] - mean) ** 2) == pytest.approx(0.5**2 / 2, rel=0.2)
+    np.testing.assert_allclose(stack.errors, np.sort((y[rows] - mean) / np.sqrt(variance)), rtol=0.01)
 
 
 @pytest.fixture
@@ -98,22 +156,11 @@ def test_the_diagonal_of_the_covariance_is_the_variance(stack):
     np.testing.assert_allclose(mixture.covariance(views).diagonal(), mixture.moments(views)[1], rtol=1e-10)
 
 
-def test_a_process_that_knows_nothing_gets_no_weight(rng):
-    X = rng.normal(size=(60, 1))
-    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=60)
-    found = Hyperparameters(np.ones(1), 1.0, 0.02)
-    stack = Stack.of(
-        {"inputs": ExactGP(X, y, found), "embedding": ExactGP(rng.normal(size=(60, 1)), y, found)}, rescaled=True
-    )
-    assert stack.weights["inputs"] > 0.95
-
-
 def test_the_floor_of_the_noise_is_not_reported_as_noise(rng):
     X = np.linspace(0, 1, 40)[:, None]
     process = ExactGP(X, np.sin(3 * X[:, 0]), Hyperparameters(np.ones(1), 1.0, NOISE_FLOOR))
-    stack = Stack.of({"inputs": process}, rescaled=True)
-    new = {"inputs": rng.uniform(size=(50, 1))}
-    mean, variance = stack.moments(new)
+    stack = weigh_by_leave_one_out({"inputs": process}, rescaled=True)
+    _, variance = stack.moments({"inputs": rng.uniform(size=(50, 1))})
     assert np.sqrt(variance).max() < 0.3 * np.sqrt(NOISE_FLOOR)
 
 
@@ -122,6 +169,6 @@ def test_rescaled_variances_match_the_leave_one_out_errors(rng, noise):
     X = rng.normal(size=(50, 1))
     process = ExactGP(X, np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=50), Hyperparameters(np.ones(1), 1.0, noise))
     mean, variance = process.leave_one_out()
-    scale = Stack.of({"inputs": process}, rescaled=True).variance_scale
+    scale = weigh_by_leave_one_out({"inputs": process}, rescaled=True).variance_scale
     errors = (process.target - mean) ** 2 / (scale * variance)
     assert errors.sum() == pytest.approx(50 - 3)  # a length scale, signal and noise were chosen

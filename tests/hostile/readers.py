@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 from collections.abc import Callable
@@ -188,6 +189,8 @@ READERS: dict[str, Reader] = {
     "map": Reader("map.npz", maps, (forge_npz,), lambda path: load_map(path)(ROWS)),
     "csv": Reader("t.csv", lambda: texts(","), (spoil_cells, spoil_cells), read_table),
     "tsv": Reader("t.tsv", lambda: texts("\t"), (spoil_cells, spoil_cells), read_table),
+    "txt": Reader("t.txt", lambda: texts(" "), (spoil_cells,), read_table),
+    "gz": Reader("t.csv.gz", lambda: [gzip.compress(text) for text in texts(",")], (), read_table),
     "parquet": Reader("t.parquet", parquets, (strange_parquet,), read_table),
     "npz": Reader("t.npz", npzs, (forge_npz, forge_npz), read_table),
     "new rows": Reader("new.csv", lambda: texts(","), (spoil_cells, spoil_cells), read_new_rows),

@@ -10,13 +10,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.kernel_ridge import KernelRidge
 
 from distreduce.kernels import RBF
+from distreduce.mapping import choice as choice_module
 from distreduce.mapping.choice import (
     Candidate,
     MapChoice,
     TaughtSamples,
     assign_folds,
     choose_map,
-    learn_candidate,
     predict_left_out,
 )
 
@@ -69,13 +69,13 @@ def test_a_learned_metric_has_not_seen_the_fold() -> None:
     samples, fold = taught(np.sin(2 * X[:, 0])), 2
     other = samples.targets.copy()
     other[fold == FOLDS] = RNG.normal(size=other[fold == FOLDS].shape)
-    learned = [choose_map(s, [learn_candidate(s, 1.0)]) for s in (samples, taught(other))]
+    learned = [choose_map(s, [Candidate(RBF(1.0), 1.0)]) for s in (samples, taught(other))]
     assert_array_equal(*(choice.scales_without(fold) for choice in learned))
     assert not np.array_equal(*(choice.scales for choice in learned))
 
 
 def test_an_irrelevant_feature_gets_a_long_scale() -> None:
-    chosen = choose_map(taught(np.sin(2 * X[:, 0])), [learn_candidate(taught(np.sin(2 * X[:, 0])), 1.0)])
+    chosen = choose_map(taught(np.sin(2 * X[:, 0])), [Candidate(RBF(1.0), 1.0)])
     assert chosen.scales is not None and chosen.scales[1:].min() > 10 * chosen.scales[0]
 
 
@@ -93,10 +93,26 @@ def test_noise_is_no_signal_in_most_tables() -> None:
         rng = np.random.default_rng(seed)
         features, y = rng.normal(size=(100, 4)), rng.normal(size=(100, 1))
         samples = TaughtSamples(features, y, np.ones(100), assign_folds(np.arange(100)))
-        candidates = [*(Candidate(RBF(scale)) for scale in (1.0, 2.0, 4.0)), learn_candidate(samples, 2.0)]
+        candidates = [*(Candidate(RBF(scale)) for scale in (1.0, 2.0, 4.0)), Candidate(RBF(1.0), 2.0)]
         alarms += choose_map(samples, candidates).has_signal
     assert alarms <= 3
 
 
 def test_a_clear_signal_is_one() -> None:
     assert choose_map(taught(Y), [Candidate(RBF(1.0))]).has_signal
+
+
+def test_one_large_target_does_not_hide_a_signal() -> None:
+    """Half of the variance is a single target, which is not predicted; the order of the others is."""
+    y = np.sin(2 * X[:, 0])
+    y[0] = 5 * np.sqrt(len(y)) * y.std()
+    assert choose_map(taught(y), [Candidate(RBF(1.0))]).has_signal
+
+
+def test_a_learned_metric_that_lost_two_folds_is_not_learned_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    monkeypatch.setattr(
+        choice_module, "relevance_length_scales", lambda X, *_: calls.append(1) or np.full(X.shape[1], 1e-3)
+    )
+    found = choose_map(taught(np.sin(2 * X[:, 0])), [Candidate(RBF(1.0)), Candidate(RBF(1.0), 1.0)])
+    assert found.scales is None and len(calls) == 2

@@ -79,6 +79,9 @@ CASES: dict[str, tuple[Any, Any, Any, Any]] = {
     "numbered start": (SDR(n_prototypes=5, init=(np.arange(N) % 5).tolist(), random_state=0), X, NUMBERS, NEW),
 }
 TABLE = np.c_[NUMBERS, X[:, 1] ** 2]
+QUICK_REGRESSOR = SDRGPRegressor(experts=[], gp_steps=3, random_state=0)
+MANY = RNG.standard_normal((60, 3))
+SKEWED = np.exp(2 * MANY[:, 0] + 0.2 * RNG.standard_normal(60))
 # The classes built on Gaussian processes, in the same form.
 GP_CASES: dict[str, tuple[Any, Any, Any, Any]] = {
     "GPRegressor": (GPRegressor(), X, NUMBERS, NEW),
@@ -86,23 +89,34 @@ GP_CASES: dict[str, tuple[Any, Any, Any, Any]] = {
     "GPRegressor, several targets": (GPRegressor(), FRAME, TABLE, FRAME[:3]),
     "GPRegressor, no noise": (GPRegressor(), X, X[:, 0], NEW),
     "GPRegressor, columns in memory": (GPRegressor(gp_optimizer="adam"), np.asfortranarray(X), NUMBERS, NEW),
-    "SDRGPRegressor": (SDRGPRegressor(random_state=0), X, NUMBERS, NEW),
-    "SDRGPRegressor, several targets": (SDRGPRegressor(random_state=0, gp_steps=10), FRAME, TABLE, FRAME[:3]),
-    "SDRGPRegressor, embedding alone": (SDRGPRegressor(3, residual=False, random_state=0), X, NUMBERS, NEW),
+    "GPRegressor, copies": (GPRegressor(), np.r_[X, X[:9]], np.r_[NUMBERS, NUMBERS[:9] + 0.1], NEW),
+    "SDRGPRegressor": (SDRGPRegressor(gp_steps=3, random_state=0), X, NUMBERS, NEW),
+    "SDRGPRegressor, several targets": (QUICK_REGRESSOR, FRAME, TABLE, FRAME[:3]),
+    "SDRGPRegressor, warped": (SDRGPRegressor(experts=[], gp_steps=5, random_state=0), MANY, SKEWED, NEW),
+    "SDRGPRegressor, embedding alone": (SDRGPRegressor(3, residual=False, gp_steps=3, random_state=0), X, NUMBERS, NEW),
     "SDRGPRegressor, paper": (SDRGPRegressor.paper(random_state=0), X, NUMBERS, NEW),
-    "SDRGPRegressor, inducing points": (
-        SDRGPRegressor(n_prototypes=6, max_reduction_samples=20, perplexity=5.0, gp_steps=5, random_state=0),
+    "SDRGPRegressor, prototypes": (
+        SDRGPRegressor(
+            n_prototypes=6, max_reduction_samples=20, perplexity=5.0, gp_steps=3, experts=[], random_state=0
+        ),
         X,
-        TABLE,
+        NUMBERS,
         NEW,
     ),
     "GPClassifier": (GPClassifier(random_state=0), X, WORDS, NEW),
     "GPClassifier, numbers": (GPClassifier(n_draws=9, random_state=0), FRAME, GROUPS - 7, FRAME[:3]),
-    "SDRGPClassifier": (SDRGPClassifier(2, random_state=0), X, WORDS, NEW),
-    "SDRGPClassifier, texts of Python": (SDRGPClassifier(2, random_state=0), FRAME, WORDS.astype(object), FRAME[:3]),
+    "SDRGPClassifier": (SDRGPClassifier(2, gp_steps=3, random_state=0), X, WORDS, NEW),
+    "SDRGPClassifier, two texts of Python": (
+        SDRGPClassifier(2, gp_steps=3, random_state=0),
+        FRAME,
+        np.where(GROUPS > 0, "ash", "oak").astype(object),
+        FRAME[:3],
+    ),
     "SDRGPClassifier, paper": (SDRGPClassifier.paper(2, n_draws=32, random_state=0), X, GROUPS > 0, NEW),
     "SDRGPClassifier, prototypes": (
-        SDRGPClassifier(2, n_prototypes=5, max_reduction_samples=20, perplexity=5.0, random_state=0),
+        SDRGPClassifier(
+            2, n_prototypes=5, max_reduction_samples=20, perplexity=5.0, experts=[], gp_steps=3, random_state=0
+        ),
         X,
         2.0 * GROUPS,
         NEW,

@@ -34,8 +34,10 @@ MODELS: dict[str, tuple[Any, Any]] = {
     "gp-regressor": (GPRegressor(gp_steps=20), TABLE),
     "gp-classifier": (GPClassifier(n_draws=8, gp_steps=10, random_state=0), WORDS),
     "sdr-gp-regressor": (SDRGPRegressor(gp_steps=20, **SMALL), NUMBERS),
-    "sdr-gp-regressor-sparse": (SDRGPRegressor(n_prototypes=4, gp_steps=20, **SMALL), TABLE),
-    "sdr-gp-classifier": (SDRGPClassifier(2, n_draws=8, gp_steps=10, **SMALL), WORDS),
+    "sdr-gp-regressor-targets": (SDRGPRegressor(n_prototypes=4, experts=[], gp_steps=20, **SMALL), TABLE),
+    "sdr-gp-regressor-paper": (SDRGPRegressor.paper(**SMALL), NUMBERS),
+    "sdr-gp-classifier": (SDRGPClassifier(2, gp_steps=10, **SMALL), WORDS),
+    "sdr-gp-classifier-paper": (SDRGPClassifier.paper(2, n_draws=8, **SMALL), WORDS),
 }
 
 

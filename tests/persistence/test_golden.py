@@ -35,9 +35,9 @@ def test_predictions_of_an_earlier_version(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_golden_file_saves_to_the_same_arrays(path: Path, tmp_path: Path) -> None:
-    """Everything in the file is understood, or it would be lost on the way."""
+    """Everything in the file is understood, or it would be lost on the way; newer formats may add to it."""
     persistence.load(path).save(tmp_path / "again")
-    assert arrays(tmp_path / "again") == arrays(path)
+    assert arrays(path).items() <= arrays(tmp_path / "again").items()
 
 
 def test_every_class_has_a_golden_file() -> None:

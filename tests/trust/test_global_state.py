@@ -15,9 +15,10 @@ import pytest
 import torch
 from trust.global_state import changed, snapshot
 
-from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor, baselines, persistence, plotting
+from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor, persistence, plotting
 from distreduce.interop import save_map
 from distreduce.report import write_report
+from distreduce_paper.baselines import DKLRegressor
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 3))
@@ -60,7 +61,7 @@ CALLS: dict[str, Callable[[Path], Any]] = {
     "SDRGPRegressor.predict": lambda _: regressor().predict(X, return_std=True),
     "SDRGPClassifier.fit": lambda _: SDRGPClassifier(2, gp_steps=5, perplexity=5.0).fit(X, CLASSES),
     "SDRGPClassifier.predict_proba": lambda _: classifier().predict_proba(X),
-    "DKLRegressor.fit": lambda _: baselines.DKLRegressor(hidden_layer_sizes=(8,), n_epochs=2).fit(X, NUMBERS),
+    "DKLRegressor.fit": lambda _: DKLRegressor(hidden_layer_sizes=(8,), n_epochs=2).fit(X, NUMBERS),
     "plot_embedding": lambda folder: plotting.plot_embedding(reduction(), CLASSES).figure.savefig(folder / "a.png"),
     "write_report": lambda folder: write_report(folder / "a.html", reduction(), X, CLASSES),
     "save and load": save_and_load,

@@ -28,20 +28,8 @@ _CANCELLATION = 1e-3
 def squared_distances(X: Any, dtype: DTypeLike = np.float64, *, workers: Workers = SERIAL) -> Array:
     r"""Compute the squared distances D_ij = |x_i − x_j|² between the rows of a dense or sparse matrix.
 
-    The result is bitwise symmetric, non-negative, and exactly zero between equal rows. No other n×n array is allocated.
-
-    Parameters
-    ----------
-    X : array or sparse matrix of shape (n, d)
-        Samples.
-    dtype : dtype
-        float64 or float32: the type of the result. Sums are always computed in float64.
-    workers : Workers
-        Threads to compute with; they do not change the result.
-
-    Returns
-    -------
-    array of shape (n, n)
+    The result (n, n) is bitwise symmetric, non-negative, and exactly zero between equal rows. No other n×n array is
+    allocated. `dtype`, float64 or float32, is the type of the result; sums are always computed in float64.
 
     Examples
     --------

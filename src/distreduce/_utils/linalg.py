@@ -15,21 +15,9 @@ from distreduce._utils.typing import Array
 def jittered_cholesky(A: Array, unit: Array | float, jitters: Iterable[float]) -> tuple[Array, float]:
     """Lower Cholesky factor of a symmetric matrix, with as little added to the diagonal as makes it positive definite.
 
-    Parameters
-    ----------
-    A : (n, n) array in column order
-        The matrix. It is overwritten: the factor takes its memory.
-    unit : (n,) array or float
-        What a jitter of 1 adds to the diagonal.
-    jitters : iterable of float
-        Jitters to add if the factorisation fails without one, in the order in which they are tried.
-
-    Returns
-    -------
-    factor : (n, n) array
-        The factor in the lower triangle; the numbers above the diagonal are those of `A`.
-    jitter : float
-        The jitter that was needed, usually 0.
+    If the factorisation fails, the `jitters` are tried in their order; a jitter of 1 adds `unit` to the diagonal. Also
+    returns the jitter that was needed, usually 0. The factor takes the memory of A, which must be in column order; the
+    numbers above its diagonal are those of A.
 
     Raises
     ------

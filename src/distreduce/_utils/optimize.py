@@ -33,32 +33,16 @@ class Adam:
 class BestSoFar:
     """An objective that remembers its best finite point, so that no minimiser can end above its start.
 
-    Parameters
-    ----------
-    objective : callable
-        From a point to its value, the gradient there, and anything else that is worth keeping for the best point.
-    failed : float, default=inf
-        The objective reports a failure by a value of at least this.
-
-    Attributes
-    ----------
-    point : array or None
-        Best point; None before the first finite value.
-    value : float
-        Value at `point`.
-    kept : list
-        What the objective returned at `point` after value and gradient.
-    n_evaluations : int
-        Calls of the objective.
-    n_failures : int
-        Calls that failed: value or gradient was NaN or infinite, or the objective raised an arithmetic error.
+    `objective` goes from a point to its value, the gradient there, and anything else that is worth keeping for the best
+    point. It fails if value or gradient is NaN or infinite, the value is at least `failed`, or an arithmetic error is
+    raised.
     """
 
     def __init__(self, objective: Callable[[Array], tuple[Any, ...]], failed: float = np.inf) -> None:
         self.objective, self.failed = objective, failed
-        self.point: Array | None = None
+        self.point: Array | None = None  # the best one; None before the first finite value
         self.value, self.n_evaluations, self.n_failures = np.inf, 0, 0
-        self.kept: list[Any] = []
+        self.kept: list[Any] = []  # what the objective returned at `point` after value and gradient
 
     def __call__(self, point: Array) -> tuple[float, Array | None]:
         """Value and gradient; infinity and None where the objective fails."""

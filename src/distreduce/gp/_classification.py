@@ -122,11 +122,12 @@ class BaseGPClassifier(ClassifierMixin, BaseGP):
         self.alpha_epsilon = alpha_epsilon
         self.n_draws = n_draws
 
-    def _read(self, X: Any, y: Any) -> tuple[Array, Index]:
-        """Return X and the class numbers; set ``classes_``."""
+    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[Array, Index, Array]:
+        """Return X, the class numbers and the weights; set ``classes_``."""
         X = self._read_inputs(X, y)
         self.classes_, labels = read_known_labels(compute(y), len(X))
-        return X, labels
+        weights = self._read_weights(sample_weight, X)
+        return X[weights > 0], labels[weights > 0], weights[weights > 0]
 
     def _fit_gp(self, inputs: Array, labels: Index, random_state: np.random.RandomState) -> None:
         """Set ``gp_`` and ``draws_``."""
@@ -205,7 +206,7 @@ class GPClassifier(BaseGPClassifier):
     def fit(self, X: Any, y: Any) -> GPClassifier:
         """Fit to samples X (n_samples, n_features) and their labels y (n_samples,)."""
         with whole_fit(self):
-            X, labels = self._read(X, y)
+            X, labels, _ = self._read(X, y)
             check_exact_size(len(X), "fit a part of them")
             # As in the regressor, Adam takes the features on the scale they have.
             self.feature_spread_ = feature_spread(X) if self.gp_optimizer == "lbfgs" else np.ones(X.shape[1])

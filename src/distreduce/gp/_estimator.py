@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from distreduce._utils.typing import Array
 from distreduce.estimators import SDR
 from distreduce.estimators._saving import SavingMixin
 from distreduce.estimators._targets import require_targets
+from distreduce.exceptions import InvalidInputError
 from distreduce.gp._hyperparameters import Training
 from distreduce.sharding.dask_collections import gather
 
@@ -50,6 +51,13 @@ class BaseGP(SavingMixin, BaseEstimator):
         require_targets(self, y)
         # One memory order, whatever was given: sums over the columns of a data frame would round differently.
         return np.asarray(validate_data(self, gather(X), dtype=np.float64, order="C", ensure_min_samples=2))
+
+    def _read_weights(self, sample_weight: Any, X: Array) -> Array:
+        """Return the weights of the samples; two counts as two copies."""
+        weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
+        if not weights.sum() > 0:
+            raise InvalidInputError("sample_weight is zero for every sample; give positive weights.")
+        return weights
 
     def _training(self, *, lbfgs_steps: int, adam_steps: int) -> Training:
         """The training of hyperparameters, with these steps unless `gp_steps` is given."""

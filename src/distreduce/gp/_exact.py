@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -9,27 +10,80 @@ from scipy.linalg import LinAlgError, cho_solve, solve_triangular
 
 from distreduce._utils.linalg import jittered_cholesky
 from distreduce._utils.threads import single_threaded_blas
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError, NumericalError
 from distreduce.gp._hyperparameters import Hyperparameters, Training
 from distreduce.kernels import DistanceKernel
 from distreduce.mapping.relevance import GAUSSIAN, negative_log_likelihood
+from distreduce.sharding.merge import merge_duplicates
 
 BATCH_NUMBERS = 8_000_000  # covariances held at once in a prediction: 64 MB
 MAX_EXACT = 10_000  # an exact GP holds n² numbers (0.8 GB here) and takes n³ operations
 JITTERS = (1e-12, 1e-10, 1e-8, 1e-6)  # relative to the mean variance of the inputs
 
 
-def train(
-    inputs: Array, target: Array, training: Training, scales: Array, kernel: DistanceKernel = GAUSSIAN
+def train_merged(
+    rows: MergedRows, training: Training, scales: Array, kernel: DistanceKernel = GAUSSIAN
 ) -> Hyperparameters:
-    """Maximise the marginal likelihood of one standardised target (n,), starting at length scales `scales`."""
-    # Only differences of inputs enter the covariance.
-    # The likelihood's gradient squares the inputs: an offset, such as that of dates, would swamp their differences.
-    centred = inputs - inputs.mean(axis=0)
-    weights = np.ones(len(inputs))
-    objective = partial(negative_log_likelihood, X=centred, Y=target[:, None], weights=weights, kernel=kernel)
-    return training(objective, scales)
+    """Maximise the marginal likelihood of standardised targets, starting at length scales `scales`."""
+    return training(partial(merged_likelihood, rows=rows, kernel=kernel), scales)
+
+
+@dataclass(frozen=True)
+class MergedRows:
+    """Distinct inputs (m, d), the mean targets of equal ones (m, c), their total weight, and Σ h |y − mean|² (c,)."""
+
+    inputs: Array
+    targets: Array
+    weights: Array
+    scatter: Array
+
+    @classmethod
+    def of(cls, inputs: Array, targets: Array, weights: Array) -> MergedRows:
+        """Merge rows with equal inputs, in an order that does not depend on that of the rows.
+
+        If all equal rows agree, they are copies, which say nothing about the noise: only ratios of weights then count.
+        """
+        distinct = merge_duplicates(inputs, None, weights)
+        used = distinct.group >= 0
+        group, h = distinct.group[used], weights[used]
+        sums = [np.bincount(group, weights=h * y, minlength=len(distinct.rows)) for y in targets[used].T]
+        means = np.stack(sums, axis=1) / distinct.weights[:, None]
+        scatter = h @ (targets[used] - means[group]) ** 2
+        independent = bool((scatter > 1e-9 * h.sum()).any())
+        totals = distinct.weights if independent else distinct.weights / distinct.weights.mean()
+        return cls(inputs[distinct.rows], means, totals, scatter)
+
+    def thin(self, size: int) -> MergedRows:
+        """At most `size` of the rows, evenly spaced; the scatter shrinks with the weight."""
+        if len(self.inputs) <= size:
+            return self
+        rows = evenly_spaced(len(self.inputs), size)
+        extra = self.weights.sum() - len(self.weights)
+        kept = (self.weights[rows].sum() - len(rows)) / extra if extra > 0 else 0.0
+        return MergedRows(self.inputs[rows], self.targets[rows], self.weights[rows], kept * self.scatter)
+
+
+def evenly_spaced(n: int, size: int) -> Index:
+    """At most `size` of n rows, evenly spaced because data are often sorted."""
+    return np.unique(np.linspace(0, n - 1, size).astype(np.intp))
+
+
+def merged_likelihood(parameters: Array, rows: MergedRows, kernel: DistanceKernel = GAUSSIAN) -> tuple[float, Array]:
+    r"""−log p(y) of all samples, equal ones included, from the merged rows alone, and its gradient.
+
+    A row of weight h stands for h samples of mean :math:`\bar y` and noise :math:`\sigma^2`. With m rows,
+
+    .. math:: -\log p(\bar y) + \tfrac{c}{2}\Big(\sum_i h_i - m\Big) \log\sigma^2 + \frac{\mathrm{scatter}}{2\sigma^2}
+    """
+    # Only differences of inputs enter the covariance, but the gradient squares them: an offset, such as that of
+    # dates, would swamp their differences.
+    centred = rows.inputs - rows.inputs.mean(axis=0)
+    value, gradient = negative_log_likelihood(parameters, centred, rows.targets, rows.weights, kernel)
+    copies = 0.5 * rows.targets.shape[1] * (rows.weights.sum() - len(rows.weights))
+    within = 0.5 * float(rows.scatter.sum()) * np.exp(-parameters[-1])
+    gradient[-1] += copies - within
+    return value + copies * parameters[-1] + within, gradient
 
 
 def check_exact_size(n: int, advice: str) -> None:
@@ -49,20 +103,29 @@ class ExactGP:
     ----------
     inputs : (n, d) array
         Training inputs.
-    target : (n,) array
-        Standardised target.
+    target : (n,) or (n, c) array
+        Standardised target, or several that share the covariance.
     hyperparameters : Hyperparameters
         Length scales, signal and noise.
     kernel : DistanceKernel
         Correlation K_l, a function of the distance in units of the length scales.
+    weights : (n,) array or None
+        How many samples each row stands for; its noise is σ²/h.
     """
 
     def __init__(
-        self, inputs: Array, target: Array, hyperparameters: Hyperparameters, kernel: DistanceKernel = GAUSSIAN
+        self,
+        inputs: Array,
+        target: Array,
+        hyperparameters: Hyperparameters,
+        kernel: DistanceKernel = GAUSSIAN,
+        weights: Array | None = None,
     ) -> None:
         self.inputs, self.target, self.hyperparameters, self.kernel = inputs, target, hyperparameters, kernel
+        self.weights = weights
+        noise = hyperparameters.noise if weights is None else hyperparameters.noise / weights
         with single_threaded_blas():  # a loaded model must have the same bits with any number of threads
-            self._factor = factorise(self._covariance(inputs), hyperparameters.noise)
+            self._factor = factorise(self._covariance(inputs), noise)
             self._weights = cho_solve((self._factor, True), target)
 
     def _covariance(self, others: Array) -> Array:
@@ -71,8 +134,8 @@ class ExactGP:
         return np.asarray(self.hyperparameters.signal * self.kernel(others / scales, self.inputs / scales))
 
     def moments(self, inputs: Array) -> tuple[Array, Array]:
-        """Mean and variance of the target (noise included) at each row, in batches of bounded size."""
-        mean, variance = np.empty(len(inputs)), np.empty(len(inputs))
+        """Mean of the targets and their common variance (noise included) at each row, in batches of bounded size."""
+        mean, variance = np.empty((len(inputs), *self.target.shape[1:])), np.empty(len(inputs))
         step = max(1, BATCH_NUMBERS // len(self.inputs))
         prior = self.hyperparameters.signal + self.hyperparameters.noise
         for start in range(0, len(inputs), step):
@@ -103,11 +166,14 @@ class ExactGP:
         # Σ⁻¹ = F⁻ᵀF⁻¹ with the factor F: its diagonal is the squared norm of each column of F⁻¹.
         half = solve_triangular(self._factor, np.eye(len(self.target)), lower=True, check_finite=False)
         precision = np.einsum("ij,ij->j", half, half)
-        return self.target - self._weights / precision, 1.0 / precision
+        variance = 1.0 / precision
+        if self.weights is not None:  # of one sample of the row, not of the mean of all
+            variance += self.hyperparameters.noise * (1.0 - 1.0 / self.weights)
+        return self.target - self._weights / precision, variance
 
 
-def factorise(covariance: Array, noise: float) -> Array:
-    """Lower Cholesky factor of K + σ²I, with a growing jitter if rounding left K indefinite."""
+def factorise(covariance: Array, noise: float | Array) -> Array:
+    """Lower Cholesky factor of K + diag(σ²), with a growing jitter if rounding left K indefinite."""
     matrix = covariance.copy(order="F")  # the factor overwrites it
     matrix[np.diag_indices(len(matrix))] += noise
     try:

@@ -1,45 +1,62 @@
-"""Base of the SDR-GPs: the reduction between X and the Gaussian processes."""
+"""Base of the SDR-GPs: the reduction between X and the experts, and what both tasks do with a fit."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators import SDR
 from distreduce.estimators._renamed import RenamedParametersMixin, Translation, leave_out
-from distreduce.exceptions import DataWarning, OptimisticPictureWarning, SolverConvergenceWarning
-from distreduce.gp._hyperparameters import Hyperparameters
-from distreduce.gp._inducing import evenly_spaced
+from distreduce.estimators._validate import check_spread
+from distreduce.exceptions import (
+    InvalidInputError,
+    NoSignalWarning,
+    OptimisticPictureWarning,
+    SolverConvergenceWarning,
+)
+from distreduce.gp._crossfit import Arranged, CrossFit, arrange, assign_folds, cross_fit
+from distreduce.gp._exact import evenly_spaced
+from distreduce.gp._experts import EXPERTS, Expert, Lesson, learn_own
+from distreduce.gp._hyperparameters import Training
+from distreduce.gp._novelty import Novelty
+from distreduce.gp._target_scale import feature_spread
 from distreduce.kernels import RBF
 from distreduce.mapping import left_out_embedding
 from distreduce.sharding.dask_collections import is_dask, predict_by_blocks
+from distreduce.solver.input_kernel import median_length_scale
 
-LEAST_MAP_REG = 1e-3  # below, the map interpolates the embedding of every sample and says nothing of its neighbours
-# Candidates: factors of the median heuristic, and ridges. The first pair suits images, whose labels have hardly any
-# noise; tables with noisy labels need a smoother map (decision 12).
-LENGTH_SCALES, RIDGES = (0.5, 1.0, 2.0), (0.01, 0.1, 1.0)
-CLEARLY = 0.75  # another pair replaces the first only if its error is below this fraction of the first pair's
-CHOICE_SAMPLES = 500
+GAUSSIAN_PROCESSES = ("inputs", "rough_inputs", "isotropic")
+# Experts besides the Gaussian processes; `experts` may name them, or hold estimators of one's own.
+OTHERS = ("linear", "forest", "boosting")
+WIDE = 300  # features above which one length scale for each is too slow to learn, and learns too little
+SCALING_ROWS = 300  # samples that decide whether features are standardised
+STACK_STEPS = 60  # of L-BFGS: more raise the likelihood, but left-out densities hardly
 
 
 class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin):
-    """Reduce with SDR, then predict from the embedding."""
+    """Reduce with SDR, then predict with a stack of experts, one of which sees the embedding."""
 
     _reduction_constraints: ClassVar[Mapping[str, list[Any]]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "n_prototypes": [Interval(Integral, 2, None, closed="left"), None],
-        "eta": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "eta": SDR._parameter_constraints["eta"],
         "perplexity": [Interval(Real, 1, None, closed="left")],
-        "map_reg": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "length_scale": SDR._parameter_constraints["length_scale"],
+        "map_reg": SDR._parameter_constraints["map_reg"],
         "training_inputs": [StrOptions({"left_out", "fitted"})],
+        "feature_scaling": [StrOptions({"auto", "standard", "none"})],
+        "residual": ["boolean"],
+        "experts": ["array-like", None],
         "max_reduction_samples": [Interval(Integral, 2, None, closed="left")],
         "verbose": ["verbose"],
         "checkpoint": SDR._parameter_constraints["checkpoint"],
@@ -53,6 +70,27 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
             return predict_by_blocks(self, "transform", X)
         return self._embed(validate_data(self, X, reset=False, dtype=np.float64, order="C"))
 
+    def novelty(self, X: Any) -> Array:
+        """P-value of each sample against "it is like the training samples" (n_samples,).
+
+        Small values belong to samples that lie farther from the training samples than these lie from each other;
+        predictions there are extrapolations. The distances are those to the nearest distinct samples in standardised
+        features, and a training sample's own copies do not count.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Share of training samples, left out, that are at least as far from the others.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
+        return self.novelty_(X / self.input_scale_)
+
     @property
     def _n_features_out(self) -> int:
         """For scikit-learn's ``get_feature_names_out``."""
@@ -60,89 +98,145 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
     def _embed(self, X: Array) -> Array:
         """Embed validated samples."""
-        return np.asarray(self.reduction_.transform(X))
+        return np.asarray(self.reduction_.transform(X / self.input_scale_))
 
-    def _fit_reduction(self, X: Array, y: Any, random_state: Any, **map_parameters: Any) -> None:
-        """Set ``reduction_``."""
+    def _views(self, X: Array, names: Sequence[str]) -> dict[str, Array]:
+        """Inputs of the experts at validated samples."""
+        # Models of earlier versions reduce in another scale than the one their GPs see.
+        inputs = X / getattr(self, "feature_spread_", self.input_scale_)
+        views = {name: inputs for name in names if name != "embedding"}
+        if "embedding" in names:
+            views["embedding"] = self._embed(X) / self.embedding_scale_
+        return views
+
+    @property
+    def _follows_paper(self) -> bool:
+        """Whether a single GP on the embedding predicts, as in the paper, without cross-fitting."""
+        return self.training_inputs == "fitted" or self.gp_optimizer == "adam"
+
+    def _scale_features(self, X: Array, targets: Array, weights: Array) -> None:
+        """Set ``input_scale_``: the spread of each feature, or one for all, whichever predicts left-out targets."""
+        check_spread(X, len(X), precomputed=False)
+        each = feature_spread(X, weights)
+        common = np.full(X.shape[1], each.max() * float(np.sqrt(np.mean((each / each.max()) ** 2))))
+        if self.feature_scaling == "auto":
+            rows = evenly_spaced(len(X), SCALING_ROWS)
+            errors = [_left_out_error(X[rows] / scale, targets[rows]) for scale in (each, common)]
+            self.input_scale_ = common if errors[1] < errors[0] else each
+        else:
+            self.input_scale_ = each if self.feature_scaling == "standard" else np.ones(X.shape[1])
+
+    def _fit_reduction(self, inputs: Array, y: Any, weights: Array, random_state: Any, task: str) -> Index:
+        """Set ``reduction_``, fitted to at most `max_reduction_samples` samples, and return their rows."""
+        rows = self._draw_rows(y, random_state)
         reduction = SDR(
             self.n_components,
             n_prototypes=self.n_prototypes,
             eta=self.eta,
-            perplexity=min(self.perplexity, largest_perplexity(len(X))),
+            perplexity=min(self.perplexity, largest_perplexity(float(weights[rows].sum()))),
+            length_scale=self.length_scale,
+            map_reg=self.map_reg,
+            task=task,
             # The identity plan of pure dimensionality reduction is a stationary point already (decision 12).
             max_iter=0 if self.n_prototypes is None else 50,
             n_jobs=self.n_jobs,
             random_state=random_state,
             verbose=self.verbose,
             checkpoint=self.checkpoint,
-            **map_parameters,
         )
-        with warnings.catch_warnings():  # users asked for a GP; how its embedding converged is a detail
-            warnings.simplefilter("ignore", SolverConvergenceWarning)
-            warnings.simplefilter("ignore", DataWarning)
-            warnings.simplefilter("ignore", OptimisticPictureWarning)  # the GP sees left-out places
-            self.reduction_ = reduction.fit(X, y)
+        with warnings.catch_warnings():  # users asked for predictions, whose quality the stack measures itself
+            for category in (NoSignalWarning, OptimisticPictureWarning, SolverConvergenceWarning):
+                warnings.simplefilter("ignore", category)
+            uniform = (weights == 1.0).all()
+            self.reduction_ = reduction.fit(inputs[rows], y[rows], sample_weight=None if uniform else weights[rows])
+        return rows
+
+    def _arrange(self, X: Array, targets: Array, weights: Array) -> Arranged:
+        """Find copies among the samples, and set ``novelty_``."""
+        arranged = arrange(X / self.input_scale_, targets, weights)
+        self.novelty_ = Novelty.of(arranged.distinct, arranged.copies)
+        return arranged
+
+    def _draw_rows(self, y: Any, random_state: np.random.RandomState) -> Index:
+        """The rows that the reduction sees."""
+        size = self.max_reduction_samples
+        if self.n_prototypes is not None and self.n_prototypes > min(size, len(y)):
+            raise InvalidInputError(
+                f"n_prototypes={self.n_prototypes} is more than the {min(size, len(y))} samples that the reduction "
+                "sees; give fewer prototypes, or raise max_reduction_samples."
+            )
+        if len(y) <= size:
+            return np.arange(len(y))
+        return np.sort(random_state.permutation(len(y))[:size])
+
+    def _training_embedding(self, X: Array, rows: Index, arranged: Arranged) -> Array:
+        """Set ``embedding_scale_`` and return the scaled embedding: left-out places of the samples that SDR saw."""
+        if self._follows_paper:
+            embedded = self._embed(X)
+            # Adam starts at fixed length scales, as in the paper, so it takes the embedding on the scale it has.
+            self._set_embedding_scale(1.0)
+            return embedded
+        embedded = np.empty((len(X), self.reduction_.prototypes_.shape[1]))
+        embedded[rows] = self.reduction_.embedding_left_out_
+        unseen = np.setdiff1d(np.arange(len(X)), rows)
+        if len(unseen):
+            embedded[unseen] = self._embed(X[unseen])
+        # One number for all coordinates keeps the geometry of the embedding; a single point has no spread.
+        h, Z = arranged.weights / arranged.weights.sum(), embedded[arranged.order]
+        self._set_embedding_scale(float(np.sqrt((h @ (Z - h @ Z) ** 2).mean())) or 1.0)
+        return embedded / self.embedding_scale_
+
+    def _set_embedding_scale(self, size: float) -> None:
+        self.embedding_scale_: Any = size
+
+    def _choose_experts(self, n_features: int) -> dict[str, Expert]:
+        """The experts of the stack by name."""
+        if not self.residual:
+            return {"embedding": EXPERTS["embedding"]}
+        given: Sequence[Any] = OTHERS if self.experts is None else self.experts
+        processes = GAUSSIAN_PROCESSES if n_features <= WIDE else ("isotropic",)
+        found = {name: EXPERTS[name] for name in ("embedding", *processes)}
+        for k, expert in enumerate(given):
+            if isinstance(expert, str):
+                if expert not in OTHERS:
+                    raise InvalidInputError(f"experts has {expert!r}; give one of {OTHERS}, or an estimator.")
+                found[expert] = EXPERTS[expert]
+            elif isinstance(expert, BaseEstimator) and hasattr(expert, "fit"):
+                found[f"{type(expert).__name__} {k}"] = _own_expert(expert)
+            else:
+                raise InvalidInputError(
+                    f"experts has {expert!r}; give names among {OTHERS} or scikit-learn estimators."
+                )
+        return found
+
+    def _cross_fit(
+        self, X: Array, arranged: Arranged, embedded: Array, targets: Array, pool: Workers, seed: int
+    ) -> CrossFit:
+        """Cross-fit the experts on the arranged samples; `targets` has indicators if the model is a classifier."""
+        order, is_class = arranged.order, hasattr(self, "classes_")
+        training = Training("lbfgs", self.gp_steps or STACK_STEPS, tolerance=1e-6)
+        lesson = Lesson((X / self.input_scale_)[order], targets[order], arranged.weights, is_class, training, seed=seed)
+        experts = self._choose_experts(X.shape[1])
+        lessons = {name: lesson for name in experts} | {"embedding": replace(lesson, inputs=embedded[order])}
+        return cross_fit(experts, lessons, assign_folds(arranged.groups), pool)
 
 
-def relevance_metric(found: Sequence[Hyperparameters]) -> tuple[Array, float]:
-    r"""Length scales and ridge of the map from the plain GPs of all targets: what matters to y, and how noisy it is.
-
-    .. math:: l_f^{-2} = \mathrm{mean}_t\, l_{tf}^{-2}, \qquad \lambda = \mathrm{mean}_t\, \sigma_t^2 / s_t
-    """
-    # Averaging precisions keeps a feature relevant if it matters to a single target.
-    precision = np.mean([gp.length_scales**-2.0 for gp in found], axis=0)
-    ratio = np.mean([gp.noise / gp.signal for gp in found])
-    return 1.0 / np.sqrt(precision), float(np.clip(ratio, LEAST_MAP_REG, 1.0))
+def _own_expert(estimator: Any) -> Expert:
+    return lambda lesson: learn_own(lesson, estimator)
 
 
-def largest_perplexity(n: int) -> float:
+def _left_out_error(inputs: Array, targets: Array) -> float:
+    """Squared error of left-out targets under kernel ridge regression with the median length scale."""
+    if len(inputs) < 4:
+        return 0.0
+    K = RBF(median_length_scale(inputs, np.ones(len(inputs))))(inputs)
+    centred = targets - targets.mean(axis=0)
+    groups = np.unique(inputs, axis=0, return_inverse=True)[1].ravel()
+    return min(
+        float(np.mean((left_out_embedding(K, centred, ridge, groups) - centred) ** 2)) for ridge in (0.01, 0.1, 1.0)
+    )
+
+
+def largest_perplexity(n: float) -> float:
     """Largest perplexity that still distinguishes near from far among n samples (decision 8)."""
     return max(n / 3, min(1.5, 2 * n / 3))
-
-
-def embed_left_out(reduction: SDR, X: Array) -> Array:
-    """Embed each training sample by a map fitted without it and without samples of equal features."""
-    # Where the coupling puts each sample: the targets that the map was fitted to.
-    placed = reduction.coupling_ @ reduction.prototypes_
-    _, groups = np.unique(X, axis=0, return_inverse=True)
-    K = reduction.map_.kernel(X / reduction.map_.unit)
-    return left_out_embedding(K, placed, reduction.map_reg_ / reduction.mu, groups.ravel())
-
-
-def draw_rows(n: int, size: int, random_state: np.random.RandomState) -> Index:
-    """All rows in order, or `size` of them drawn at random, in random order."""
-    return np.arange(n) if size >= n else random_state.permutation(n)[:size]
-
-
-def choose_map(
-    X: Array, labels: Index, median: float, length_scale_factor: float | str, map_reg: float | str
-) -> tuple[float, float]:
-    """Return the length scale in units of `median`, and the ridge: "auto" is chosen, a number is kept.
-
-    The map is a kernel ridge regression from samples to the embedding. Here the same regression predicts the one-hot
-    classes, and the pair with the smallest squared error on left-out samples wins. At most `CHOICE_SAMPLES` evenly
-    spaced samples are used.
-    """
-    scales = LENGTH_SCALES if isinstance(length_scale_factor, str) else (length_scale_factor,)
-    ridges = RIDGES if isinstance(map_reg, str) else (map_reg,)
-    rows = evenly_spaced(len(X), CHOICE_SAMPLES)
-    # The first pair, with the shortest length scale and the smallest ridge, is the default.
-    pairs = [(scale, ridge) for scale in scales for ridge in ridges]
-    if len(pairs) == 1:
-        return pairs[0]
-    errors = _left_out_errors(X[rows] / median, labels[rows], pairs)
-    best = int(errors.argmin())
-    return pairs[best if errors[best] < CLEARLY * errors[0] else 0]
-
-
-def _left_out_errors(X: Array, labels: Index, pairs: list[tuple[float, float]]) -> Array:
-    """Mean squared error of each pair on left-out classes; samples with equal features are left out together."""
-    shares = np.eye(labels.max() + 1)[labels]
-    # Centred: the ridge then shrinks predictions towards the class frequencies, not towards 0.
-    shares -= shares.mean(axis=0)
-    _, groups = np.unique(X, axis=0, return_inverse=True)
-    errors = []
-    for scale, ridge in pairs:
-        missed = left_out_embedding(RBF(scale)(X), shares, ridge, groups.ravel()) - shares
-        errors.append(np.mean(missed**2))
-    return np.array(errors)

@@ -15,30 +15,31 @@ from distreduce.estimators._targets import read_known_numbers
 from distreduce.estimators._transaction import whole_fit
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._estimator import BaseGP
-from distreduce.gp._exact import ExactGP, check_exact_size, train
+from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size, train_merged
 from distreduce.gp._hyperparameters import Training
-from distreduce.gp._stack import Stack
+from distreduce.gp._stack import Stack, check_levels, weigh_by_leave_one_out
 from distreduce.gp._target_scale import TargetScale, feature_spread
 from distreduce.sharding.dask_collections import compute, is_dask, predict_by_blocks
 
-CHUNK = 100_000  # samples that are predicted at once
+CHUNK = 20_000  # samples that a thread predicts at once
 
 
 class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
     """A regressor with one :class:`Stack` per target in ``stacks_``; subclasses define the views of X they see."""
 
-    def _read(self, X: Any, y: Any) -> tuple[Array, Array]:
-        """Return X and the standardised targets (n, c); set ``target_scale_``."""
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array]:
+        """Return X, the standardised targets (n, c) and the weights; set ``target_scale_``."""
         X = self._read_inputs(X, y)
-        y = read_known_numbers(compute(y), len(X))
-        self.target_scale_ = TargetScale.of(y)
-        return X, self.target_scale_.standardise(y).reshape(len(y), -1)
+        y, weights = read_known_numbers(compute(y), len(X)), self._read_weights(sample_weight, X)
+        X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
+        self.target_scale_ = TargetScale.of(y, weights)
+        return X, self.target_scale_.standardise(y).reshape(len(y), -1), weights
 
     def _regression_training(self) -> Training:
         return self._training(lbfgs_steps=200, adam_steps=20)
 
-    def _views(self, X: Array) -> dict[str, Array]:
-        """Inputs of each process at validated samples."""
+    def _views(self, X: Array, names: Sequence[str]) -> dict[str, Array]:
+        """Inputs of each expert at validated samples."""
         raise NotImplementedError
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
@@ -68,13 +69,11 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
                 )
             return predict_by_blocks(self, "predict", X, return_std=return_std)
         X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
+        mean, std = self._in_units([stack.unwarp(*moments) for stack, moments in self._latent(X)])
+        if not return_cov:
+            return (mean, std) if return_std else mean
         with single_threaded_blas():
-            # The views of a chunk bound the memory, for any number of samples.
-            parts = [self._moments(X[start : start + CHUNK]) for start in range(0, len(X), CHUNK)]
-            mean, std = self.target_scale_.in_units(*map(np.concatenate, zip(*parts, strict=True)))
-            if not return_cov:
-                return (mean, std) if return_std else mean
-            return mean, self._covariance(X)
+            return mean, self._covariance(X, std)
 
     def predict_quantiles(self, X: Any, quantiles: Sequence[float] = (0.05, 0.5, 0.95)) -> Array:
         """Predict quantiles of the targets, by default the median and the bounds of the central 90 % interval.
@@ -91,28 +90,112 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
         array of shape (n_samples, n_quantiles) or (n_samples, n_targets, n_quantiles)
             Quantiles of the predictive distribution, in the units of y.
         """
-        levels = np.asarray(quantiles, dtype=np.float64)
-        if levels.ndim != 1 or len(levels) == 0 or not ((levels > 0) & (levels < 1)).all():
-            raise InvalidInputError(f"quantiles={quantiles!r} must be numbers between 0 and 1, such as (0.05, 0.95).")
+        levels = check_levels(quantiles, "quantiles")
         if is_dask(X):
             return predict_by_blocks(self, "predict_quantiles", X, quantiles=tuple(quantiles))
-        mean, std = self.predict(X, return_std=True)
-        # Errors in units of std have one distribution per target, so their quantiles hold for all samples.
-        errors = np.array([stack.tails.quantiles(levels) for stack in self.stacks_])
-        return np.asarray(mean[..., None] + std[..., None] * (errors if self.target_scale_.is_table else errors[0]))
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
+        found = [stack.quantiles(mean, np.sqrt(variance), levels) for stack, (mean, variance) in self._latent(X)]
+        return self._in_target_units(np.stack(found, axis=1))
 
-    def _moments(self, X: Array) -> tuple[Array, Array]:
-        """Mean and standard deviation of the standardised targets: (n, t) each."""
-        views = self._views(X)
-        mean, variance = zip(*(stack.moments(views) for stack in self.stacks_), strict=True)
-        return np.stack(mean, axis=1), np.sqrt(np.stack(variance, axis=1))
+    def predict_interval(self, X: Any, coverage: float = 0.9, method: str = "model") -> Array:
+        """Predict intervals that hold the target with a given probability.
 
-    def _covariance(self, X: Array) -> Array:
-        """Joint covariance of the samples in the units of y."""
-        views = self._views(X)
-        covariances = np.stack([stack.covariance(views) for stack in self.stacks_], axis=-1)
-        scaled = covariances * self.target_scale_.std**2
-        return np.asarray(scaled if self.target_scale_.is_table else scaled[..., 0])
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+        coverage : float, default=0.9
+            Probability of the interval.
+        method : {"model", "conformal"}, default="model"
+            "model" takes central quantiles of the predictive distribution. "conformal" takes order statistics of the
+            left-out errors (cross-conformal prediction [1]_): it assumes no distribution, and its coverage holds for
+            targets of any shape. With few samples an interval may be unbounded.
+
+        Returns
+        -------
+        array of shape (n_samples, 2) or (n_samples, n_targets, 2)
+            Lower and upper ends, in the units of y.
+
+        References
+        ----------
+        .. [1] Barber, Candes, Ramdas, Tibshirani (2021). Predictive inference with the jackknife+. Annals of
+           Statistics 49(1).
+        """
+        check_levels([coverage], "coverage")
+        if method not in ("model", "conformal"):
+            raise InvalidInputError(f'method={method!r} must be "model" or "conformal".')
+        if is_dask(X):
+            return predict_by_blocks(self, "predict_interval", X, coverage=coverage, method=method)
+        if method == "model":
+            return self.predict_quantiles(X, ((1 - coverage) / 2, (1 + coverage) / 2))
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
+        return self._in_target_units(
+            np.stack([stack.interval(*moments, coverage) for stack, moments in self._latent(X)], axis=1)
+        )
+
+    def log_density(self, X: Any, y: Any) -> Array:
+        """Log density of targets under the predictive distribution, in the units of y: (n_samples,) or with targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_targets)
+            Log densities.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
+        table = self.target_scale_.standardise(read_known_numbers(y, len(X))).reshape(len(X), -1)
+        found = [
+            stack.log_density(mean, np.sqrt(variance), table[:, t])
+            for t, (stack, (mean, variance)) in enumerate(self._latent(X))
+        ]
+        densities = np.stack(found, axis=1) - np.log(self.target_scale_.std)
+        return np.asarray(densities if self.target_scale_.is_table else densities[:, 0])
+
+    def _latent(self, X: Array) -> list[tuple[Stack, tuple[Array, Array]]]:
+        """Every stack with the mean and variance of what it learned, at validated samples."""
+        names = sorted({name for stack in self.stacks_ for name in stack.used()})
+
+        def predict_chunk(chunk: int, _: int) -> list[tuple[Array, Array]]:
+            views = self._views(X[chunk * CHUNK : (chunk + 1) * CHUNK], names)
+            return [stack.moments(views) for stack in self.stacks_]
+
+        # The views of a chunk bound the memory, for any number of samples.
+        with workers(self.n_jobs) as pool:
+            parts = pool.run(predict_chunk, -(-len(X) // CHUNK))
+        found = []
+        for stack, of_chunks in zip(self.stacks_, zip(*parts, strict=True), strict=True):
+            means, variances = zip(*of_chunks, strict=True)
+            found.append((stack, (np.concatenate(means), np.concatenate(variances))))
+        return found
+
+    def _in_units(self, moments: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+        mean, std = (np.stack(part, axis=1) for part in zip(*moments, strict=True))
+        return self.target_scale_.in_units(mean, std)
+
+    def _in_target_units(self, values: Array) -> Array:
+        """Values (n, t, k) of standardised targets in the units and in the shape of y."""
+        found = values * self.target_scale_.std[:, None] + self.target_scale_.mean[:, None]
+        return np.asarray(found if self.target_scale_.is_table else found[:, 0])
+
+    def _covariance(self, X: Array, std: Array) -> Array:
+        """Joint covariance of the samples in the units of y: correlations of the stacks, deviations `std`."""
+        views = self._views(X, sorted({name for stack in self.stacks_ for name in stack.used()}))
+        found = []
+        for stack, deviation in zip(self.stacks_, std.reshape(len(X), -1).T, strict=True):
+            covariance = stack.covariance(views)
+            ratio = deviation / np.sqrt(covariance.diagonal())
+            found.append(covariance * np.outer(ratio, ratio))
+        covariances = np.stack(found, axis=-1)
+        return np.asarray(covariances if self.target_scale_.is_table else covariances[..., 0])
 
 
 class GPRegressor(BaseGPRegressor):
@@ -152,20 +235,28 @@ class GPRegressor(BaseGPRegressor):
     ((3,), (3,))
     """
 
-    def fit(self, X: Any, y: Any) -> GPRegressor:
-        """Fit to samples X (n_samples, n_features) and targets y (n_samples,) or (n_samples, n_targets)."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GPRegressor:
+        """Fit to samples X (n_samples, n_features) and targets y (n_samples,) or (n_samples, n_targets).
+
+        A `sample_weight` of two counts as two copies of a sample. Samples with equal features are merged into one.
+        """
         with whole_fit(self):
-            X, Y = self._read(X, y)
+            X, Y, weights = self._read(X, y, sample_weight)
             check_exact_size(len(X), "use SDRGPRegressor(n_prototypes=...), or fit a part of them")
             # Adam starts at fixed length scales, as in the paper, so it takes the features on the scale they have.
-            scales = feature_spread(X) if self.gp_optimizer == "lbfgs" else np.ones(X.shape[1])
+            scales = feature_spread(X, weights) if self.gp_optimizer == "lbfgs" else np.ones(X.shape[1])
             training = self._regression_training()
+            rows = [MergedRows.of(X, Y[:, [t]], weights) for t in range(Y.shape[1])]
             with workers(self.n_jobs) as pool:  # one thread per target
-                found = pool.run(lambda t, _: train(X, Y[:, t], training, scales), Y.shape[1])
-                processes = [{"inputs": ExactGP(X, y, gp)} for y, gp in zip(Y.T, found, strict=True)]
+                found = pool.run(lambda t, _: train_merged(rows[t], training, scales), Y.shape[1])
+                processes = [
+                    {"inputs": ExactGP(row.inputs, row.targets[:, 0], gp, weights=row.weights)}
+                    for row, gp in zip(rows, found, strict=True)
+                ]
                 # The paper's GP, trained by Adam, has no rescaling of the variance.
-                self.stacks_ = tuple(Stack.of(process, rescaled=self.gp_optimizer == "lbfgs") for process in processes)
+                rescaled = self.gp_optimizer == "lbfgs"
+                self.stacks_ = tuple(weigh_by_leave_one_out(process, rescaled=rescaled) for process in processes)
         return self
 
-    def _views(self, X: Array) -> dict[str, Array]:
+    def _views(self, X: Array, names: Sequence[str]) -> dict[str, Array]:
         return {"inputs": X}

@@ -1,93 +1,119 @@
-"""SDRGPClassifier: reduce, then classify with a Dirichlet-likelihood Gaussian process."""
+"""SDRGPClassifier: reduce, then predict classes with a stack of experts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from distreduce._utils.threads import single_threaded_blas
-from distreduce._utils.typing import Array, Index
+from distreduce._utils.threads import workers
+from distreduce._utils.typing import Array
 from distreduce.estimators._renamed import Translation
 from distreduce.estimators._transaction import whole_fit
-from distreduce.estimators._validate import check_spread, own_generator, power_of_two_unit, require_seed
+from distreduce.estimators._validate import own_generator, require_seed
 from distreduce.exceptions import InvalidInputError
-from distreduce.gp._classification import BaseGPClassifier, draw_from_every_class
+from distreduce.gp._class_stack import ClassStack
+from distreduce.gp._classification import BaseGPClassifier
 from distreduce.gp._exact import check_exact_size
-from distreduce.gp._reduce import ReducingGP, choose_map, embed_left_out
+from distreduce.gp._reduce import ReducingGP
+from distreduce.gp._regression import CHUNK
+from distreduce.gp._stack import check_levels
+from distreduce.sharding.dask_collections import is_dask, predict_by_blocks
 from distreduce.sharding.merge import merge_duplicates
-from distreduce.solver.input_kernel import median_length_scale
+
+
+def _translate_factor(factor: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """`length_scale_factor` multiplied the median length scale, which has a name now."""
+    return {"length_scale": "median" if factor == 1.0 else "auto"}
 
 
 class SDRGPClassifier(ReducingGP, BaseGPClassifier):
-    """Gaussian-process classification on a supervised distributional reduction [1]_.
+    """Classification with honest probabilities on a supervised distributional reduction [1]_.
 
-    SDR reduces the samples. An exact GP with the Dirichlet likelihood [2]_ predicts the classes from the embedding. It
-    is trained on leave-one-out embeddings, so that it knows how good the map is on new samples. Features are used on
-    the scale they have, as in SDR: standardise them unless their scales mean something (pixels do).
+    SDR reduces the samples, and a stack of experts predicts the classes: a Gaussian process on the embedding, three on
+    the features (smooth, rough, and with one length scale for all features), a linear model, a random forest and
+    gradient boosting. Everything the stack knows of its experts, how sure they may be [2]_ and their weights [3]_, it
+    learns from samples that were left out of them (cross-fitting). Copies of a sample are left out together.
 
     Parameters
     ----------
     n_components : int, default=10
         Dimension of the embedding; no more than the number of features is needed.
     n_prototypes : int or None, default=None
-        Number of prototypes of the reduction, as in :class:`SDR`. None: every sample is a prototype and a training
-        input of the GP, for up to 10,000 samples. With a number, at most `max_reduction_samples` samples are used.
-    eta : float or "auto", default=10000.0
-        Weight of the classes in the reduction. Ten times the default of SDR, because the embedding is for prediction.
+        Number of prototypes of the reduction, as in :class:`SDR`. None: one per sample that the reduction sees. It does
+        not limit how many samples the predictions use.
+    eta : float or "auto", default="auto"
+        Weight of the classes in the reduction, as in :class:`SDR`.
     perplexity : float, default=20.0
         Effective number of neighbours in the affinity of the reduction; at most a third of the samples.
-    length_scale_factor : float or "auto", default="auto"
-        Length scale of the map's kernel divided by that of the median heuristic; 1 is the paper's. "auto" chooses it
-        together with `map_reg` by the squared error of left-out classes: 0.5 and 0.01 if the labels have little noise,
-        a smoother map otherwise.
+    length_scale : float, array, "auto", "median" or "ard", default="auto"
+        Length scale of the map's kernel on scaled features, as in :class:`SDR`.
     map_reg : float or "auto", default="auto"
-        Ridge penalty of the out-of-sample map; "auto" chooses it together with `length_scale_factor`.
+        Ridge penalty of the out-of-sample map, as in :class:`SDR`.
     training_inputs : {"left_out", "fitted"}, default="left_out"
-        Training inputs of the GP: leave-one-out embeddings, or the fitted embedding, which has seen y.
-    max_reduction_samples : int, default=4000
-        With `n_prototypes`, the largest number of samples to use, drawn at random from all classes.
+        What the GP on the embedding is trained on: left-out places, or the fitted embedding, which has seen y. With
+        "fitted" that GP predicts alone, as in the paper.
+    feature_scaling : {"auto", "standard", "none"}, default="auto"
+        "standard" divides each feature by its standard deviation, "none" keeps features as they are. "auto" divides by
+        the standard deviation of each feature or by one number for all, whichever predicts left-out classes better.
+    residual : bool, default=True
+        Whether experts on the features take part. With False, only the embedding predicts.
+    experts : list or None, default=None
+        Experts besides the Gaussian processes: names among "linear", "forest" and "boosting", and scikit-learn
+        classifiers of your own, which join by cross-fitting. None is all three names. A model with experts of your own
+        cannot be saved.
+    max_reduction_samples : int, default=2000
+        Largest number of samples that the reduction is fitted to, drawn at random. The experts see all samples.
     alpha_epsilon : float, default=0.01
-        Concentration of the Dirichlet likelihood.
+        Concentration of the Dirichlet likelihood [4]_ of the paper's GP; the stack does not use it.
     n_draws : int, default=256
-        Number of posterior draws that each probability averages over.
+        Number of posterior draws that the probabilities of the paper's GP average over.
     gp_optimizer : {"lbfgs", "adam"}, default="lbfgs"
-        "lbfgs" maximises the marginal likelihood to convergence; "adam" takes `gp_steps` steps, as in the paper.
+        "lbfgs" maximises the marginal likelihood; "adam" takes `gp_steps` steps, as in the paper, and the Dirichlet GP
+        on the embedding then predicts alone.
     gp_steps : int or None, default=None
-        Number of iterations; None is 50.
+        Number of iterations; None is at most 60 for L-BFGS and 50 for Adam.
     gp_lr : float, default=0.1
         Learning rate of Adam.
     n_jobs : int or None, default=None
-        Number of threads of the reduction; None uses every core.
+        Number of threads; None uses every core.
     random_state : int, RandomState or None, default=None
-        Seed of the reduction's start, of the drawn samples and of the posterior draws.
+        Seed of the reduction's start, of the drawn samples, of the trees and of the posterior draws.
     verbose : int, default=0
         1 shows the progress of the reduction.
     checkpoint : str, path-like or None, default=None
-        File that keeps the state of the reduction, as in :class:`SDR`. The GP is trained again.
+        File that keeps the state of the reduction, as in :class:`SDR`. The experts are trained again.
 
     Attributes
     ----------
     reduction_ : SDR
-        The fitted reduction.
-    gp_ : DirichletGP
-        Posterior of the latent functions.
-    draws_ : (n_draws, n_classes) array
-        Standard normal draws that the probabilities average over.
+        The reduction, fitted to ``X / input_scale_``.
+    input_scale_ : (d,) array
+        What each feature is divided by.
     embedding_scale_ : float
-        What the embedding is divided by before the GP sees it.
+        What the embedding is divided by before its GP sees it.
+    stack_ : ClassStack
+        The predictor: its experts (`processes`), their `weights` and `temperatures`. Not with the paper's recipe.
+    gp_ : DirichletGP
+        The paper's GP, if it predicts alone.
+    draws_ : (n_draws, n_classes) array
+        Standard normal draws that its probabilities average over.
     classes_ : array
         Labels in the order of the columns of the probabilities.
+    novelty_ : Novelty
+        Training samples and their distances, which :meth:`novelty` compares with.
 
     References
     ----------
     .. [1] Ramesh et al. (2026). Supervised Distributional Reduction via Optimal Transport and Dependence Maximization.
        arXiv:2605.27619.
-    .. [2] Milios et al. (2018). Dirichlet-based Gaussian processes for large-scale calibrated classification. NeurIPS.
+    .. [2] Guo, Pleiss, Sun, Weinberger (2017). On calibration of modern neural networks. ICML.
+    .. [3] Yao, Vehtari, Simpson, Gelman (2018). Using stacking to average Bayesian predictive distributions. Bayesian
+       Analysis 13(3).
+    .. [4] Milios et al. (2018). Dirichlet-based Gaussian processes for large-scale calibrated classification. NeurIPS.
 
     Examples
     --------
@@ -102,24 +128,23 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseGPClassifier._parameter_constraints,
         **ReducingGP._reduction_constraints,
-        "length_scale_factor": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
     }
-    _renamed: ClassVar[Mapping[str, Translation]] = {
-        **ReducingGP._renamed,
-        "length_scale": lambda factor, parameters: {"length_scale_factor": factor},
-    }
+    _renamed: ClassVar[Mapping[str, Translation]] = {**ReducingGP._renamed, "length_scale_factor": _translate_factor}
 
     def __init__(
         self,
         n_components: int = 10,
         *,
         n_prototypes: int | None = None,
-        eta: float | str = 10_000.0,
+        eta: float | str = "auto",
         perplexity: float = 20.0,
-        length_scale_factor: float | str = "auto",
+        length_scale: Any = "auto",
         map_reg: float | str = "auto",
         training_inputs: str = "left_out",
-        max_reduction_samples: int = 4000,
+        feature_scaling: str = "auto",
+        residual: bool = True,
+        experts: Any = None,
+        max_reduction_samples: int = 2000,
         alpha_epsilon: float = 0.01,
         n_draws: int = 256,
         gp_optimizer: str = "lbfgs",
@@ -134,9 +159,12 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
         self.n_prototypes = n_prototypes
         self.eta = eta
         self.perplexity = perplexity
-        self.length_scale_factor = length_scale_factor
+        self.length_scale = length_scale
         self.map_reg = map_reg
         self.training_inputs = training_inputs
+        self.feature_scaling = feature_scaling
+        self.residual = residual
+        self.experts = experts
         self.max_reduction_samples = max_reduction_samples
         self.alpha_epsilon = alpha_epsilon
         self.n_draws = n_draws
@@ -151,19 +179,22 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
     @classmethod
     def paper(cls, n_components: int = 10, **parameters: Any) -> SDRGPClassifier:
         """The paper's SDR-GP: fixed length scale, lambda 0.01, eta 1000, a GP of 50 Adam steps on the embedding."""
-        recipe = {"eta": 1000.0, "perplexity": 20.0, "length_scale_factor": 1.0, "map_reg": 0.01,
-                  "training_inputs": "fitted", "gp_optimizer": "adam", "gp_steps": 50, "gp_lr": 0.1}  # fmt: skip
+        recipe = {"eta": 1000.0, "perplexity": 20.0, "length_scale": "median", "map_reg": 0.01, "residual": False,
+                  "training_inputs": "fitted", "feature_scaling": "none", "gp_optimizer": "adam", "gp_steps": 50,
+                  "gp_lr": 0.1, "max_reduction_samples": 10_000}  # fmt: skip
         return cls(n_components, **{**recipe, **parameters})
 
-    def fit(self, X: Any, y: Any) -> SDRGPClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SDRGPClassifier:
         """Fit to samples and labels.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples.
+            Samples, in any units.
         y : array-like of shape (n_samples,)
             Labels.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights; two counts as two copies of a sample.
 
         Returns
         -------
@@ -171,57 +202,71 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
             The fitted estimator.
         """
         with whole_fit(self) as fitting:
-            X, labels = self._read(X, y)
+            X, labels, weights = self._read(X, y, sample_weight)
             require_seed(self)
             random_state = own_generator(self.random_state)
-            # Reduce, on a sample of the rows if there are prototypes.
-            X, labels = self._draw_samples(X, labels, random_state)
-            self._reduce(X, labels, random_state)
-            fitting.best = self.reduction_  # a NumericalError of the GP still carries it
-            # Train the GP on embeddings from maps that have not seen the sample itself.
-            with single_threaded_blas():
-                embedded = self.reduction_.embedding_
-                if self.training_inputs == "left_out":
-                    embedded = embed_left_out(self.reduction_, X)
-                # Adam starts at fixed length scales, as in the paper, so it takes the embedding on the scale it has.
-                self.embedding_scale_ = 1.0
-                # One number for all coordinates keeps the geometry of the embedding; a single point has no spread.
-                if self.gp_optimizer == "lbfgs":
-                    self.embedding_scale_ = float(np.sqrt(embedded.var(axis=0).mean())) or 1.0
-                self._fit_gp(embedded / self.embedding_scale_, labels, random_state)
+            indicators = np.eye(len(self.classes_))[labels]
+            with workers(self.n_jobs) as pool:
+                once = merge_duplicates(X, indicators, weights)  # a sample given twice counts as one of weight two
+                self._scale_features(X[once.rows], indicators[once.rows], once.weights)
+                # SDR gets the labels themselves, so that its fitted attributes name them.
+                arranged = self._arrange(X, indicators, weights)
+                y = self.classes_[labels]
+                rows = self._fit_reduction(arranged.inputs, y, weights, random_state, "classification")
+                fitting.best = self.reduction_  # a NumericalError of the experts still carries it
+                embedded = self._training_embedding(X, rows, arranged)
+                if self._follows_paper:
+                    check_exact_size(len(X), "the paper's recipe has no other; use the defaults")
+                    self._fit_gp(embedded, labels, random_state)
+                else:
+                    seed = int(random_state.randint(2**31 - 1))
+                    found = self._cross_fit(X, arranged, embedded, indicators, pool, seed)
+                    self.stack_ = ClassStack.of(found, labels[arranged.order], arranged.weights)
         return self
 
-    def _draw_samples(self, X: Array, labels: Index, random_state: np.random.RandomState) -> tuple[Array, Index]:
-        """All samples, or as many as are used with prototypes; raise InvalidInputError if these are too many."""
-        if self.n_prototypes is None:
-            check_exact_size(len(X), "give n_prototypes, such as 200")
-            return X, labels
-        if self.max_reduction_samples < len(self.classes_):
-            raise InvalidInputError(
-                f"max_reduction_samples={self.max_reduction_samples} is less than the {len(self.classes_)} classes; "
-                "give at least some samples of each."
-            )
-        rows = draw_from_every_class(labels, self.max_reduction_samples, random_state)
-        check_exact_size(len(rows), f"lower max_reduction_samples={self.max_reduction_samples}")
-        return X[rows], labels[rows]
+    def predict_proba(self, X: Any) -> Array:
+        """Probability of each class, in the order of ``classes_``: (n_samples, n_classes)."""
+        check_is_fitted(self)
+        if not hasattr(self, "stack_") or is_dask(X):
+            return super().predict_proba(X)
+        X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
+        names = list(self.stack_.used())
 
-    def _reduce(self, X: Array, labels: Index, random_state: np.random.RandomState) -> None:
-        """Choose the map and set ``reduction_``."""
-        median = _median_length_scale(X)
-        with single_threaded_blas():
-            factor, ridge = choose_map(X, labels, median, self.length_scale_factor, self.map_reg)
-        # SDR gets the labels themselves, so that its fitted attributes name them.
-        y, length_scale = self.classes_[labels], factor * median
-        self._fit_reduction(X, y, random_state, task="classification", length_scale=length_scale, map_reg=ridge)
+        def predict_chunk(chunk: int, _: int) -> Array:
+            return self.stack_.probabilities(self._views(X[chunk * CHUNK : (chunk + 1) * CHUNK], names))
+
+        # The views of a chunk bound the memory, for any number of samples.
+        with workers(self.n_jobs) as pool:
+            return np.concatenate(pool.run(predict_chunk, -(-len(X) // CHUNK)))
+
+    def predict_set(self, X: Any, coverage: float = 0.9) -> Array:
+        """Predict sets of classes that hold the true one with a given probability (conformal prediction).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+        coverage : float, default=0.9
+            Probability that a set holds the true class.
+
+        Returns
+        -------
+        array of bool of shape (n_samples, n_classes)
+            Which classes are in the set of each sample. A set is never empty.
+        """
+        check_levels([coverage], "coverage")
+        check_is_fitted(self)
+        if not hasattr(self, "stack_"):
+            raise InvalidInputError(
+                "predict_set needs left-out probabilities, which the paper's recipe has not; use the defaults."
+            )
+        if is_dask(X):
+            return predict_by_blocks(self, "predict_set", X, coverage=coverage)
+        probabilities = self.predict_proba(X)
+        inside = probabilities >= self.stack_.threshold(coverage)
+        # The most probable class is always in, even where all are improbable.
+        inside[np.arange(len(inside)), probabilities.argmax(axis=1)] = True
+        return inside
 
     def _view(self, X: Array) -> Array:
         return self._embed(X) / self.embedding_scale_
-
-
-def _median_length_scale(X: Array) -> float:
-    """The median heuristic, independent of the unit of X and of the order of its rows."""
-    # Equal rows count once with their weight, as they do in SDR.
-    distinct = merge_duplicates(X, None, np.ones(len(X)))
-    check_spread(X, len(distinct.rows), precomputed=False)
-    unit = power_of_two_unit(X)
-    return unit * median_length_scale(X[distinct.rows] / unit, distinct.weights)

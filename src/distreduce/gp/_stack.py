@@ -1,118 +1,188 @@
-"""The predictor of one target: Gaussian processes on several views of the samples, mixed."""
+"""The predictor of one numeric target: experts on several views of the samples, mixed by left-out densities."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from distreduce._utils.typing import Array
-from distreduce.gp._hyperparameters import Hyperparameters
-from distreduce.gp._matern import Matern32
+from distreduce.exceptions import InvalidInputError
+from distreduce.gp._crossfit import CrossFit, thin_reference
 from distreduce.gp._tails import Tails
-from distreduce.kernels import DistanceKernel
-from distreduce.mapping.relevance import GAUSSIAN
+from distreduce.gp._warp import LEVELS, Warp
 
 Views = Mapping[str, Array]
-LEAST_WEIGHT = 1e-3  # processes below it are left out of predictions
-# Kernels of the exact processes. "rough_inputs" are the same numbers as "inputs": targets may be rough or smooth in X.
-KERNELS: Mapping[str, DistanceKernel] = {"inputs": GAUSSIAN, "rough_inputs": Matern32(), "embedding": GAUSSIAN}
+LEAST_WEIGHT = 1e-3  # experts below it are left out of predictions
+REFERENCE = 5000  # left-out errors that a stack keeps
+# How constant the variance of an expert is: shares of its mean in the calibrated variance.
+CONSTANT = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 GAUSSIAN_TAILS = Tails()
-
-
-class Process(Protocol):
-    """The interface of exact and sparse GPs."""
-
-    @property
-    def hyperparameters(self) -> Hyperparameters:
-        """Hyperparameters of the covariance."""
-        ...
-
-    @property
-    def target(self) -> Array:
-        """Training target."""
-        ...
-
-    def moments(self, inputs: Array) -> tuple[Array, Array]:
-        """Mean and variance at each row."""
-        ...
-
-    def covariance(self, inputs: Array) -> Array:
-        """Joint covariance of the rows."""
-        ...
-
-    def leave_one_out(self) -> tuple[Array, Array]:
-        """Mean and variance of each training target given the others."""
-        ...
 
 
 @dataclass(frozen=True)
 class Stack:
-    """One process per view of the samples (see `KERNELS`), their weights, the scale of the variance, and the tails."""
+    """Experts by name, their weights, and the distribution of the mixture's errors.
 
-    processes: Mapping[str, Process]
+    Attributes
+    ----------
+    processes : mapping from str to predictor
+        Fitted experts.
+    weights : mapping from str to float
+        Their weights, which sum to one.
+    variance_scale : float
+        Factor of the mixture's variance.
+    tails : Tails
+        Shape of the errors in units of the mixture's standard deviation.
+    calibration : mapping from str to (float, float)
+        Constant and factor of each expert's variance; (0, 1) where there is none.
+    warp : Warp or None
+        Function of the standardised target that the experts learned.
+    errors : (k,) array
+        Sorted left-out errors in units of the standard deviation; empty if there are none.
+    """
+
+    processes: Mapping[str, Any]
     weights: Mapping[str, float]
     variance_scale: float = 1.0
     tails: Tails = GAUSSIAN_TAILS
+    calibration: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    warp: Warp | None = None
+    errors: Array = field(default_factory=lambda: np.empty(0))
 
     @classmethod
-    def of(cls, processes: Mapping[str, Process], *, rescaled: bool, shaped: bool = False) -> Stack:
-        """Weigh the processes by their leave-one-out densities, and the variance by their leave-one-out errors.
-
-        The variance of a mixture includes the disagreement of its parts, which the data may not confirm, and the noise
-        of a noise-free target is an arbitrary floor. The variance is therefore rescaled by the mean squared error in
-        units of the variance. The mean divides by n less the number of hyperparameters, which were chosen with the same
-        targets (an average over the processes, and at least n/2).
-
-        Use ``rescaled=False`` for inputs that have seen the targets, whose leave-one-out errors are too small, and for
-        the paper's GP, which has no such step. With ``shaped=True``, the tails of the errors are fitted as well, for
-        the quantiles.
-        """
-        # Weights: stacking of the leave-one-out densities.
-        left_out = {view: process.leave_one_out() for view, process in processes.items()}
-        target = next(iter(processes.values())).target
-        weights = stacking_weights(np.array([log_density(target, *moments) for moments in left_out.values()]))
-        shares = dict(zip(processes, map(float, weights), strict=True))
-        if not rescaled:
-            return cls(dict(processes), shares)
-        # Scale and tails: leave-one-out errors of the mixture, in units of its own deviation.
-        means, variances = (np.array(part) for part in zip(*left_out.values(), strict=True))
-        mean, variance = mixed_moments(weights, means, variances)
-        errors = (target - mean) / np.sqrt(variance)
-        tails = Tails.of(errors) if shaped else GAUSSIAN_TAILS
-        return cls(dict(processes), shares, max(1e-6, float(errors @ errors) / _freedom(processes, shares)), tails)
+    def of(cls, found: CrossFit, target: Array, weights: Array, warp: Warp | None = None) -> Stack:
+        """Weigh the experts, and learn scale and shape of the errors, from left-out predictions."""
+        y, h = target[found.rows], weights[found.rows]
+        # Each expert by itself: how large its errors are, and how far they follow its variance.
+        calibration = {
+            name: calibrate_variance(y - mean, variance, h) for name, (mean, variance) in found.left_out.items()
+        }
+        own = cls(dict(found.predictors), {}, calibration=calibration)
+        densities = [log_density(y, *own.calibrate(name, moments)) for name, moments in found.left_out.items()]
+        shares = map(float, stacking_weights(np.array(densities), h))
+        # The mixture: its variance includes the disagreement of its parts, which the data may not confirm.
+        own = replace(own, weights=dict(zip(found.left_out, shares, strict=True)), warp=warp)
+        mean, variance = own.mix(found.left_out)
+        errors = (y - mean) / np.sqrt(variance)
+        unit = max(1e-12, float(h @ errors**2 / h.sum()))
+        errors = errors / np.sqrt(unit)
+        # The errors were used to calibrate and weigh the experts, so they are a little too small.
+        scale = unit * h.sum() / max(h.sum() - len(densities), 0.9 * h.sum())
+        reference = thin_reference(errors, REFERENCE)
+        return replace(own, variance_scale=scale, tails=Tails.of(errors, h), errors=reference)
 
     def moments(self, views: Views) -> tuple[Array, Array]:
-        """Mean and variance at each row."""
-        used = self._used()
-        parts = [self.processes[view].moments(views[view]) for view in used]
+        """Mean and variance of what the experts learned at each row."""
+        return self.mix({name: self.processes[name].moments(views[name]) for name in self.used()})
+
+    def mix(self, moments: Mapping[str, tuple[Array, ...]]) -> tuple[Array, Array]:
+        """Mean and variance of the mixture of experts with these moments."""
+        used = self.used()
+        parts = [self.calibrate(name, moments[name]) for name in used]
         means, variances = (np.array(part) for part in zip(*parts, strict=True))
         mean, variance = mixed_moments(np.array(list(used.values())), means, variances)
         return mean, self.variance_scale * variance
 
+    def calibrate(self, name: str, moments: tuple[Array, ...]) -> tuple[Array, Array]:
+        """Moments of an expert with the variance that its left-out errors confirm."""
+        mean, variance = moments
+        constant, factor = self.calibration.get(name, (0.0, 1.0))
+        return mean, constant + factor * variance
+
+    def quantiles(self, mean: Array, std: Array, levels: Array) -> Array:
+        """Quantiles (t, levels) of the standardised target."""
+        found = mean[:, None] + std[:, None] * self.tails.quantiles(levels)
+        return found if self.warp is None else self.warp.back(found)
+
+    def interval(self, mean: Array, variance: Array, coverage: float) -> Array:
+        """Conformal interval (t, 2) of the standardised target: order statistics of the left-out errors."""
+        n, miss = len(self.errors), (1 - coverage) / 2
+        if n == 0:
+            raise InvalidInputError(
+                'method="conformal" needs left-out errors, which this model has not kept; use method="model", or '
+                "SDRGPRegressor with its defaults."
+            )
+        low, high = int(np.floor((n + 1) * miss)), int(np.ceil((n + 1) * (1 - miss)))
+        ends = np.array([self.errors[low - 1] if low >= 1 else -np.inf, self.errors[high - 1] if high <= n else np.inf])
+        found = mean[:, None] + np.sqrt(variance)[:, None] * ends
+        return found if self.warp is None else np.where(np.isfinite(found), self.warp.back(found), found)
+
+    def log_density(self, mean: Array, std: Array, y: Array) -> Array:
+        """Log density of the standardised target."""
+        u = y if self.warp is None else self.warp(y)
+        slope = 0.0 if self.warp is None else self.warp.log_slope(y)
+        return np.asarray(self.tails.log_density((u - mean) / std) - np.log(std) + slope)
+
+    def unwarp(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+        """Mean and standard deviation of the standardised target, as averages over its quantiles."""
+        if self.warp is None:
+            return mean, np.sqrt(variance)
+        at = self.quantiles(mean, np.sqrt(variance), LEVELS)
+        return at.mean(axis=1), np.maximum(at.std(axis=1), 1e-9)
+
     def covariance(self, views: Views) -> Array:
-        """Joint covariance (t, t): that of the mixture, :math:`\\sum_k w_k (C_k + (m_k - m)(m_k - m)^T)`."""
+        """Joint covariance (t, t): that of the mixture, :math:`\\sum_k w_k (C_k + (m_k - m)(m_k - m)^T)`.
+
+        Experts other than GPs know no covariance between samples: theirs is diagonal.
+        """
         mean, _ = self.moments(views)
         # The law of total covariance: within the parts, and between their means.
         total = np.zeros((len(mean), len(mean)))
-        for view, weight in self._used().items():
-            away = self.processes[view].moments(views[view])[0] - mean
-            total += weight * (self.processes[view].covariance(views[view]) + np.outer(away, away))
+        for name, weight in self.used().items():
+            own, variance = self.calibrate(name, self.processes[name].moments(views[name]))
+            process = getattr(self.processes[name], "gp", self.processes[name])
+            within = np.diag(variance)
+            if hasattr(process, "covariance"):
+                joint = process.covariance(views[name])
+                within = joint * np.sqrt(np.outer(variance, variance) / np.outer(joint.diagonal(), joint.diagonal()))
+            total += weight * (within + np.outer(own - mean, own - mean))
         return self.variance_scale * total
 
-    def _used(self) -> dict[str, float]:
-        """Views and their weights, without processes of negligible weight."""
-        used = {view: weight for view, weight in self.weights.items() if weight > LEAST_WEIGHT}
-        return {view: weight / sum(used.values()) for view, weight in used.items()}
+    def used(self) -> dict[str, float]:
+        """Experts and their weights, without those of negligible weight."""
+        used = {name: weight for name, weight in self.weights.items() if weight > LEAST_WEIGHT}
+        return {name: weight / sum(used.values()) for name, weight in used.items()}
 
 
-def _freedom(processes: Mapping[str, Process], shares: Mapping[str, float]) -> float:
-    """n − k, but at least n/2, where k is the number of hyperparameters, averaged over the processes by weight."""
-    k = sum(shares[view] * (len(process.hyperparameters.length_scales) + 2) for view, process in processes.items())
-    n = len(next(iter(processes.values())).target)
-    return float(max(n - k, 0.5 * n))
+def weigh_by_leave_one_out(processes: Mapping[str, Any], *, rescaled: bool) -> Stack:
+    """The stack of exact GPs whose closed-form leave-one-out densities give weights and scale.
+
+    With ``rescaled=True`` the variance is multiplied by the mean squared error in its units; the mean divides by n less
+    the number of hyperparameters, which were chosen with the same targets (at least n/2). The paper's GP has no such
+    step.
+    """
+    left_out = {name: process.leave_one_out() for name, process in processes.items()}
+    first = next(iter(processes.values()))
+    h = np.ones(len(first.target)) if first.weights is None else first.weights
+    weights = stacking_weights(np.array([log_density(first.target, *moments) for moments in left_out.values()]), h)
+    shares = dict(zip(processes, map(float, weights), strict=True))
+    if not rescaled:
+        return Stack(dict(processes), shares)
+    means, variances = (np.array(part) for part in zip(*left_out.values(), strict=True))
+    mean, variance = mixed_moments(weights, means, variances)
+    total = float(h @ ((first.target - mean) ** 2 / variance))
+    k = sum(shares[name] * (len(process.hyperparameters.length_scales) + 2) for name, process in processes.items())
+    return Stack(dict(processes), shares, max(1e-6, total / max(h.sum() - k, 0.5 * h.sum())))
+
+
+def calibrate_variance(errors: Array, variance: Array, weights: Array) -> tuple[float, float]:
+    """Constant and factor of the variance under which left-out errors have the greatest Gaussian likelihood."""
+    total = weights.sum()
+    typical, error = float(weights @ variance / total), float(weights @ errors**2 / total)
+    if typical == 0.0:  # trees that all agree
+        return max(error, 1e-12), 0.0
+    best = (-np.inf, 0.0, 1.0)
+    for constant in CONSTANT:
+        shape = np.maximum(constant * typical + (1 - constant) * variance, 1e-12 * typical)
+        scale = max(float(weights @ (errors**2 / shape) / total), 1e-12)
+        value = -float(weights @ np.log(shape)) - total * np.log(scale)
+        if value > best[0]:
+            best = value, scale * constant * typical, scale * (1 - constant)
+    # A floor, because trees that agree have no variance at all.
+    return max(best[1], 1e-6 * error, 1e-12), best[2]
 
 
 def log_density(target: Array, mean: Array, variance: Array) -> Array:
@@ -120,29 +190,36 @@ def log_density(target: Array, mean: Array, variance: Array) -> Array:
     return np.asarray(-0.5 * (np.log(2 * np.pi * variance) + (target - mean) ** 2 / variance))
 
 
-def stacking_weights(log_densities: Array, max_iter: int = 1000, tol: float = 1e-6) -> Array:
-    r"""Stacking weights (k,) of k models from their leave-one-out log densities (k, n) [1]_.
+def stacking_weights(
+    log_densities: Array, weights: Array | None = None, max_iter: int = 1000, tol: float = 1e-6
+) -> Array:
+    r"""Stacking weights (k,) of k models from their left-out log densities (k, n) and weights of the samples [1]_.
 
-    .. math:: \max_{w \in \Delta} \sum_i \log \sum_k w_k\, p_k(y_i \mid y_{-i})
+    .. math:: \max_{w \in \Delta} \sum_i h_i \log \sum_k w_k\, p_k(y_i \mid y_{-i}) + \sum_k \log w_k
 
-    The problem is concave; the EM step :math:`w_k \leftarrow \mathrm{mean}_i\, w_k p_{ki}/\sum_l w_l p_{li}` never
-    lowers it and needs no step size.
+    The last term, a sample for each model, keeps few samples from choosing a single one. The problem is concave; the
+    EM step never lowers it and needs no step size.
 
     References
     ----------
     .. [1] Yao, Vehtari, Simpson, Gelman (2018). Using stacking to average Bayesian predictive distributions. Bayesian
        Analysis 13(3).
     """
+    k, n = log_densities.shape
+    h = np.ones(n) if weights is None else weights
     # Only ratios between models matter, so the best density of each sample becomes 1: nothing underflows.
     densities = np.exp(log_densities - log_densities.max(axis=0))
-    weights = np.full(len(densities), 1.0 / len(densities))
+    found = np.full(k, 1.0 / k)
     for _ in range(max_iter):
-        shares = weights[:, None] * densities
-        updated = (shares / shares.sum(axis=0)).mean(axis=1)
-        moved, weights = np.abs(updated - weights).max(), updated
+        shares = found[:, None] * densities
+        counts = (shares / shares.sum(axis=0)) @ h
+        updated = (counts + 1.0) / (counts + 1.0).sum()
+        moved, found = np.abs(updated - found).max(), updated
         if moved < tol:
             break
-    return weights
+    # A model that speaks for less than one sample has its weight from the last term alone, and only blurs the rest.
+    found = np.where(counts < min(1.0, 0.5 * h.sum() / k), 0.0, found)
+    return np.asarray(found / found.sum())
 
 
 def mixed_moments(weights: Array, means: Array, variances: Array) -> tuple[Array, Array]:
@@ -152,3 +229,11 @@ def mixed_moments(weights: Array, means: Array, variances: Array) -> tuple[Array
     """
     mean = weights @ means
     return mean, weights @ (variances + (means - mean) ** 2)
+
+
+def check_levels(levels: Any, name: str) -> Array:
+    """Return probabilities as an array; raise InvalidInputError unless all lie between 0 and 1."""
+    found = np.asarray(levels, dtype=np.float64)
+    if found.ndim != 1 or len(found) == 0 or not ((found > 0) & (found < 1)).all():
+        raise InvalidInputError(f"{name}={levels!r} must be numbers between 0 and 1, such as (0.05, 0.95).")
+    return found

@@ -5,72 +5,76 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import logsumexp, ndtr, ndtri, stdtrit
 
 from distreduce._utils.typing import Array
 
-START = (0.5, 0.25, 4.0)  # share of wide errors, and the two variances relative to the variance of all errors
-LEAST_VARIANCE = 1e-3  # relative to all errors: targets that are hit exactly must not turn the narrow part into a spike
+FEW = 40  # errors; fewer tell their scale, but not the shape of their distribution
+LEAST_VARIANCE = 1e-3  # relative to all errors: targets that are hit exactly must not turn a part into a spike
 HALVINGS = 60  # of the bracket of a quantile: beyond the 53 bits of a float
+# Start of the mixture: a narrow part in the middle, and a wide one on each side.
+START = np.array([[0.6, 0.0, 0.5], [0.2, -0.5, 2.0], [0.2, 0.5, 2.0]])
 
 
 @dataclass(frozen=True)
 class Tails:
-    r"""A mixture of two Gaussians, narrow and wide, with mean 0 and total variance 1.
+    r"""A mixture of Gaussians with mean 0 and variance 1, each with a share, a mean and a variance.
 
-    .. math:: p(e) = (1 - \pi)\, N(e; 0, a) + \pi\, N(e; 0, b), \qquad (1 - \pi) a + \pi b = 1
+    .. math:: p(e) = \sum_k \pi_k\, N(e; m_k, a_k), \qquad \sum_k \pi_k m_k = 0, \quad \sum_k \pi_k (a_k + m_k^2) = 1
 
-    The default, a = b = 1, is the standard Gaussian.
-
-    Attributes
-    ----------
-    share : float
-        π.
-    narrow : float
-        a.
-    wide : float
-        b.
+    The default is the standard Gaussian. `freedom` is how many errors the scale was estimated from, 0 if it is
+    known: if they are few, quantiles are wider by the ratio of Student's t to the Gaussian.
     """
 
-    share: float = 0.0
-    narrow: float = 1.0
-    wide: float = 1.0
+    parts: tuple[tuple[float, float, float], ...] = ((1.0, 0.0, 1.0),)
+    freedom: float = 0.0
 
     @classmethod
-    def of(cls, errors: Array, max_iter: int = 500, tol: float = 1e-6) -> Tails:
-        """Fit the mixture to errors by maximum likelihood (EM); every step preserves their mean square."""
-        unit = np.sqrt(np.mean(errors**2))
-        if unit == 0.0:
-            return cls()
-        squares = (errors / unit) ** 2
-        share, narrow, wide = START
+    def of(cls, errors: Array, weights: Array, max_iter: int = 500, tol: float = 1e-6) -> Tails:
+        """Fit the mixture to errors by maximum likelihood (EM)."""
+        total = float(weights.sum())
+        freedom = max(1.0, total - 1.0)
+        unit = np.sqrt(weights @ errors**2 / total)
+        if unit == 0.0 or total < FEW:
+            return cls(freedom=freedom)
+        e, h = errors / unit, weights / total
+        share, mean, variance = START.T.copy()
         for _ in range(max_iter):
-            # Log odds that an error is wide; logarithms, because it may be hundreds of standard deviations away.
-            odds = np.log(share / (1 - share)) + 0.5 * (np.log(narrow / wide) + squares * (1 / narrow - 1 / wide))
-            of_wide = 1.0 / (1.0 + np.exp(-np.clip(odds, -500, 500)))
-            # M-step: share and narrow variance by weighted means; the wide one follows from the total of 1.
-            before, share = share, float(np.clip(of_wide.mean(), 1e-6, 1 - 1e-6))
-            narrow = max(LEAST_VARIANCE, float((1 - of_wide) @ squares) / float((1 - of_wide).sum()))
-            wide = max(narrow, (1 - (1 - share) * narrow) / share)
-            if abs(share - before) < tol:
+            # Logarithms, because an error may be hundreds of standard deviations away.
+            logs = np.log(share) - 0.5 * (np.log(variance) + (e[:, None] - mean) ** 2 / variance)
+            of_part = h[:, None] * np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+            before, share = share, np.maximum(of_part.sum(axis=0), 1e-6)
+            mean = of_part.T @ e / share
+            variance = np.maximum((of_part * (e[:, None] - mean) ** 2).sum(axis=0) / share, LEAST_VARIANCE)
+            share /= share.sum()
+            if np.abs(share - before).max() < tol:
                 break
-        # The limits above may have moved the total variance away from 1.
-        total = (1 - share) * narrow + share * wide
-        return cls(share, narrow / total, wide / total)
+        # The limits above may have moved mean and variance.
+        mean = mean - share @ mean
+        size = np.sqrt(share @ (variance + mean**2))
+        parts = zip(share.tolist(), (mean / size).tolist(), (variance / size**2).tolist(), strict=True)
+        return cls(tuple(parts), freedom)
 
     def quantiles(self, levels: Array) -> Array:
-        """Quantiles of the mixture, by bisection between those of the two Gaussians."""
-        if self.share == 0.0:
-            return np.asarray(ndtri(levels))
-        ends = np.sqrt([[self.narrow], [self.wide]]) * ndtri(levels)
+        """Quantiles of the mixture, by bisection between those of the Gaussians."""
+        levels = np.asarray(levels, dtype=np.float64)
+        share, mean, variance = np.array(self.parts).T
+        ends = mean[:, None] + np.sqrt(variance)[:, None] * ndtri(levels)
         low, high = ends.min(axis=0), ends.max(axis=0)
         for _ in range(HALVINGS):
             middle = 0.5 * (low + high)
-            below = self._cumulative(middle) < levels
+            below = share @ ndtr((middle - mean[:, None]) / np.sqrt(variance)[:, None]) < levels
             low, high = np.where(below, middle, low), np.where(below, high, middle)
-        return np.asarray(0.5 * (low + high))
-
-    def _cumulative(self, errors: Array) -> Array:
-        return np.asarray(
-            (1 - self.share) * ndtr(errors / np.sqrt(self.narrow)) + self.share * ndtr(errors / np.sqrt(self.wide))
+        found = 0.5 * (low + high)
+        if not self.freedom:
+            return np.asarray(found)
+        ratio = np.where(
+            levels == 0.5, 1.0, stdtrit(self.freedom, levels) / np.where(levels == 0.5, 1.0, ndtri(levels))
         )
+        return np.asarray(found * ratio)
+
+    def log_density(self, errors: Array) -> Array:
+        """log p(e)."""
+        share, mean, variance = np.array(self.parts).T
+        logs = -0.5 * (np.log(2 * np.pi * variance) + (errors[..., None] - mean) ** 2 / variance)
+        return np.asarray(logsumexp(logs, axis=-1, b=share))

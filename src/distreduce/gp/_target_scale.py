@@ -9,26 +9,31 @@ import numpy as np
 from distreduce._utils.typing import Array
 
 
-def spread(table: Array) -> Array:
-    """Standard deviation of each column, 1 for a constant one.
+def spread(table: Array, weights: Array | None = None) -> Array:
+    """Standard deviation of each column, 1 for a constant one; a weight of two is the row twice.
 
     Columns are first divided by a power of two near their size, which changes no digit, because squares of numbers such
     as 1e200 or 1e-200 overflow or underflow.
     """
     unit = np.ldexp(1.0, np.frexp(np.abs(table).max(axis=0))[1] - 1)
-    std = (table / unit).std(axis=0) * unit
+    scaled = table / unit
+    if weights is None or (weights == 1.0).all():
+        std = scaled.std(axis=0) * unit
+    else:
+        std = np.sqrt(weights @ (scaled - weights @ scaled / weights.sum()) ** 2 / weights.sum()) * unit
+        table = table[weights > 0]
     # The mean of equal numbers may differ from them in the last digit, and their standard deviation from 0.
     constant = table.max(axis=0) == table.min(axis=0)
     return np.where(constant, 1.0, std)
 
 
-def feature_spread(X: Array) -> Array:
+def feature_spread(X: Array, weights: Array | None = None) -> Array:
     """Standard deviation of each feature; for a constant one, its size if that is above 1.
 
     A constant feature has no effect on distances, but one of 1e200 on a scale of 1 would leave no digits for others.
     """
     constant = X.max(axis=0) == X.min(axis=0)
-    return np.where(constant, np.maximum(np.abs(X).max(axis=0), 1.0), spread(X))
+    return np.where(constant, np.maximum(np.abs(X).max(axis=0), 1.0), spread(X, weights))
 
 
 @dataclass(frozen=True)
@@ -40,10 +45,11 @@ class TargetScale:
     is_table: bool
 
     @classmethod
-    def of(cls, y: Array) -> TargetScale:
+    def of(cls, y: Array, weights: Array | None = None) -> TargetScale:
         """The scale of targets (n,) or (n, t); a constant target keeps its unit."""
         table = y.reshape(len(y), -1)
-        return cls(table.mean(axis=0), spread(table), y.ndim == 2)
+        mean = table.mean(axis=0) if weights is None or (weights == 1.0).all() else weights @ table / weights.sum()
+        return cls(mean, spread(table, weights), y.ndim == 2)
 
     def standardise(self, y: Array) -> Array:
         """Targets of mean 0 and standard deviation 1: (n,) for one target, (n, t) for several."""

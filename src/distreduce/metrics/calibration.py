@@ -24,21 +24,8 @@ SUM_TOLERANCE = 1e-4
 def interval_coverage(y: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = 0.9) -> float:
     """Fraction of the observations inside their central interval mean ± Φ⁻¹((1 + level) / 2) · std.
 
-    Parameters
-    ----------
-    y : array-like of shape (n,) or (n, c)
-        Observations.
-    mean : array-like of the shape of y
-        Predictive means.
-    std : array-like of the shape of y
-        Predictive standard deviations, noise included.
-    level : float, default=0.9
-        Probability of the intervals, between 0 and 1.
-
-    Returns
-    -------
-    float
-        About ``level`` if the predictions are calibrated, less if they are over-confident.
+    y, mean and std are those of :func:`regression_scores`; `level` is between 0 and 1. The fraction is about `level` if
+    the predictions are calibrated, less if they are over-confident.
 
     Examples
     --------
@@ -117,25 +104,8 @@ def mean_absolute_calibration_error(
     """``MACE = (1/K) Σ_k |a_k − observed_k|`` over the K = ``n_levels`` levels of :func:`calibration_curve` [1]_.
 
     Equal to ``uncertainty_toolbox.mean_absolute_calibration_error(mean, std, y, num_bins=n_levels)``. The ends a = 0
-    and a = 1 count in the mean, though their own error is zero (at 0 unless a mean is hit exactly).
-
-    Parameters
-    ----------
-    y : array-like of shape (n,) or (n, c)
-        Observations.
-    mean : array-like of the shape of y
-        Predictive means.
-    std : array-like of the shape of y
-        Predictive standard deviations, noise included.
-    n_levels : int, default=99
-        Number of levels, at least 2.
-    kind : {"interval", "quantile"}, default="interval"
-        As in :func:`calibration_curve`.
-
-    Returns
-    -------
-    float
-        Between 0 (calibrated) and about 0.5.
+    and a = 1 count in the mean, though their own error is zero (at 0 unless a mean is hit exactly). Parameters are
+    those of :func:`calibration_curve`; the error is between 0 (calibrated) and about 0.5.
 
     References
     ----------
@@ -156,23 +126,8 @@ def expected_calibration_error(
     """``ECE = Σ_b |B_b|/n · |accuracy(B_b) − confidence(B_b)|`` of the most probable class [1]_.
 
     B_b contains the samples whose confidence, the largest probability of their row, is in (b/n_bins, (b + 1)/n_bins].
-    Among equal probabilities the first class is the predicted one.
-
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        True classes.
-    probabilities : array-like of shape (n, C)
-        Predicted probabilities; rows sum to 1.
-    classes : array-like of shape (C,)
-        The class of each column, such as ``classes_`` of a classifier.
-    n_bins : int, default=15
-        Number of bins of equal width.
-
-    Returns
-    -------
-    float
-        Between 0 (calibrated) and 1.
+    Among equal probabilities the first class is the predicted one. y, probabilities and classes are those of
+    :func:`classification_scores`; the error is between 0 (calibrated) and 1.
 
     References
     ----------

@@ -121,19 +121,8 @@ def weighted_silhouette(
 ) -> float:
     """Silhouette [1]_ of the prototypes, each labelled by its majority class, averaged by mass.
 
-    Parameters
-    ----------
-    prototypes : array of shape (m, p)
-        Prototypes Z.
-    assignment : array or sparse matrix of shape (n, m) or (n,)
-        Coupling T, of which all entries are used, or the prototype number of every sample. Prototypes without samples
-        have no class and are ignored.
-    y : array-like of shape (n,)
-        Class of every sample.
-    weights : array-like of shape (m,), optional
-        Mass of the prototypes; by default the mass that the assignment gives them.
-    sample_weight : array-like of shape (n,), optional
-        Weights of the samples when the majority class is determined.
+    Parameters are those of :func:`kmeans_nmi`, and `sample_weight` (n,) weights the samples when the majority class is
+    determined. All entries of a coupling are used; prototypes without samples have no class and are ignored.
 
     Returns
     -------

@@ -12,6 +12,8 @@ from distreduce.metrics.calibration import read_gaussian, read_numbers
 from distreduce.metrics.intervals import level_scores
 from distreduce.metrics.prediction import mean_squared_error, regression_scores
 
+LARGE = 1e100
+
 
 def held_out_scores(
     y: ArrayLike,
@@ -21,36 +23,23 @@ def held_out_scores(
     scale: ArrayLike | None = None,
     levels: ArrayLike | None = None,
 ) -> dict[str, float]:
-    """Scores of held-out numbers.
+    """``r2`` (mean over targets), ``rmse`` (of a single target, in its units) and, with std, the `regression_scores`.
 
-    Parameters
-    ----------
-    y : array-like of shape (n,) or (n, c)
-        Observations.
-    mean : array-like of the shape of y
-        Predictive means.
-    std : array-like of the shape of y, optional
-        Predictive standard deviations, noise included.
-    scale : float or array-like of shape (c,), optional
-        Unit of each target in all scores except ``rmse``, such as its standard deviation in the training rows.
-    levels : array-like of the shape of y, optional
-        Result of :func:`distreduce.metrics.intervals.interval_levels`: ``mace`` and ``coverage_90`` are then those of
-        the model's own intervals instead of Gaussian ones.
-
-    Returns
-    -------
-    dict
-        ``r2`` (mean over targets), ``rmse`` (for a single target, in its units) and, with `std`, the scores of
-        :func:`distreduce.metrics.regression_scores`.
+    `scale` (c,) is the unit of each target in all scores except ``rmse``, such as its standard deviation in the
+    training rows. With `levels`, which :func:`~distreduce.metrics.intervals.interval_levels` finds, ``mace`` and
+    ``coverage_90`` are those of the model's own intervals instead of Gaussian ones.
     """
     truth, said = read_numbers("y", y), read_numbers("mean", mean)
-    error = mean_squared_error(truth, said)  # raises if the two cannot be compared
+    # Squares of very large targets would overflow.
+    size = float(np.abs(truth).max(initial=0.0))
+    unit = size if size > LARGE else 1.0
+    error = mean_squared_error(truth / unit, said / unit)  # raises if the two cannot be compared
     scores = {} if std is None else _gaussian(truth, said, std, scale)
     if levels is not None:
         scores |= level_scores(_levels(levels, truth))  # replace the Gaussian mace and coverage_90
-    r2 = float(r2_score(truth, said)) if len(truth) > 1 else float("nan")  # undefined for one sample
+    r2 = float(r2_score(truth / unit, said / unit)) if len(truth) > 1 else float("nan")  # undefined for one sample
     # Targets of different units have no common error.
-    rmse = {"rmse": float(np.sqrt(error))} if truth.size == len(truth) else {}
+    rmse = {"rmse": float(unit * np.sqrt(error))} if truth.size == len(truth) else {}
     return {"r2": r2, **rmse, **scores}
 
 

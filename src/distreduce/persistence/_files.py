@@ -15,32 +15,16 @@ from distreduce.persistence._models import REGISTRY
 from distreduce.persistence._values import ModelReader, ModelWriter
 
 FORMAT = "distreduce-model"
-FORMAT_VERSION = (2, 0)  # the first number grows when older versions of distreduce cannot read the file
+FORMAT_VERSION = (3, 0)  # the first number grows when older versions of distreduce cannot read the file
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "safetensors")
 
 
 def save(model: Any, path: Path, *, dtype: str = "float64") -> None:
-    """Save a fitted model to one file, atomically.
+    """Save a fitted model of a class in :data:`REGISTRY` to one file, as its method ``save`` describes.
 
-    Parameters
-    ----------
-    model : estimator
-        A fitted estimator of a class in :data:`REGISTRY`. All parameters are saved except `checkpoint`, which is a
-        place on this machine.
-    path : str or path-like
-        The file. An existing one is replaced once the new one is complete. The usual suffix is ``.safetensors``.
-    dtype : {"float64", "float32"}, default="float64"
-        Precision of the fitted arrays in the file. float32 halves its size and changes the embedding in about the
-        seventh digit; parameters stay exact, and so do hyperparameters and inducing points of GPs.
-
-    Raises
-    ------
-    sklearn.exceptions.NotFittedError
-        The model has not been fitted.
-    UnsavableModelError
-        A parameter is a function, a random generator or the like. Nothing was written.
-    ModelSaveError
-        The file could not be written. An existing file is unchanged.
+    All parameters are saved except `checkpoint`, which is a place on this machine. float32 halves the file and changes
+    the embedding in about the seventh digit; parameters stay exact, and so do hyperparameters and inducing points of
+    GPs.
     """
     if dtype not in ("float64", "float32"):
         raise InvalidInputError(f"dtype={dtype!r} must be 'float64' or 'float32'.")
@@ -60,27 +44,10 @@ def save(model: Any, path: Path, *, dtype: str = "float64") -> None:
 
 
 def load(path: Path, *, expected: type | None = None, max_bytes: int | None = None) -> Any:
-    """Load a model of any class. Safe with files from strangers: nothing in a file is executed.
+    """Load a model of any class, or of the class `expected`, as the method ``load`` of an estimator describes.
 
-    Parameters
-    ----------
-    path : str or path-like
-        A file that :func:`save` wrote.
-    expected : type, optional
-        Reject models that are not of this class.
-    max_bytes : int, optional
-        Reject larger files (8 GiB by default). Loading takes a small multiple of the size of the file in memory, and n²
-        numbers for each exact GP, 8 GiB at most.
-
-    Returns
-    -------
-    estimator
-        The fitted model. From a float64 file, `transform` and `predict` return the same bits as before.
-
-    Raises
-    ------
-    ModelFileError
-        The file is missing, damaged, too large, of a newer format, or does not hold a model of that class.
+    Safe with files from strangers: nothing in a file is executed. Loading takes a small multiple of the size of the
+    file in memory, and n² numbers for each exact GP, 8 GiB at most.
     """
     try:
         with open_file(path, MAX_BYTES if max_bytes is None else max_bytes) as (document, handle):

@@ -14,6 +14,7 @@ from distreduce._utils.tensor_writer import Node, Writer
 from distreduce.estimators import SDR, DistR
 from distreduce.estimators._renamed import translate_renamed
 from distreduce.gp import GPClassifier, GPRegressor, SDRGPClassifier, SDRGPRegressor
+from distreduce.gp._novelty import Novelty
 from distreduce.gp._target_scale import TargetScale
 from distreduce.kernels import RBF, DistanceKernel
 from distreduce.mapping import KernelMap
@@ -34,6 +35,7 @@ from distreduce.persistence._schema import (
     Sizes,
     check_keys,
 )
+from distreduce.persistence._stacks import STACKS, build_class_stack, pack_stacks
 from distreduce.solver.objective import Record as Iteration
 
 # A path: a stranger's file must not choose where the next fit writes.
@@ -43,35 +45,23 @@ SMALLEST_SCALE = 1e-200  # dividing by less makes infinite values of ordinary on
 
 @dataclass(frozen=True)
 class Model(Kind):
-    """The schema of an estimator: parameters, and fitted attributes.
-
-    Attributes
-    ----------
-    cls : type
-        Class of the estimator.
-    fitted : Record
-        Its fitted attributes.
-    finish : callable
-        Called with the unfitted estimator and the attributes when all of them are read: checks what depends on
-        parameters, and builds what is expensive.
-    unsaved : collection of str
-        Parameters that are not written, and ignored when read.
-    shared : collection of str
-        Symbols of sizes that a model has in common with the one it is part of.
-    """
+    """The schema of an estimator: parameters, and fitted attributes."""
 
     cls: Any
     fitted: Record
+    # When all attributes are read, checks what depends on parameters, and builds what is expensive.
     finish: Callable[[Any, Found], object] = lambda model, found: None
-    unsaved: Collection[str] = UNSAVED
-    shared: Collection[str] = ()
+    unsaved: Collection[str] = UNSAVED  # parameters that are not written, and ignored when read
+    shared: Collection[str] = ()  # symbols of sizes in common with the model that this one is part of
 
     def write_state(self, model: Any, write: Writer) -> Node:
         """Return the JSON of a fitted estimator."""
+        # Fitted attributes first: what they cannot hold, they explain better than a parameter could.
+        fitted = self.fitted.write("fitted", model, write)
         given, params = model.get_params(deep=False), write.within("params")
         return {
             "params": {name: params.value(name, given[name]) for name in given if name not in self.unsaved},
-            "fitted": self.fitted.write("fitted", model, write),
+            "fitted": fitted,
         }
 
     def read_state(self, state: Node, read: Reader, sizes: Sizes) -> Any:
@@ -209,11 +199,20 @@ def _finish_regression(model: Any, found: Found) -> None:
     _check_inner_reduction(found, "regression")
     scale, widths, d = found["target_scale_"], stack_widths(found["stacks_"]), found["n_features_in_"]
     require(scale.is_table or len(scale.mean) == 1, "target_scale_ has several targets, but is not a table")
+    if "views" in found["stacks_"]:
+        width = found["reduction_"].prototypes_.shape[1]
+        require(widths.get("embedding", width) == width and widths.get("inputs", d) == d, f"its experts take {widths}")
+        fits = len(found["stacks_"]["stacks"]) == len(scale.mean)
+        require(fits, f"stacks_ has {len(found['stacks_']['stacks'])} predictors for {len(scale.mean)} targets")
+        found["stacks_"] = build_stacks(found["stacks_"])
+        return
     expected = {"inputs": d}  # how many columns each process must take, judged by the other parts of the model
     if "reduction_" in found:
         if "rough_inputs" in widths:  # not in format 1, nor with inducing points
             expected["rough_inputs"] = d
-        expected = {**(expected if model.residual else {}), "embedding": found["reduction_"].prototypes_.shape[1]}
+        # The paper's recipe predicts by the embedding alone; in earlier versions `residual` decided that too.
+        alone = not model.residual or (model._follows_paper and "inputs" not in widths)
+        expected = {**({} if alone else expected), "embedding": found["reduction_"].prototypes_.shape[1]}
     require(widths == expected, f"its GPs take {widths}, but the model gives them {expected}")
     found["stacks_"] = build_stacks(found["stacks_"])  # last, when everything cheap has been checked: this factorises
 
@@ -222,7 +221,18 @@ def _finish_classification(model: Any, found: Found) -> None:
     _check_inner_reduction(found, "classification")
     n_classes = len(found["classes_"])
     require(n_classes > 1, "classes_ has fewer than two classes")
-    found["gp_"] = build_latent_gp(found["gp_"], n_classes, found["draws_"])  # last, as in regression
+    require(("gp_" in found) != ("stack_" in found), "it has both the paper's GP and a stack, or neither")
+    # Last, as in regression.
+    if "stack_" in found:
+        widths, p = stack_widths(found["stack_"]), found["reduction_"].prototypes_.shape[1]
+        fits = widths.get("embedding", p) == p and widths.get("inputs", 0) in (0, found["n_features_in_"])
+        require(fits, f"its experts take {widths}")
+        found["stack_"] = build_class_stack(found["stack_"], n_classes)
+    else:
+        require("draws_" in found, "it lacks draws_")
+        found["gp_"] = build_latent_gp(found["gp_"], n_classes, found["draws_"])
+    if "reduction_" in found and "input_scale_" not in found:  # before format 3, features were not scaled
+        found["input_scale_"] = np.ones(found["n_features_in_"])
 
 
 # Sizes: t targets, s draws; the sizes of a process are its own.
@@ -236,8 +246,15 @@ REGRESSION: dict[str, Kind] = {
 CLASSES: dict[str, Kind] = {"classes_": Labels("c"), "draws_": Floats(("s", "c"), compact=True)}
 
 
-def _gp_model(cls: Any, finish: Callable[[Any, Found], None], fitted: dict[str, Kind]) -> Model:
-    return Model(cls, Record({**FEATURES, **fitted}, optional=("feature_names_in_",)), finish)
+NOVELTY = Record(
+    {"inputs": Floats(("known", "d"), compact=True), "distances": Floats(("apart",), least=0.0)}, build=Novelty
+)
+
+
+def _gp_model(
+    cls: Any, finish: Callable[[Any, Found], None], fitted: dict[str, Kind], optional: tuple[str, ...] = ()
+) -> Model:
+    return Model(cls, Record({**FEATURES, **fitted}, optional=("feature_names_in_", "novelty_", *optional)), finish)
 
 
 MODELS = (
@@ -252,8 +269,10 @@ MODELS = (
             "feature_spread_": FEATURE_SCALE,
             "input_scale_": FEATURE_SCALE,
             "embedding_scale_": Floats(("p",), above=0.0),
+            "novelty_": NOVELTY,
             **REGRESSION,
         },
+        optional=("feature_spread_",),  # apart from input_scale_ before format 3
     ),
     _gp_model(
         GPClassifier, _finish_classification, {**CLASSES, "feature_spread_": FEATURE_SCALE, "gp_": latent_gp("d")}
@@ -263,10 +282,14 @@ MODELS = (
         _finish_classification,
         {
             "reduction_": INNER_REDUCTION,
+            "input_scale_": FEATURE_SCALE,
             "embedding_scale_": Scalar(float, positive=True),
+            "novelty_": NOVELTY,
             **CLASSES,
             "gp_": latent_gp("p"),
+            "stack_": Record(STACKS.fields, pack=pack_stacks),
         },
+        optional=("input_scale_", "draws_", "gp_", "stack_"),
     ),
 )
 REGISTRY: dict[str, Model] = {model.cls.__name__: model for model in MODELS}

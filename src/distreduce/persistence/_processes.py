@@ -1,29 +1,34 @@
-"""Gaussian processes in model files: training inputs and hyperparameters, never a factorisation.
+"""The GPs of GPRegressor, GPClassifier, the paper's recipe and earlier formats in model files.
 
-Processes are rebuilt from what they were trained on. All targets share the inputs of a view, which are stored once, and
-so do the smooth and the rough process on X. Whatever differs between targets is an array with one row per target.
+They hold training inputs and hyperparameters, never a factorisation. All targets share the inputs of a view, which are
+stored once, and so do the smooth and the rough process on X. Whatever differs between targets is an array with one row
+per target.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from distreduce._utils.tensor_file import MAX_BYTES
-from distreduce._utils.tensor_reader import Reader, RefusedError, require
+from distreduce._utils.tensor_reader import Reader, require
 from distreduce._utils.tensor_writer import Node, Writer
 from distreduce._utils.typing import Array
-from distreduce.exceptions import NumericalError
 from distreduce.gp._classification import DirichletGP
-from distreduce.gp._exact import MAX_EXACT, ExactGP
+from distreduce.gp._exact import ExactGP
+from distreduce.gp._experts import KERNELS
 from distreduce.gp._hyperparameters import Hyperparameters
 from distreduce.gp._inducing import SparseGP
-from distreduce.gp._stack import KERNELS, Process, Stack
+from distreduce.gp._stack import Stack
 from distreduce.gp._tails import Tails
 from distreduce.persistence._schema import Floats, Found, Indices, KeyedList, Kind, Maybe, Record, Scalar, Sizes
+from distreduce.persistence._stacks import (
+    STACKS,
+    build_cross_fitted,
+    check_size,
+    pack_stacks,
+    reject_numerical_errors,
+)
 
 GAUSSIAN = Tails()
 SAME_INPUTS = {"rough_inputs": "inputs"}  # views that share the inputs of another one
@@ -34,13 +39,17 @@ SPARSE = ("inner", "projected")
 
 
 class Stacks(Kind):
-    """The predictors of all targets, exact or sparse."""
+    """The predictors of all targets: exact, of an earlier version sparse, or cross-fitted stacks."""
 
     def write(self, name: str, value: tuple[Stack, ...], write: Writer) -> Node:
+        if value[0].calibration:
+            return STACKS.write(name, pack_stacks(value), write)
         packed = _pack(value)
         return (SPARSE_STACKS if packed["targets"] is None else EXACT_STACKS).write(name, packed, write)
 
     def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Found:
+        if isinstance(node, dict) and "views" in node:
+            return dict(STACKS.read(name, node, read, sizes))
         exact = isinstance(node, dict) and node.get("targets") is not None
         found: Found = (EXACT_STACKS if exact else SPARSE_STACKS).read(name, node, read, sizes)
         return found
@@ -52,9 +61,7 @@ def _pack(stacks: tuple[Stack, ...]) -> Found:
     gps: dict[str, list[Any]] = {view: [stack.processes[view] for stack in stacks] for view in stacks[0].processes}
     exact = isinstance(next(iter(gps.values()))[0], ExactGP)  # all processes of a model are of one kind
     targets = np.stack([gp.target for gp in next(iter(gps.values()))], axis=1) if exact else None
-    tails = None  # in files of format 1 always, and today where all are Gaussian
-    if any(stack.tails != GAUSSIAN for stack in stacks):
-        tails = np.array([[stack.tails.share, stack.tails.narrow, stack.tails.wide] for stack in stacks])
+    weights = next(iter(gps.values()))[0].weights if exact else None
     processes = {}
     for view, each in gps.items():
         # Stored once: all targets share the inputs, and some views those of another.
@@ -64,7 +71,15 @@ def _pack(stacks: tuple[Stack, ...]) -> Found:
         inner = {} if exact else {name: np.array([getattr(gp, name) for gp in each]) for name in SPARSE}
         processes[view] = {"inputs": inputs, "weight": weight, **scales, **inner}
     variance_scale = np.array([stack.variance_scale for stack in stacks])
-    return {"targets": targets, "variance_scale": variance_scale, "tails": tails, "processes": processes}
+    parts = [stack.tails.parts for stack in stacks]
+    two = all(len(own) == 2 for own in parts)  # a model of format 2
+    return {
+        "targets": targets,
+        "variance_scale": variance_scale,
+        "tails": np.array([[wide[0], narrow[2], wide[2]] for narrow, wide in parts]) if two else None,
+        "weights": weights,
+        "processes": processes,
+    }
 
 
 def _check_stacks(found: Found) -> None:
@@ -103,10 +118,11 @@ def _stacks(exact: bool) -> Record:
         {
             "variance_scale": per_target,
             "targets": Floats(("n", "t"), compact=True) if exact else Maybe(),
-            "tails": Maybe(Floats(("t", 3), least=0.0)),
+            "tails": Maybe(Floats(("t", 3), least=0.0)),  # of format 2
+            "weights": Maybe(Floats(("n",), above=0.0)),
             "processes": KeyedList("view", KERNELS, process),
         },
-        optional=("tails",),  # not in format 1
+        optional=("tails", "weights"),  # not in format 1
         check=_check_stacks,
     )
 
@@ -116,11 +132,15 @@ EXACT_STACKS, SPARSE_STACKS = _stacks(exact=True), _stacks(exact=False)
 
 def stack_widths(parts: Found) -> dict[str, int]:
     """Return the number of columns of each view."""
+    if "views" in parts:
+        return {view: arrays["inputs"].shape[1] for view, arrays in parts["views"].items()}
     return {view: arrays["length_scales"].shape[1] for view, arrays in parts["processes"].items()}
 
 
 def build_stacks(parts: Found) -> tuple[Stack, ...]:
     """Build the predictors of all targets; raise RefusedError unless each can predict."""
+    if "views" in parts:
+        return build_cross_fitted(parts)
     with reject_numerical_errors():
         stacks = tuple(_build_stack(parts, t) for t in range(len(parts["variance_scale"])))
         for view, arrays in parts["processes"].items():
@@ -132,22 +152,26 @@ def build_stacks(parts: Found) -> tuple[Stack, ...]:
 
 def _build_stack(parts: Found, t: int) -> Stack:
     views, tails = parts["processes"], parts.get("tails")
-    processes = {view: _build_process(view, arrays, parts["targets"], t) for view, arrays in views.items()}
+    processes = {view: _build_process(view, arrays, parts, t) for view, arrays in views.items()}
     weights = {view: float(arrays["weight"][t]) for view, arrays in views.items()}
     return Stack(
         processes,
         weights,
         float(parts["variance_scale"][t]),
-        GAUSSIAN if tails is None else Tails(*map(float, tails[t])),
+        GAUSSIAN if tails is None else _symmetric_tails(*map(float, tails[t])),
     )
 
 
-def _build_process(view: str, arrays: dict[str, Array], targets: Array | None, t: int) -> Process:
+def _symmetric_tails(share: float, narrow: float, wide: float) -> Tails:
+    """The tails of format 2: a narrow and a wide Gaussian around zero."""
+    return Tails(((1.0 - share, 0.0, narrow), (share, 0.0, wide)))
+
+
+def _build_process(view: str, arrays: dict[str, Array], parts: Found, t: int) -> Any:
     found = Hyperparameters(arrays["length_scales"][t], float(arrays["signal"][t]), float(arrays["noise"][t]))
-    if targets is not None:
-        return ExactGP(arrays["inputs"], targets[:, t], found, KERNELS[view])
-    none = np.empty(0)  # only a fit needs the target and the left-out moments
-    return SparseGP(arrays["inputs"], found, arrays["inner"][t], arrays["projected"][t], none, (none, none))
+    if parts["targets"] is not None:
+        return ExactGP(arrays["inputs"], parts["targets"][:, t], found, KERNELS[view], parts.get("weights"))
+    return SparseGP(arrays["inputs"], found, arrays["inner"][t], arrays["projected"][t])
 
 
 def _pack_latent_gp(gp: DirichletGP) -> Found:
@@ -182,19 +206,3 @@ def build_latent_gp(parts: Found, n_classes: int, draws: Array) -> DirichletGP:
         finite = np.isfinite(gp.probabilities(inputs[:1], draws)).all()
         require(bool(finite), "gp_ predicts NaN or infinite values")
     return gp
-
-
-def check_size(n: int, columns: int) -> None:
-    """Reject a small forged file whose factorisation of n² numbers would fill the memory."""
-    fits = n <= MAX_EXACT and 8 * n * columns <= MAX_BYTES
-    require(fits, f"its exact GPs of {n} samples need more than {MAX_BYTES} bytes or have more than {MAX_EXACT}")
-
-
-@contextmanager
-def reject_numerical_errors() -> Iterator[None]:
-    """Turn NumericalError into RefusedError: values that are finite one by one may still overflow together."""
-    try:
-        with np.errstate(all="ignore"):
-            yield
-    except NumericalError as error:
-        raise RefusedError(f"its GP cannot be built: {error}") from error

@@ -50,30 +50,14 @@ def check_shape(name: str, shape: tuple[int, ...], symbols: Shape, sizes: Sizes)
 
 @dataclass(frozen=True)
 class Floats(Kind):
-    """Finite float64 numbers, in a dense array or a sparse matrix.
-
-    Attributes
-    ----------
-    shape : tuple of str or int
-        Symbols, and sizes that never change.
-    above : float, optional
-        All numbers must be greater.
-    least : float, optional
-        All numbers must be at least this.
-    missing : bool
-        Whether NaN is allowed.
-    compact : bool
-        Whether the numbers may be stored in single precision.
-    storage : {"dense", "sparse", "any"}
-        Whether the file may hold an array, a sparse matrix, or either.
-    """
+    """Finite float64 numbers greater than `above` and at least `least`, in a dense array or a sparse matrix."""
 
     shape: Shape
     above: float | None = None
     least: float | None = None
-    missing: bool = False
-    compact: bool = False
-    storage: str = "dense"
+    missing: bool = False  # whether NaN is allowed
+    compact: bool = False  # whether the numbers may be stored in single precision
+    storage: str = "dense"  # or "sparse", or "any"
 
     def write(self, name: str, value: Any, write: Writer) -> Node:
         return (write.sparse if sparse.issparse(value) else write.array)(name, value, compact=self.compact)
@@ -237,27 +221,13 @@ class Maybe(Kind):
 
 @dataclass(frozen=True)
 class Record(Kind):
-    """Named fields: attributes of an object in Python, or entries of a dict.
-
-    Attributes
-    ----------
-    fields : mapping from str to Kind
-        Fields in the order in which they are read.
-    optional : collection of str
-        Fields that may be absent.
-    check : callable
-        Called with the fields; raises RefusedError if they do not fit together.
-    build : callable
-        Makes the value of the fields, which are given as keywords; a dict by default.
-    pack : callable
-        Turns a value into an object or dict that has the fields.
-    """
+    """Named fields, read in this order: attributes of an object in Python, or entries of a dict."""
 
     fields: Mapping[str, Kind]
-    optional: Collection[str] = ()
-    check: Callable[[Found], object] = lambda found: None
-    build: Callable[..., Any] = dict
-    pack: Callable[[Any], Any] = lambda value: value
+    optional: Collection[str] = ()  # fields that may be absent
+    check: Callable[[Found], object] = lambda found: None  # raises RefusedError if the fields do not fit together
+    build: Callable[..., Any] = dict  # makes the value from the fields, given as keywords
+    pack: Callable[[Any], Any] = lambda value: value  # turns the value into an object or dict that has the fields
 
     def write(self, name: str, value: Any, write: Writer) -> Node:
         value, parts = self.pack(value), write.within(name)

@@ -1,0 +1,103 @@
+"""The predictor of classes: experts on several views of the samples, calibrated and mixed by left-out probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, softmax
+
+from distreduce._utils.typing import Array, Index
+from distreduce.gp._crossfit import CrossFit, thin_reference
+from distreduce.gp._experts import LEAST_PROBABILITY
+from distreduce.gp._stack import LEAST_WEIGHT, REFERENCE, Views, stacking_weights
+
+
+@dataclass(frozen=True)
+class ClassStack:
+    r"""Experts by name, and how their scores become probabilities.
+
+    .. math:: p(x) \propto \Big(\sum_k w_k\, \mathrm{softmax}(t_k s_k(x))\Big)^t
+
+    Attributes
+    ----------
+    processes : mapping from str to predictor
+        Fitted experts with scores :math:`s_k`.
+    temperatures : mapping from str to float
+        :math:`t_k`, which make each expert as sure as its left-out predictions were right.
+    weights : mapping from str to float
+        :math:`w_k`, which sum to one.
+    sharpness : float
+        t of the mixture, whose parts may be unsure at different places.
+    confidences : (k,) array
+        Sorted left-out probabilities of the true classes.
+    """
+
+    processes: Mapping[str, Any]
+    temperatures: Mapping[str, float]
+    weights: Mapping[str, float]
+    sharpness: float
+    confidences: Array = field(default_factory=lambda: np.empty(0))
+
+    @classmethod
+    def of(cls, found: CrossFit, labels: Index, weights: Array) -> ClassStack:
+        """Learn temperatures and weights from left-out scores."""
+        y, h = labels[found.rows], weights[found.rows]
+        temperatures = {name: fit_temperature(scores, y, h) for name, (scores,) in found.left_out.items()}
+        shares = np.array([soften(temperatures[name] * scores) for name, (scores,) in found.left_out.items()])
+        of_truth = shares[:, np.arange(len(y)), y]
+        found_weights = stacking_weights(np.log(of_truth), h)
+        mixture = np.log(np.tensordot(found_weights, shares, axes=1))
+        sharpness = fit_temperature(mixture, y, h)
+        confidence = soften(sharpness * mixture)[np.arange(len(y)), y]
+        mixed = dict(zip(found.predictors, map(float, found_weights), strict=True))
+        return cls(dict(found.predictors), temperatures, mixed, sharpness, thin_reference(confidence, REFERENCE))
+
+    def probabilities(self, views: Views) -> Array:
+        """Probability of each class (t, c)."""
+        total = sum(
+            weight * soften(self.temperatures[name] * self.processes[name].scores(views[name]))
+            for name, weight in self.used().items()
+        )
+        return soften(self.sharpness * np.log(np.asarray(total)))
+
+    def used(self) -> dict[str, float]:
+        """Experts and their weights, without those of negligible weight."""
+        used = {name: weight for name, weight in self.weights.items() if weight > LEAST_WEIGHT}
+        return {name: weight / sum(used.values()) for name, weight in used.items()}
+
+    def threshold(self, coverage: float) -> float:
+        """Least probability of a class in a prediction set: an order statistic of the left-out confidences."""
+        rank = int(np.floor((len(self.confidences) + 1) * (1 - coverage)))
+        return float(self.confidences[rank - 1]) if rank >= 1 else 0.0
+
+
+def soften(logits: Array) -> Array:
+    """Softmax, with a least probability for every class."""
+    least = min(LEAST_PROBABILITY, 0.1 / logits.shape[1])
+    return np.asarray(least + (1 - logits.shape[1] * least) * softmax(logits, axis=1))
+
+
+def fit_temperature(scores: Array, labels: Index, weights: Array) -> float:
+    r"""The factor t of the scores under which the labels are most probable [1]_.
+
+    .. math:: \max_t \sum_i h_i \Big((1 - \epsilon) \log p_{i y_i} + \frac{\epsilon}{C} \sum_c \log p_{ic}\Big), \qquad
+        p_i = \mathrm{softmax}(t s_i), \quad \epsilon = 1 / (n + 2)
+
+    The second term is Platt's: n samples without an error do not prove that there are none [2]_.
+
+    References
+    ----------
+    .. [1] Guo, Pleiss, Sun, Weinberger (2017). On calibration of modern neural networks. ICML.
+    .. [2] Platt (1999). Probabilistic outputs for support vector machines. Advances in large margin classifiers.
+    """
+    rows, doubt = np.arange(len(labels)), 1.0 / (weights.sum() + 2.0)
+
+    def loss(log_factor: float) -> float:
+        logs = log_softmax(np.exp(log_factor) * scores, axis=1)
+        return -float(weights @ ((1.0 - doubt) * logs[rows, labels] + doubt * logs.mean(axis=1)))
+
+    return float(np.exp(minimize_scalar(loss, bounds=(-4.0, 6.0), method="bounded", options={"xatol": 1e-3}).x))

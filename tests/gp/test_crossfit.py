@@ -1,0 +1,110 @@
+"""Which samples are left out together, what experts say of them, and how new a sample is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import kstest
+from sklearn.linear_model import LinearRegression
+
+from distreduce._utils.threads import SERIAL
+from distreduce.gp import _crossfit
+from distreduce.gp._crossfit import assign_folds, cross_fit, find_copies, group_copies, thin_reference
+from distreduce.gp._experts import Lesson, learn_own
+from distreduce.gp._novelty import Novelty
+
+
+@given(st.lists(st.integers(0, 60), min_size=2, max_size=200))
+def test_members_of_a_group_share_a_fold_wherever_they_stand(members):
+    groups = np.unique(members, return_inverse=True)[1]
+    folds = assign_folds(groups)
+    of_group = {group: fold for group, fold in zip(groups, folds, strict=True)}
+    assert all(of_group[group] == fold for group, fold in zip(groups, folds, strict=True))
+    np.testing.assert_array_equal(assign_folds(groups[::-1]), folds[::-1])
+
+
+@pytest.mark.parametrize(("n", "n_folds"), [(3, 3), (40, 10), (400, 5)])
+def test_folds_are_of_one_size(n, n_folds):
+    counts = np.bincount(assign_folds(np.arange(n)))
+    assert len(counts) == n_folds and np.ptp(counts) <= 1
+
+
+def test_of_many_samples_one_part_is_left_out(monkeypatch):
+    monkeypatch.setattr(_crossfit, "MANY", 100)
+    folds = assign_folds(np.arange(200))
+    assert sorted(set(folds)) == [-1, 0] and np.sum(folds == 0) == 40
+
+
+def test_near_copies_are_found_and_neighbours_are_not(rng):
+    X = rng.normal(size=(100, 3))
+    near = X[:20] + 1e-6 * rng.normal(size=(20, 3))
+    groups = find_copies(np.r_[X, near])
+    np.testing.assert_array_equal(groups[100:], groups[:20])
+    assert len(set(groups)) == 100
+
+
+def test_copies_are_grouped_and_repeated_measurements_are_not(rng):
+    groups, y = np.repeat(np.arange(30), 2), rng.normal(size=(30, 1))
+    np.testing.assert_array_equal(group_copies(groups, np.repeat(y, 2, axis=0)), groups)
+    measured = group_copies(groups, rng.normal(size=(60, 1)))
+    assert len(set(measured)) == 60
+
+
+def test_each_sample_is_predicted_by_a_model_that_has_not_seen_it(rng):
+    X = rng.normal(size=(30, 2))
+    y = X[:, 0] + rng.normal(size=30)
+    folds = assign_folds(np.arange(30) // 2)
+    lesson = Lesson(X, y[:, None], np.ones(30), is_class=False)
+    found = cross_fit({"own": lambda taught: learn_own(taught, LinearRegression())}, {"own": lesson}, folds, SERIAL)
+    expected = np.empty(30)
+    for fold in set(folds):
+        model = LinearRegression().fit(X[folds != fold], y[folds != fold])
+        expected[folds == fold] = model.predict(X[folds == fold])
+    np.testing.assert_allclose(found.left_out["own"][0], expected, rtol=1e-10)
+    everything = LinearRegression().fit(X, y).predict(X)
+    np.testing.assert_allclose(found.predictors["own"].moments(X)[0], everything, rtol=1e-10)
+
+
+def test_of_one_part_only_its_samples_are_predicted(rng):
+    X = rng.normal(size=(30, 2))
+    folds = np.where(np.arange(30) % 3 == 0, 0, -1)
+    lesson = Lesson(X, X[:, :1], np.ones(30), is_class=False)
+    found = cross_fit({"own": lambda taught: learn_own(taught, LinearRegression())}, {"own": lesson}, folds, SERIAL)
+    np.testing.assert_array_equal(found.rows, np.arange(0, 30, 3))
+    np.testing.assert_allclose(found.left_out["own"][0], X[::3, 0], rtol=1e-10)
+
+
+def test_a_thinned_reference_keeps_the_quantiles(rng):
+    scores = rng.normal(size=20_000)
+    thin = thin_reference(scores, 1000)
+    assert len(thin) == 1000 and (np.diff(thin) >= 0).all()
+    np.testing.assert_allclose(np.quantile(thin, [0.05, 0.5, 0.95]), np.quantile(scores, [0.05, 0.5, 0.95]), atol=0.02)
+
+
+@pytest.mark.parametrize("d", [1, 5])
+def test_novelty_is_uniform_among_samples_like_those_of_training(d):
+    rng = np.random.default_rng(1)
+    novelty = Novelty.of(rng.normal(size=(1500, d)), np.arange(1500))
+    found = novelty(rng.normal(size=(1500, d)))
+    assert kstest(found, "uniform").statistic < 0.06
+
+
+def test_novelty_far_away_is_the_least_p_value(rng):
+    novelty = Novelty.of(rng.normal(size=(99, 3)), np.arange(99))
+    np.testing.assert_allclose(novelty(np.full((2, 3), 1e3)), 0.01)
+
+
+def test_copies_do_not_make_other_samples_new(rng):
+    """With copies, every training sample would have neighbours at no distance, and every new one would be far."""
+    X = rng.normal(size=(300, 2))
+    near = X + 1e-9 * rng.normal(size=X.shape)
+    novelty = Novelty.of(np.r_[X, near], np.r_[:300, :300])
+    assert novelty(rng.normal(size=(500, 2))).mean() == pytest.approx(0.5, abs=0.06)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_novelty_among_few_samples_is_a_p_value(rng, n):
+    found = Novelty.of(rng.normal(size=(n, 2)), np.arange(n))(rng.normal(size=(9, 2)))
+    assert ((found > 0) & (found <= 1)).all()

@@ -1,0 +1,244 @@
+"""What users rely on: coverage, copies, weights, order, batches, few samples, odd targets."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+from sklearn.metrics import log_loss, r2_score
+
+from distreduce.gp import GPRegressor, SDRGPClassifier, SDRGPRegressor, _regression, _sdr_classifier
+
+DEFAULT = SDRGPRegressor(random_state=0)
+QUICK = SDRGPRegressor(experts=[], gp_steps=10, random_state=0)
+CLASSIFIER = SDRGPClassifier(2, experts=[], gp_steps=10, random_state=0)
+
+
+def smooth(seed, n):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, size=(n, 3))
+    return X, np.sin(3 * X[:, 0]) + X[:, 1] ** 2 + 0.5 * rng.normal(size=n)
+
+
+def coverage(intervals, y):
+    return float(np.mean((intervals[:, 0] <= y) & (y <= intervals[:, 1])))
+
+
+# ------------------------------------------------------------------------------------------------- copies and weights
+
+
+@pytest.mark.parametrize("model", [GPRegressor(), QUICK, clone(QUICK).set_params(n_prototypes=30)], ids=str)
+def test_every_row_twice_keeps_predictions_and_intervals(model):
+    X, y = smooth(0, 520)
+    rows = np.repeat(np.arange(120), 2)
+    fitted = clone(model).fit(X[rows], y[rows])
+    once = clone(model).fit(X[:120], y[:120])
+    assert fitted.score(X[120:], y[120:]) > once.score(X[120:], y[120:]) - 0.05
+    assert 0.8 < coverage(fitted.predict_interval(X[120:]), y[120:]) < 0.97
+
+
+def test_copies_with_a_little_noise_keep_intervals_honest(rng):
+    X, y = smooth(0, 520)
+    rows = np.repeat(np.arange(120), 2)
+    fitted = clone(QUICK).fit(X[rows] + 1e-7 * rng.normal(size=(240, 3)), y[rows])
+    assert 0.8 < coverage(fitted.predict_interval(X[120:]), y[120:]) < 0.97
+
+
+def test_repeated_measurements_tell_the_noise(rng):
+    """Equal features with different targets are no copies: each is new."""
+    X = np.repeat(rng.uniform(-1, 1, size=(40, 2)), 4, axis=0)
+    y = np.sin(3 * X[:, 0]) + 0.3 * rng.normal(size=160)
+    _, std = clone(QUICK).fit(X, y).predict(X, return_std=True)
+    assert np.median(std) == pytest.approx(0.3, rel=0.25)
+
+
+def test_every_row_twice_keeps_probabilities_honest():
+    scores = []
+    for times in (1, 2):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(620, 3))
+        y = rng.random(620) < 1 / (1 + np.exp(-1.5 * X[:, 0]))
+        rows = np.repeat(np.arange(120), times)
+        model = clone(CLASSIFIER).set_params(experts=["linear"]).fit(X[rows], y[rows])
+        scores.append(-log_loss(y[120:], model.predict_proba(X[120:])))
+    assert scores[1] > scores[0] - 0.1
+
+
+def predictions(model, X):
+    return model.predict_proba(X) if hasattr(model, "predict_proba") else np.array(model.predict(X, return_std=True))
+
+
+def labels_or_numbers(model, y):
+    return y > 0.3 if hasattr(model, "predict_proba") else y
+
+
+WEIGHTED = [GPRegressor(), QUICK, CLASSIFIER, SDRGPRegressor.paper(random_state=0)]
+each_weighted = pytest.mark.parametrize("model", WEIGHTED, ids=["plain", "regressor", "classifier", "paper"])
+
+
+@each_weighted
+def test_weight_two_is_the_row_twice(model):
+    X, y = smooth(1, 140)
+    y = labels_or_numbers(model, y)
+    twice = clone(model).fit(np.r_[X, X[:50]], np.r_[y, y[:50]])
+    weighted = clone(model).fit(X, y, sample_weight=1.0 + (np.arange(140) < 50))
+    np.testing.assert_allclose(predictions(weighted, X), predictions(twice, X), rtol=1e-5, atol=1e-6)
+
+
+@each_weighted
+def test_rows_without_weight_change_nothing(model):
+    X, y = smooth(1, 100)
+    y = labels_or_numbers(model, y)
+    wide, tall = np.r_[X[:80], 100 * X[80:]], y.copy()
+    if not hasattr(model, "predict_proba"):
+        tall[80:] = 1e3
+    found = clone(model).fit(wide, tall, sample_weight=(np.arange(100) < 80).astype(float))
+    np.testing.assert_allclose(predictions(found, X), predictions(clone(model).fit(X[:80], y[:80]), X), rtol=1e-5)
+
+
+@pytest.mark.parametrize("model", [GPRegressor(), QUICK, CLASSIFIER], ids=["plain", "regressor", "classifier"])
+@pytest.mark.parametrize("n", [100, 450])
+def test_order_of_the_rows_does_not_matter(model, n, rng):
+    """Not even where a part of them decides about scales and warps."""
+    X, y = smooth(1, n)
+    y, order = labels_or_numbers(model, np.exp(y)), rng.permutation(n)
+    here, there = clone(model).fit(X, y), clone(model).fit(X[order], y[order])
+    np.testing.assert_allclose(predictions(there, X), predictions(here, X), rtol=1e-6, atol=1e-9)
+
+
+# ------------------------------------------------------------------------------------------- the default, end to end
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = smooth(2, 520)
+    return clone(DEFAULT).fit(X[:120], y[:120]), X[120:], y[120:]
+
+
+@pytest.fixture(scope="module")
+def classes():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(720, 4))
+    y = np.digitize(X[:, 0] + 0.5 * rng.normal(size=720), [-0.6, 0.6])
+    return SDRGPClassifier(2, random_state=0).fit(X[:150], y[:150]), X[150:], y[150:]
+
+
+def test_the_default_covers_what_it_promises(fitted):
+    model, X, y = fitted
+    for method in ("model", "conformal"):
+        assert 0.84 < coverage(model.predict_interval(X, method=method), y) < 0.96
+
+
+def test_predictions_do_not_depend_on_batches_of_any_size(fitted, classes, monkeypatch):
+    whole = [predictions(model, X) for model, X, _ in (fitted, classes)]
+    monkeypatch.setattr(_regression, "CHUNK", 64)
+    monkeypatch.setattr(_sdr_classifier, "CHUNK", 64)
+    for (model, X, _), expected in zip((fitted, classes), whole, strict=True):
+        np.testing.assert_allclose(predictions(model, X), expected, rtol=1e-12)
+
+
+def test_prediction_sets_hold_the_class_as_often_as_promised(classes):
+    model, X, y = classes
+    for promised in (0.8, 0.9):
+        inside = model.predict_set(X, promised)
+        assert promised - 0.05 < inside[np.arange(len(y)), y].mean()
+        assert inside.any(axis=1).all() and inside.sum(axis=1).mean() < 2.2
+
+
+def test_the_default_beats_each_class_at_its_base_rate(classes):
+    model, X, y = classes
+    base = np.bincount(y) / len(y)
+    assert log_loss(y, model.predict_proba(X)) < 0.7 * -(base @ np.log(base))
+
+
+@pytest.mark.parametrize("n", [12, 25])
+def test_few_rows_have_honest_intervals(n):
+    """Twenty data sets; their intervals are wide, not wrong."""
+    found = []
+    for seed in range(20):
+        X, y = smooth(seed, n + 200)
+        found.append(coverage(clone(QUICK).fit(X[:n], y[:n]).predict_interval(X[n:]), y[n:]))
+    assert np.mean(found) > 0.8
+
+
+def test_a_log_normal_target_is_predicted_no_worse_than_by_ridge(rng):
+    X = rng.normal(size=(600, 4))
+    y = np.exp(X @ [0.8, -0.5, 0.3, 0.0] + 0.4 * rng.normal(size=600))
+    model, ridge = clone(DEFAULT).set_params(experts=["linear"]).fit(X[:200], y[:200]), Ridge().fit(X[:200], y[:200])
+    assert model.stacks_[0].warp is not None
+    assert r2_score(y[200:], model.predict(X[200:])) > r2_score(y[200:], ridge.predict(X[200:]))
+    low, high = model.predict_interval(X[200:]).T
+    assert (low > -0.5 * y[:200].max()).all() and 0.84 < np.mean((low <= y[200:]) & (y[200:] <= high)) < 0.97
+
+
+NOISES = {
+    "heavy tails": lambda rng, X: X[:, 0] + rng.standard_t(1.5, size=len(X)),
+    "skewed": lambda rng, X: X[:, 0] + rng.exponential(size=len(X)) ** 2,
+    "discrete": lambda rng, X: rng.poisson(np.exp(0.5 * X[:, 0])).astype(float),
+    "heteroscedastic": lambda rng, X: X[:, 0] + np.exp(X[:, 1]) * rng.normal(size=len(X)),
+}
+
+
+def conformal_coverage(model, noise, seeds):
+    found = []
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(1200, 3))
+        y = NOISES[noise](rng, X)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fitted = clone(model).fit(X[:200], y[:200])
+        found.append(coverage(fitted.predict_interval(X[200:], method="conformal"), y[200:]))
+    return float(np.mean(found))
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_conformal_intervals_cover_targets_of_any_shape(noise):
+    assert conformal_coverage(clone(QUICK).set_params(gp_steps=3), noise, range(3)) > 0.87
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", NOISES)
+def test_conformal_intervals_of_the_default_cover_targets_of_any_shape(noise):
+    assert conformal_coverage(DEFAULT, noise, range(10)) > 0.88
+
+
+# --------------------------------------------------------------------------------------------------------- odd classes
+
+
+def test_classes_without_any_signal_get_their_base_rate():
+    found = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(1100, 5)), rng.choice(3, size=1100, p=[0.5, 0.3, 0.2])
+        model = SDRGPClassifier(2, experts=["linear", "forest"], gp_steps=10, random_state=0).fit(X[:100], y[:100])
+        base = np.bincount(y[:100], minlength=3) / 100
+        found.append(log_loss(y[100:], model.predict_proba(X[100:])) + np.log(base[y[100:]]).mean())
+    assert np.mean(found) < 0.05
+
+
+@pytest.mark.parametrize(
+    "labels", [np.arange(40) == 3, np.where(np.arange(40) == 3, 7, np.arange(40) % 2)], ids=["2", "3"]
+)
+def test_a_class_with_a_single_member(labels, rng):
+    found = SDRGPClassifier(2, gp_steps=3, random_state=0).fit(rng.normal(size=(40, 3)), labels)
+    probabilities = found.predict_proba(rng.normal(size=(9, 3)))
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-12)
+    assert probabilities[:, -1].mean() < 0.2
+
+
+def test_many_features_of_few_rows(rng):
+    X = rng.normal(size=(240, 200))
+    y = X[:, 0] + 0.2 * rng.normal(size=240)
+    low, high = clone(DEFAULT).set_params(gp_steps=3).fit(X[:40], y[:40]).predict_interval(X[40:]).T
+    assert 0.8 < np.mean((low <= y[40:]) & (y[40:] <= high))
+
+
+def test_one_feature_beside_a_constant_one(rng):
+    X = rng.uniform(-2, 2, size=(300, 1))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=300)
+    for inputs in (X, np.c_[np.full(300, 5.0), X]):
+        assert clone(QUICK).fit(inputs[:100], y[:100]).score(inputs[100:], y[100:]) > 0.95
