@@ -95,8 +95,8 @@ def test_names_beside_the_heat_map_do_not_touch(unsupervised, n_classes):
 
 
 def test_forty_classes_are_all_named(unsupervised):
-    ax = plot_coupling(unsupervised, np.arange(150) % 40, axes())
-    assert [label.get_text() for label in ax.get_yticklabels()] == [str(k) for k in range(40)]
+    ax = plot_coupling(unsupervised, [f"{k % 40:02d}" for k in range(150)], axes())
+    assert [label.get_text() for label in ax.get_yticklabels()] == [f"{k:02d}" for k in range(40)]
 
 
 def test_a_hundred_prototypes_have_at_most_twenty_numbers():

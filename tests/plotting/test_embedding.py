@@ -10,6 +10,7 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgba, to_rgba_array
+from matplotlib.figure import Figure
 from plotting.iris_plots import CODES, LABELS, LENGTHS, X, axes, discs
 from sklearn.exceptions import NotFittedError
 
@@ -248,3 +249,14 @@ def test_names_are_not_read_as_mathematics(unsupervised):
     ax = plot_embedding(unsupervised, [["$5-$10", r"$\frac{$"][k % 2] for k in range(150)], axes())
     ax.figure.canvas.draw()
     assert not any(text.get_parse_math() for text in ax.get_legend().get_texts())
+
+
+def test_names_of_classes_are_not_written_over_each_other(rng):
+    X, y = rng.normal(size=(120, 3)), np.array([f"a rather long name {k}" for k in np.arange(120) % 24])
+    model = SDR(n_prototypes=40, random_state=0, max_iter=1, tol=1.0).fit(X, y)
+    ax = Figure(figsize=(8, 6)).subplots()
+    plot_embedding(model, y, ax)
+    ax.figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    overlaps = [a.overlaps(b) for place, a in enumerate(boxes) for b in boxes[place + 1 :]]
+    assert len(boxes) > 1 and not any(overlaps)

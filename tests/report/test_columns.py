@@ -8,7 +8,8 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from distreduce.plotting.palette import colour_by_target
-from distreduce.report.columns import MAX_CATEGORIES, MAX_COLUMNS, Colouring
+from distreduce.report import columns
+from distreduce.report.columns import LEAST_COLUMNS, MAX_CATEGORIES, Colouring
 from distreduce.report.encode import MISSING
 
 N = 150
@@ -96,9 +97,13 @@ def test_a_text_of_many_kinds_is_not_a_category(colouring):
     assert the_column(colouring, values) is None
 
 
-def test_at_most_a_few_dozen_columns(colouring):
-    table = pd.DataFrame({f"c{k}": np.arange(N) for k in range(MAX_COLUMNS + 5)})
-    assert len(colouring.encode_columns(table, {"c0"})) == MAX_COLUMNS
+def test_the_fewer_samples_the_more_columns(colouring, monkeypatch):
+    table = pd.DataFrame({f"c{k}": np.arange(N) for k in range(60)})
+    counts = []
+    for size in (1, 50 * N, 400_000):
+        monkeypatch.setattr(columns, "MAX_VALUES", size)
+        counts.append(len(colouring.encode_columns(table, {"c0"})))
+    assert counts == [LEAST_COLUMNS, 50, 59]
 
 
 def test_columns_of_one_name_differ_by_place(colouring):

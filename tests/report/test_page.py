@@ -98,8 +98,9 @@ def test_the_page_asks_for_nothing(classes, X, labels, tmp_path):
 @pytest.mark.parametrize(
     "words",
     [
-        "samples 150 4 features", "classes 3 classes", "fit converged", "of 12 requested", "mean nothing",
-        "What you see holds for new samples:", "had it not been in the fit", "that the prototypes represent worst",
+        "samples 150 4 features", "classes 3 classes", "left-out accuracy", "of 12 requested", "mean nothing",
+        "The fit converged after", "What you see holds for new samples:", "had it not been in the fit",
+        "that the prototypes represent worst",
     ],
     ids=str,
 )  # fmt: skip
@@ -118,13 +119,31 @@ def test_a_model_of_an_older_file_has_a_page_of_its_fit(classes, X, labels, tmp_
     for name in missing:
         delattr(older, name)
     text = visible(write_report(tmp_path / "r.html", older, X, labels))
-    assert ("CKA 0." in text, "only held-out predictions do" in text) == (len(missing) == 1, len(missing) == 2)
+    assert ("left-out accuracy" in text, "only held-out predictions do" in text) == (len(missing) == 2,) * 2
 
 
 def test_the_score_of_left_out_samples_comes_first(classes, X, labels, tmp_path):
     text = visible(write_report(tmp_path / "r.html", classes, X, labels, title="Iris"))
     score = f"reach accuracy {classes.neighbor_scores_['left_out']:.2f} for samples left out"
     assert 0 < text.index(score) < text.index("4 features")
+
+
+def test_the_held_out_score_comes_before_the_picture(numbers, X, lengths, tmp_path):
+    given = {
+        "GP": HeldOut(lengths, lengths + 0.1, np.ones(150)),
+        "no model": HeldOut(lengths, 0 * lengths, np.ones(150)),
+    }
+    page = write_report(tmp_path / "r.html", numbers, X, lengths, held_out=given, experts={"forest": 0.7, "line": 0.3})
+    text = visible(page)
+    order = [
+        "The features say a lot about length",
+        "neighbours on the map",
+        "task numbers",
+        "forest 70%",
+        "For experts",
+    ]
+    places = [text.index(words) for words in order]
+    assert places == sorted(places) and "CKA" not in text[: places[-1]]
 
 
 def test_the_ten_worst_samples_are_listed(classes, X, labels, tmp_path):
@@ -185,6 +204,16 @@ def test_samples_go_by_the_numbers_that_are_given(classes, X, labels, tmp_path, 
     assert f"<td>{classes.prototype_medoids_[0] + 70_000}</td></tr>" in page.read_text("utf-8")
 
 
+def test_a_weighted_page_shows_weighted_means(X, lengths, tmp_path, read_page):
+    heavy = np.where(lengths > 4, 20.0, 1.0)
+    model = SDR(n_prototypes=5, task="regression", random_state=0).fit(X, lengths, sample_weight=heavy)
+    node = read_page(write_report(tmp_path / "r.html", model, X, lengths, sample_weight=heavy))
+    used = node["prototypes"]["number"]
+    np.testing.assert_allclose(node["distributions"][0]["believed"]["mean"], model.prototype_targets_[used, 0])
+    T = heavy[:, None] * model.coupling_.toarray()[:, used]
+    np.testing.assert_allclose(node["colourings"][1]["prototypes"], T.T @ X[:, 0] / T.sum(axis=0))
+
+
 @pytest.mark.parametrize("kind", ["frame", "array", "sparse", "none"])
 def test_without_a_table_the_features_are_shown(kind, X, labels, tmp_path, read_page):
     given = {"frame": pd.DataFrame(X, columns=list("abcd")), "sparse": sparse.csr_array(X)}.get(kind, X)
@@ -215,7 +244,8 @@ def test_three_dimensions_are_reported(X, labels, tmp_path):
 
 
 def test_pages_stay_small(classes, X, labels, tmp_path):
-    assert write_report(tmp_path / "r.html", classes, X, labels).stat().st_size < 120_000
+    # 78 kB are scripts and styles.
+    assert write_report(tmp_path / "r.html", classes, X, labels).stat().st_size < 130_000
 
 
 @pytest.mark.parametrize(
@@ -225,11 +255,12 @@ def test_pages_stay_small(classes, X, labels, tmp_path):
         ({"y": [0, 1]}, "one row for each"),
         ({"table": pd.DataFrame({"a": [1]})}, "got 1 rows"),
         ({"table": [1] * 150}, "got list"),
+        ({"sample_weight": -np.ones(150)}, "must not be negative"),
         ({"row_numbers": np.arange(3)}, "for each of the 150 samples"),
         ({"row_numbers": -np.arange(150)}, "from 0"),
         ({"image_shape": (3, 3)}, "9 pixels, but X has 4"),
     ],
-    ids=["X", "y", "short table", "list", "few row numbers", "negative row numbers", "image"],
+    ids=["X", "y", "short table", "list", "weights", "few row numbers", "negative row numbers", "image"],
 )
 def test_what_cannot_be_used_is_refused(wrong, words, classes, X, labels, tmp_path):
     with pytest.raises(InvalidInputError, match=words):
@@ -259,3 +290,18 @@ def test_a_failure_leaves_the_old_page_and_nothing_else(classes, X, labels, tmp_
     with pytest.raises(OSError, match="disk full"):
         write_report(tmp_path / "r.html", classes, X, labels, title="new")
     assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("r.html", before)]
+
+
+@pytest.mark.parametrize("size", [1e155, 1e300])
+def test_targets_whose_squares_overflow_have_a_page(X, lengths, tmp_path, read_page, size):
+    y = size * lengths
+    model = SDR(n_prototypes=12, task="regression", random_state=0).fit(X, y)
+    own = HeldOut(y, 0.9 * y, 0.1 * y, 0.8 * y, 1.2 * y, np.full(150, 0.5), scale=size)
+    page = write_report(
+        tmp_path / "r.html", model, X, y, held_out={"GP": own, "no model": HeldOut(y, 0 * y, y, scale=size)}
+    )
+    found = read_page(page)["distributions"][0]["believed"]
+    used = model.prototype_weights_ > 0
+    np.testing.assert_allclose(sorted(found["mean"]), sorted(model.prototype_targets_[used, 0]))
+    members = [lengths[model.labels_ == k].std(ddof=0) for k in np.flatnonzero(used)]
+    np.testing.assert_allclose(sorted(np.array(found["spread"]) / size), sorted(members), rtol=1e-6, atol=1e-9)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
 from distreduce import SDR, DistR
@@ -61,22 +62,43 @@ def test_the_heat_map_goes_from_the_first_class_to_the_last(classes, labels):
     assert (np.diff(main) >= 0).all()
 
 
-def test_the_medoid_comes_first(classes):
-    assert [rows[0] for rows in find_nearest(classes, ALL)] == classes.prototype_medoids_.tolist()
+def test_the_medoid_comes_first(classes, X):
+    assert [rows[0] for rows in find_nearest(classes, X, ALL)] == classes.prototype_medoids_.tolist()
 
 
-def test_nearest_samples_are_the_nearest_members(classes):
-    distances = pairwise_distances(classes.prototypes_, classes.embedding_left_out_)
-    distances[classes.prototype_weights_ == 0] = np.inf
-    for k, rows in enumerate(find_nearest(classes, ALL)):
-        members = np.flatnonzero(distances.argmin(axis=0) == k)
-        others = [i for i in sorted(members, key=lambda i: distances[k, i]) if i != rows[0]]  # noqa: B023
-        assert rows[1:] == others[:N_NEAREST]
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_neighbours_are_those_of_its_samples_that_are_most_like_the_medoid(classes, X, kind):
+    places = pairwise_distances(classes.prototypes_, classes.embedding_left_out_)
+    places[classes.prototype_weights_ == 0] = np.inf
+    distances = pairwise_distances(X)
+    for k, (medoid, *rows) in enumerate(find_nearest(classes, sparse.csr_array(X) if kind == "sparse" else X, ALL)):
+        others = [i for i in np.flatnonzero(places.argmin(axis=0) == k) if i != medoid]
+        expected = np.sort(distances[medoid, others])[:N_NEAREST]
+        assert set(rows) <= set(others)
+        np.testing.assert_allclose(distances[medoid, rows], expected, atol=1e-6)
+
+
+def test_neighbours_by_precomputed_distances_are_those_in_x(X, labels):
+    D = pairwise_distances(X)
+    model = SDR.paper(n_prototypes=12, metric="precomputed", random_state=0, max_iter=1, tol=1.0).fit(D, labels)
+    for given, distances in zip(find_nearest(model, D, ALL), find_nearest(model, D**2, ALL), strict=True):
+        assert given == distances  # the order is that of the entries of D
+        assert (np.diff(D[given[0], given[1:]]) >= 0).all()
+
+
+def test_means_and_shares_of_a_weighted_fit_are_weighted(X, labels, lengths):
+    heavy = np.where(lengths > 4, 20.0, 1.0)
+    model = SDR(n_prototypes=5, task="regression", random_state=0).fit(X, lengths, sample_weight=heavy)
+    found = find_distribution(model, lengths, np.arange(5), 0, "length", heavy)
+    np.testing.assert_allclose(found.mean, model.prototype_targets_[:, 0])
+    model = SDR(n_prototypes=5, random_state=0).fit(X, labels, sample_weight=heavy)
+    found = find_distribution(model, labels, np.arange(5), 0, "species", heavy)
+    np.testing.assert_allclose(found.shares, model.prototype_targets_, atol=1e-12)
 
 
 def test_where_every_sample_is_a_prototype_the_nearest_are_of_all(X):
     model = DistR(random_state=0, max_iter=1).fit(X[:40])
-    assert {len(rows) for rows in find_nearest(model, np.arange(40))} == {N_NEAREST + 1}
+    assert {len(rows) for rows in find_nearest(model, X[:40], np.arange(40))} == {N_NEAREST + 1}
 
 
 def test_rows_are_carried_once_and_in_the_columns_of_the_table(classes, labels):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from distreduce._utils.text import number_text
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 from distreduce.metrics.calibration import calibration_curve, mean_absolute_calibration_error
@@ -96,6 +97,8 @@ def draw_reliability(
 
 def draw_predictions(ax: Axes, parts: Array, **look: Any) -> None:
     """Draw predictions against true values; the rows of `parts` are y, mean, and the ends of the intervals (bars)."""
+    from matplotlib.ticker import MaxNLocator
+
     y, mean, low, high = parts
     # One line with gaps: a path per bar would make the drawing several times larger.
     gaps = np.full(len(y), np.nan)
@@ -105,3 +108,6 @@ def draw_predictions(ax: Axes, parts: Array, **look: Any) -> None:
     dots = {"linestyle": "", "marker": "o", "markersize": 4.5, "markeredgewidth": 0.5, "markeredgecolor": "#ffffff"}
     ax.plot(y, mean, gid="dots", **{**look, **dots})  # draw_svg finds the line by its gid
     ax.set(xlabel="true value", ylabel="predicted value")
+    for axis in (ax.xaxis, ax.yaxis):  # 400,000 instead of 0.4 and a distant "1e6"
+        axis.set_major_locator(MaxNLocator(5))
+        axis.set_major_formatter(lambda value, _: number_text(value))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 TOTAL_AREA = 6000.0
 SAMPLE_AREA = 9.0
 MAX_NUMBERED = 40  # prototypes
+LETTER = np.array([6.5, 12.0])  # width and height in points, at matplotlib's default size
 
 
 def plot_embedding(
@@ -106,26 +107,8 @@ def plot_prototypes(
     """Draw the prototypes alone, each with its row number in ``model.summary()``: area is weight, colour is target.
 
     Dashed prototypes are dubious. With more than eight classes, the shape of a marker is that of the most frequent
-    class.
-
-    Parameters
-    ----------
-    model : SDR or DistR
-        A fitted model.
-    ax : matplotlib axes, optional
-        Where to draw; a new figure by default.
-    places : {"left_out", "fitted"}, default="left_out"
-        Whether the targets are those of the left-out samples near each prototype, or what the fit believes.
-    target : int, default=0
-        Which column of a continuous target with several columns to colour by.
-    components : (int, int), optional
-        Two dimensions of the embedding to draw instead of the principal axes.
-    numbers : bool, optional
-        Whether to write the numbers; by default if there are at most 40 prototypes.
-
-    Returns
-    -------
-    matplotlib axes
+    class. By default the `numbers` are written if there are at most 40 prototypes. The other parameters are those of
+    :func:`plot_embedding`; with ``places="fitted"`` the targets are what the fit believes.
     """
     check_reduction(model)
     colours = colour_by_target(model, None, target, places)
@@ -155,11 +138,21 @@ def _draw_prototypes(ax: Axes, model: BaseReduction, view: View, colours: Colour
     if colours.classes is None or len(colours.classes) <= len(OKABE_ITO) or view.line:
         return
     # More than eight colours are hard to tell apart: write the name of each class on its heaviest prototype.
-    main = np.asarray(colours.prototype_values)
-    for c, label in enumerate(colours.classes):
-        members = order[main[order] == c]
-        if len(members):
-            _write(ax, str(label), places[members[0]], weight="bold")
+    main = np.asarray(colours.prototype_values, dtype=np.intp)[order]
+    heaviest = np.sort(np.unique(main, return_index=True)[1])
+    _write_apart(ax, view, [str(colours.classes[c]) for c in main[heaviest]], places[order[heaviest]])
+
+
+def _write_apart(ax: Axes, view: View, names: list[str], places: Array) -> None:
+    """Write names, but none over an earlier one; the size of a letter is estimated, as limits may still change."""
+    spans = 1.2 * np.ptp(np.concatenate([view.samples(), view.prototypes()]), axis=0)  # with the margins
+    points = 72 / ax.figure.dpi * float(np.min(ax.bbox.size / np.where(spans > 0, spans, 1.0)))
+    written: list[tuple[str, Array]] = []
+    for name, place in zip(names, places, strict=True):
+        room = [LETTER * [(len(name) + len(other)) / 2, 1.0] for other, _ in written]
+        if all((points * np.abs(place - at) > size).any() for (_, at), size in zip(written, room, strict=True)):
+            written.append((name, place))
+            _write(ax, name, place, weight="bold")
 
 
 def _scatter(ax: Axes, places: Array, area: Any, colours: Array, shapes: Shapes | None, **style: Any) -> Any:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
+from distreduce._utils.typing import Index
 from distreduce.estimators._base import BaseReduction
 from distreduce.plotting._axes import check_reduction, draw_legend, get_axes
 from distreduce.plotting.palette import OKABE_ITO, UNKNOWN
@@ -52,17 +54,22 @@ def draw_terms(ax: Axes, history: pd.DataFrame) -> None:
         values = history[name].to_numpy()
         if values.any():  # DistR has no supervision
             label = f"{name.replace('_', '-')} (ends at {values[-1]:.4g})"
-            ax.plot(history["iteration"], values - values[0], ".-", color=colour, label=label)
-    ax.set_ylabel("change since iteration 0")
+            ax.plot(_count(history), values - values[0], ".-", color=colour, label=label)
+    ax.set_ylabel("change since iteration 1")
     _label_iterations(ax)
 
 
 def draw_cka(ax: Axes, history: pd.DataFrame, **style: Any) -> None:
     """Draw the dependence (CKA) between prototypes and target."""
     known = history["cka"].notna().to_numpy()
-    ax.plot(history["iteration"].to_numpy()[known], history["cka"].to_numpy()[known], **style)
+    ax.plot(_count(history)[known], history["cka"].to_numpy()[known], **style)
     ax.set(ylabel="CKA", ylim=(min(0.0, history["cka"].min()), 1.02))
     _label_iterations(ax)
+
+
+def _count(history: pd.DataFrame) -> Index:
+    """Return the outer iterations as people count them, so that the last is ``n_iter_``."""
+    return np.arange(1, len(history) + 1)
 
 
 def _label_iterations(ax: Axes) -> None:

@@ -37,20 +37,11 @@ def draw_svg(
     style: Mapping[Any, Any] | None = None,
     titles: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
-    """Return the SVG file of a figure that `draw` fills; matplotlib's global settings stay as they are.
+    """Return the SVG file of a figure of `size` inches that `draw` fills.
 
-    Parameters
-    ----------
-    draw : callable
-        Called with an empty figure.
-    size : (float, float)
-        Width and height in inches.
-    name : str
-        Prefix of all ids, so that several drawings can share a page.
-    style : mapping, optional
-        Settings of matplotlib in addition to `STYLE`.
-    titles : mapping of str to sequence of str, optional
-        For the gid of a line drawn with markers, the text that each marker shows under the pointer.
+    `name` is the prefix of all ids, so that several drawings can share a page. `style` adds to `STYLE`; matplotlib's
+    global settings stay as they are. `titles` has, for the gid of a line drawn with markers, the text that each marker
+    shows under the pointer.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure

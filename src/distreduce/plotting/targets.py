@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from distreduce._utils.text import number_text
 from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
 from distreduce.estimators._targets import as_array, read_targets
@@ -56,15 +57,18 @@ def _match_classes(known: NDArray[Any], given: NDArray[Any], values: Array) -> t
     return known, rows
 
 
-def average_on_prototypes(model: BaseReduction, values: Array, empty: float | None = None) -> Array:
-    """Return the mean of the samples' values on each prototype, weighted by the coupling.
+def average_on_prototypes(
+    model: BaseReduction, values: Array, empty: float | None = None, sample_weight: Array | None = None
+) -> Array:
+    """Return the mean of the samples' values on each prototype, weighted by the coupling and the samples' weights.
 
     Rows of NaN are unknown. A prototype that carries no known value gets `empty`, by default the mean of all samples.
     """
-    known = ~np.isnan(values).any(axis=1)
-    T = model.coupling_[np.flatnonzero(known)]
-    mass = np.asarray(T.sum(axis=0)).ravel()[:, None]  # T may be sparse
-    means = np.asarray(T.T @ values[known]) / np.where(mass > 0, mass, 1.0)
+    known = np.flatnonzero(~np.isnan(values).any(axis=1))
+    weights = np.ones(len(known)) if sample_weight is None else sample_weight[known]
+    T = model.coupling_[known]
+    mass = np.asarray(T.T @ weights).ravel()[:, None]  # T may be sparse
+    means = np.asarray(T.T @ (weights[:, None] * values[known])) / np.where(mass > 0, mass, 1.0)
     return np.where(mass > 0, means, values[known].mean(axis=0) if empty is None else empty)
 
 
@@ -96,8 +100,16 @@ def _bin(model: BaseReduction, numbers: Array, target: int, n_bins: int) -> tupl
     # The largest number belongs to the last bin, whose right edge it is.
     rows = np.eye(n_bins)[np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, n_bins - 1)]
     rows[np.isnan(numbers)] = 0.0
-    names = [f"{low:.3g} to {high:.3g}" for low, high in zip(edges[:-1], edges[1:], strict=True)]
-    return rows, names, target_name(model, target)
+    return rows, _name_bins(edges), target_name(model, target)
+
+
+def _name_bins(edges: Array) -> list[str]:
+    """Return "low to high" for every bin, with as few digits as tell the edges apart, three at least."""
+    for digits in range(3, 17):
+        texts = [number_text(float(f"{edge:.{digits}g}"), digits) for edge in edges]
+        if len(set(texts)) == len(texts):
+            break
+    return [f"{low} to {high}" for low, high in zip(texts[:-1], texts[1:], strict=True)]
 
 
 def target_name(model: BaseReduction, target: int) -> str:

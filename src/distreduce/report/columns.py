@@ -13,7 +13,8 @@ from distreduce.plotting.places import prototype_means
 from distreduce.plotting.targets import average_on_prototypes
 from distreduce.report.encode import MISSING, Node, cell_text, pack, quantise
 
-MAX_COLUMNS = 36
+LEAST_COLUMNS = 36
+MAX_VALUES = 400_000  # of all columns together: a megabyte
 MAX_CATEGORIES = 60  # a text column with more distinct values holds names, not categories
 NAMED = len(OKABE_ITO) - 1  # all other categories share the last colour
 WIDE = 3.0  # if the range is this many times that of the middle 98 %, outliers are cut from the scale
@@ -22,8 +23,20 @@ WIDE = 3.0  # if the range is this many times that of the middle 98 %, outliers 
 class Colouring:
     """Encode the values of all samples as colours of the samples and prototypes that the page shows."""
 
-    def __init__(self, model: BaseReduction, samples: Index, prototypes: Index, *, with_evidence: bool = False) -> None:
+    def __init__(
+        self,
+        model: BaseReduction,
+        samples: Index,
+        prototypes: Index,
+        *,
+        with_evidence: bool = False,
+        sample_weight: Array | None = None,
+    ) -> None:
         self.model, self.samples, self.prototypes, self.with_evidence = model, samples, prototypes, with_evidence
+        self.sample_weight = sample_weight
+
+    def _average(self, values: Array) -> Array:
+        return average_on_prototypes(self.model, values, sample_weight=self.sample_weight)
 
     def encode_target(self, y: ArrayLike | None, target: int, name: str) -> Node:
         """Encode a target with what left-out samples show on the prototypes, if they do, and what the fit believes."""
@@ -44,37 +57,33 @@ class Colouring:
         shares = (
             prototype_means(self.model, places)
             if hasattr(self.model, "prototype_targets_")
-            else average_on_prototypes(self.model, _encode_one_hot(codes, len(colours.classes)))
+            else self._average(_encode_one_hot(codes, len(colours.classes)))
         )
         return self._encode_classes(name, codes, [cell_text(label) for label in colours.classes], shares)
 
     def encode_columns(self, table: pd.DataFrame, leave_out: set[str]) -> list[Node]:
-        """Encode the first `MAX_COLUMNS` columns that colours can show."""
+        """Encode the first columns that colours can show: the fewer samples, the more columns."""
         found: list[Node] = []
+        most = max(LEAST_COLUMNS, MAX_VALUES // max(len(self.samples), 1))
         for place, name in enumerate(map(str, table.columns)):
             node = None if name in leave_out else self._encode_column(name, table.iloc[:, place])
             found += [] if node is None else [node]
-            if len(found) == MAX_COLUMNS:
+            if len(found) == most:
                 break
         return found
 
     def _encode_column(self, name: str, column: pd.Series) -> Node | None:
-        if pd.api.types.is_datetime64_any_dtype(column):
-            moments = pd.to_datetime(column, utc=True).dt.tz_localize(None).to_numpy("datetime64[ms]")
-            values = np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64))
-            return self._encode_column_of_numbers(name, values, "date")
-        types = pd.api.types
-        if types.is_numeric_dtype(column) and not (types.is_bool_dtype(column) or types.is_complex_dtype(column)):
-            return self._encode_column_of_numbers(name, column.to_numpy(dtype=np.float64, na_value=np.nan), "number")
-        return self._encode_categories(name, column)
+        numbers = read_numbers(column)
+        return (
+            self._encode_categories(name, column) if numbers is None else self._encode_column_of_numbers(name, *numbers)
+        )
 
     def _encode_column_of_numbers(self, name: str, values: Array, kind: str) -> Node | None:
-        values = np.where(np.isfinite(values), values, np.nan)
         known = values[~np.isnan(values)]
         # Halves, because the range of very large numbers overflows; the script cannot draw such a scale either.
         if not len(known) or not 0 < known.max() / 2 - known.min() / 2 < np.finfo(np.float64).max / 2:
             return None
-        return self._encode_numbers(name, values, average_on_prototypes(self.model, values[:, None])[:, 0], kind)
+        return self._encode_numbers(name, values, self._average(values[:, None])[:, 0], kind)
 
     def _encode_categories(self, name: str, column: pd.Series) -> Node | None:
         texts = column.map(cell_text, na_action="ignore").astype(object)
@@ -90,9 +99,7 @@ class Colouring:
             named.append(rest_name)
         codes = pd.Index(named).get_indexer(pd.Index(texts)).astype(np.float64)
         codes[codes < 0] = np.nan  # −1: get_indexer did not find it, so it is missing
-        return self._encode_classes(
-            name, codes, named, average_on_prototypes(self.model, _encode_one_hot(codes, len(named)))
-        )
+        return self._encode_classes(name, codes, named, self._average(_encode_one_hot(codes, len(named))))
 
     def _encode_numbers(self, name: str, values: Array, means: Array, kind: str = "number") -> Node:
         known = values[np.isfinite(values)] if np.isfinite(values).any() else means
@@ -118,6 +125,18 @@ class Colouring:
             "samples": pack(np.where(np.isnan(kept), MISSING, kept), "u2"),
             "prototypes": pack(np.clip(shares[self.prototypes], 0, 1), "f4"),
         }  # fmt: skip
+
+
+def read_numbers(column: pd.Series) -> tuple[Array, str] | None:
+    """Return a column as numbers, NaN where unknown, and whether they are dates (milliseconds); None for categories."""
+    types = pd.api.types
+    if types.is_datetime64_any_dtype(column):
+        moments = pd.to_datetime(column, utc=True).dt.tz_localize(None).to_numpy("datetime64[ms]")
+        return np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64)), "date"
+    if not types.is_numeric_dtype(column) or types.is_bool_dtype(column) or types.is_complex_dtype(column):
+        return None
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.where(np.isfinite(values), values, np.nan), "number"
 
 
 def _encode_one_hot(codes: Array, n_classes: int) -> Array:

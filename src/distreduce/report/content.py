@@ -21,6 +21,7 @@ from distreduce.plotting.markers import SHAPES
 from distreduce.plotting.palette import COLOUR_MAP, colour_by_target
 from distreduce.plotting.targets import target_name
 from distreduce.report.columns import Colouring
+from distreduce.report.contrasts import find_contrasts
 from distreduce.report.encode import Node, pack, quantise
 from distreduce.report.evidence import Criticism, encode_quality, find_evidence
 from distreduce.report.prototypes import Distribution, assign_samples, collect_rows, find_distribution, find_nearest
@@ -40,6 +41,7 @@ class Subject:
     table: pd.DataFrame | None
     row_numbers: Index
     image_shape: tuple[int, int] | None
+    sample_weight: Array | None = None
 
     @property
     def one_to_one(self) -> bool:
@@ -116,7 +118,7 @@ def find_targets(subject: Subject, selection: Selection) -> list[TargetView]:
     for place, name in enumerate(subject.target_names()):
         asked = (subject.model, subject.y, selection.prototypes, place, name)
         evidence = find_evidence(*asked) if subject.with_evidence else None
-        found.append(TargetView(find_distribution(*asked), evidence))
+        found.append(TargetView(find_distribution(*asked, subject.sample_weight), evidence))
     return found
 
 
@@ -126,12 +128,18 @@ def encode_page(
     """Return everything that the page's script reads; `worst` are samples whose rows it shows besides."""
     model, names = subject.model, subject.target_names()
     # Targets first: the script finds them by `nTargets`.
-    colouring = Colouring(model, selection.samples, selection.prototypes, with_evidence=subject.with_evidence)
+    colouring = Colouring(
+        model,
+        selection.samples,
+        selection.prototypes,
+        with_evidence=subject.with_evidence,
+        sample_weight=subject.sample_weight,
+    )
     colourings = [colouring.encode_target(subject.y, place, name) for place, name in enumerate(names)]
     if subject.table is not None:
         colourings += colouring.encode_columns(subject.table, set(names))
     # Rows are stored for prototypes and criticisms only, other samples show their number.
-    shown = [*find_nearest(model, selection.prototypes), [each.sample for each in worst]]
+    shown = [*find_nearest(model, subject.X, selection.prototypes), [each.sample for each in worst]]
     details = collect_rows(
         shown, subject.X, subject.target_columns(), subject.table, subject.row_numbers, subject.image_shape
     )
@@ -142,12 +150,23 @@ def encode_page(
         "evidence": encode_quality(model, selection.prototypes) if subject.with_evidence else None,
         "colourings": colourings,
         "nTargets": len(names),
+        "nColumns": 0 if subject.table is None else subject.table.shape[1],
         "distributions": [each.encode() for each in found],
         "details": details | {"nearest": details["nearest"][:-1], "worst": details["nearest"][-1]},
+        "apart": _find_contrasts(subject, selection),
         "oneToOne": subject.one_to_one,
         "scale": _sample_colour_map(),
         "shapes": [None if corners is None else corners.round(4).tolist() for corners in SHAPES],
     }
+
+
+def _find_contrasts(subject: Subject, selection: Selection) -> list[list[tuple[str, str]]]:
+    """Return what tells each prototype of the page from the rest; nothing without columns to name."""
+    if subject.table is None or subject.one_to_one:
+        return []
+    own = assign_samples(subject.model, "left_out")
+    table = subject.table.drop(columns=[name for name in subject.target_names() if name in subject.table])
+    return find_contrasts(table, own, selection.prototypes, subject.sample_weight)
 
 
 def _encode_places(subject: Subject, selection: Selection) -> Node:

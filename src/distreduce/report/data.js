@@ -27,6 +27,13 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+// Cut from the middle: long names often begin alike.
+function shorten(text, size) {
+  if (text.length <= size) return text;
+  const end = Math.floor((size - 1) / 2);
+  return `${text.slice(0, size - 1 - end)}…${end ? text.slice(-end) : ""}`;
+}
+
 const isDark = () =>
   matchMedia("(prefers-color-scheme: dark)").matches && !("printing" in document.documentElement.dataset);
 const cssColour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -92,8 +99,8 @@ const mainClass = (colouring, k) => mostFrequent(onPrototypes(colouring), colour
 function numberText(value, kind = "number", digits = 4) {
   if (kind === "date") return new Date(value).toISOString().slice(0, 10);
   // Very large and very small numbers are shown with an exponent.
-  const small = Math.abs(value) >= 1e6 || (value && Math.abs(value) < 1e-3);
-  const text = small ? value.toExponential(2) : Number(value.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 9 });
+  const extreme = Math.abs(value) >= 1e9 || (value && Math.abs(value) < 1e-3);
+  const text = extreme ? value.toExponential(2) : Number(value.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 9 });
   return text.replace("-", "−");
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import json
-import math
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import pandas as pd
 from markupsafe import Markup
 from numpy.typing import ArrayLike, NDArray
 
+from distreduce._utils.text import number_text
 from distreduce._utils.typing import Array
 
 Node = dict[str, Any]  # of the JSON that the page's script reads
@@ -56,13 +56,3 @@ def cell_text(value: Any) -> str:
         return value.date().isoformat()
     text = str(value)
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
-
-
-def number_text(value: float, digits: int = 4) -> str:
-    """Return a number with a few digits (whole numbers in full) and a true minus sign."""
-    if math.isnan(value):
-        return "–"
-    # round() raises for infinity.
-    whole = value == round(value) if math.isfinite(value) else False
-    text = f"{value:,.0f}" if whole and abs(value) < 1e9 else f"{value:.{digits}g}"
-    return text.replace("-", "−")

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.neighbors import NearestNeighbors
 
+from distreduce._utils.text import number_text
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
 from distreduce.metrics.criticisms import LEAST_COUNT, criticisms, find_nearest_prototypes
 from distreduce.plotting.places import prototype_means
 from distreduce.plotting.targets import sample_shares
-from distreduce.report.encode import Node, cell_text, number_text
+from distreduce.report.encode import Node, cell_text
 from distreduce.report.prototypes import N_BINS, Distribution
 
 QUALITY = ("purity", "compactness", "separation")
@@ -79,8 +80,8 @@ def list_criticisms(model: BaseReduction, y: ArrayLike | None, n: int = 10) -> l
     ]
 
 
-class Optimism(NamedTuple):
-    """How much of the picture holds for new samples: a verdict, a sentence about it, and scores with their bars."""
+class Verdict(NamedTuple):
+    """A verdict, a sentence with its numbers, whether it warns, and scores: name, note, text and length of the bar."""
 
     verdict: str
     sentence: str
@@ -88,7 +89,7 @@ class Optimism(NamedTuple):
     scores: list[tuple[str, str, str, float]]
 
 
-def describe_optimism(model: Any) -> Optimism | None:
+def describe_optimism(model: Any) -> Verdict | None:
     """Compare the scores of neighbours on the map, fitted and left out, and with all features; None without them."""
     scores = getattr(model, "neighbor_scores_", None)
     if scores is None or not np.isfinite(list(scores.values())).all():
@@ -114,4 +115,4 @@ def describe_optimism(model: Any) -> Optimism | None:
     )
     about = {"left out": "what the map shows", "all features": "without the map", "fitted": "places of the fit"}
     shares = [min(max(value, 0.0), 1.0) for value in (left_out, every, fitted)]
-    return Optimism(verdict, sentence, warns, list(zip(about, about.values(), texts, shares, strict=True)))
+    return Verdict(verdict, sentence, warns, list(zip(about, about.values(), texts, shares, strict=True)))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from distreduce._utils.text import count_of
+from distreduce._utils.text import count_of, number_text
 from distreduce.plotting.history import draw_cka, draw_terms
 from distreduce.report.charts import LOOKS, Figure, make_figure
 from distreduce.report.content import MAX_TARGETS, Selection, Subject
-from distreduce.report.encode import number_text
+from distreduce.report.evidence import describe_optimism
+from distreduce.report.headline import Given, name_score, score_text
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # the address of a function differs from run to run
 
@@ -25,8 +27,8 @@ class Fact(NamedTuple):
     note: str
 
 
-def collect_facts(subject: Subject) -> list[Fact]:
-    """Return the header: sizes, task, CKA if there is nothing better, and how the fit ended."""
+def collect_facts(subject: Subject, named: Mapping[str, Given]) -> list[Fact]:
+    """Return the header: sizes, task, and the score of the first of the held-out predictions."""
     model = subject.model
     n, m = model.coupling_.shape
     used = int(np.count_nonzero(model.prototype_weights_))
@@ -38,15 +40,21 @@ def collect_facts(subject: Subject) -> list[Fact]:
         average = number_text(n / used, 3)
         facts.append(Fact(f"{used:,}", "prototypes", f"of {m:,} requested; {average} samples each on average"))
     facts.append(_describe_task(subject))
-    # Without scores of left-out samples, the CKA, with a warning: it is easily taken for a score.
-    cka = float(model.history_["cka"].iloc[-1])
-    if not np.isnan(cka) and not hasattr(model, "neighbor_scores_"):
-        note = "fit between map and training targets, from 0 to 1; high even for noise, so not a score"
-        facts.append(Fact(f"{cka:.3f}", "CKA", note))
-    rounds = count_of(model.n_iter_, "iteration")
-    if model.converged_:
-        return [*facts, Fact("converged", "fit", f"after {rounds}")]
-    return [*facts, Fact("stopped early", "fit", f"after {rounds}, the limit; raise max_iter to continue")]
+    return [*facts, *_describe_score(subject, named)]
+
+
+def _describe_score(subject: Subject, named: Mapping[str, Given]) -> list[Fact]:
+    """Return the score that people came for: of held-out rows, or else of samples left out of the map."""
+    if named:
+        first = next(iter(named.values()))
+        rest = ", ".join(f"{name} {score_text(each)}" for name, each in list(named.items())[1:])
+        rows = count_of(len(np.asarray(first.y)), "row")
+        return [Fact(score_text(first), f"held-out {name_score(first)}", f"{rows}; {rest}" if rest else rows)]
+    verdict = describe_optimism(subject.model)
+    if verdict is None:
+        return []
+    name = "accuracy" if hasattr(subject.model, "classes_") else "R²"
+    return [Fact(verdict.scores[0][2], f"left-out {name}", "of 10 nearest neighbours on the map")]
 
 
 def _describe_task(subject: Subject) -> Fact:
@@ -88,18 +96,30 @@ def describe_call(subject: Subject) -> str:
     return ADDRESS.sub("", f"model = {subject.model!r}.fit(X{y})\nwrite_report(path, model, X, y)")
 
 
+def describe_end(subject: Subject) -> str:
+    """Return how the fit ended."""
+    rounds = count_of(subject.model.n_iter_, "outer iteration")
+    if subject.model.converged_:
+        return f"The fit converged after {rounds}: a further one would have changed the objective by less than tol."
+    return f"The fit stopped at its limit of {rounds}; a larger max_iter continues it."
+
+
 def draw_history(subject: Subject) -> list[Figure]:
     """Return charts of the objective with its terms, and of the CKA."""
     history = subject.model.history_
     if len(history) < 2:  # one iteration has no course
         return []
     caption = (
-        "The fit minimises the objective. Its terms: gromov-wasserstein (keeps the neighbourhoods of the samples), "
-        "supervision and dependence (follow the target), projection (error and roughness of the map from the features)."
+        "The fit minimises the objective, the sum of its terms, so the black line falls; single terms may rise. "
+        "Gromov–Wasserstein: samples that are alike lie together on the map. Supervision and dependence: the map "
+        "follows the target. Projection: the map can be computed from the features, and smoothly."
     )
     figures = [make_figure("The objective and its terms", caption, partial(draw_terms, history=history))]
     if history["cka"].notna().any():
-        caption = "How strongly the places of the prototypes depend on the training targets: 0 not at all, 1 fully."
+        caption = (
+            "CKA (centred kernel alignment): how strongly the places of the prototypes follow the targets that the fit "
+            "has seen, from 0 (not at all) to 1 (fully). It is high even for noise, so it is not a score."
+        )
         draw = partial(draw_cka, history=history, marker=".", **LOOKS[0])
         figures.append(make_figure("Dependence on the target (CKA)", caption, draw))
     return figures

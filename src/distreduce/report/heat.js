@@ -7,7 +7,7 @@ function heatLayout(canvas) {
   const size = each.labels.length;
   // Rows share 260 pixels, each within limits; beyond 60 classes they may be thin.
   const cell = Math.min(24, Math.max(size > 60 ? 3 : 8, 260 / size));
-  const left = Math.min(118, width * 0.28);
+  const left = Math.min(Math.max(...each.labels.map((label) => label.length)) * 6.6 + 16, 190, width * 0.34);
   return { each, width, size, cell, left, step: (width - left) / each.order.length, height: size * cell + 34 };
 }
 
@@ -34,7 +34,7 @@ function drawHeatMap(canvas) {
   context.textBaseline = "middle";
   // Names and numbers: as many as fit without touching.
   const every = Math.ceil(12 / cell);
-  for (let c = 0; c < size; c += every) context.fillText(fitted(context, each.labels[c], left - 10), left - 6, (size - 0.5 - c) * cell);
+  for (let c = 0; c < size; c += every) context.fillText(fitted(context, each.labels[c], left - 10, Boolean(each.mean)), left - 6, (size - 0.5 - c) * cell);
   context.textAlign = "center";
   const thin = Math.ceil(30 / step);
   each.order.forEach((k, column) => column % thin || context.fillText(data.prototypes.number[k], left + (column + 0.5) * step, size * cell + 11));
@@ -48,11 +48,13 @@ function drawHeatMap(canvas) {
   context.strokeRect(left + at * step, 1, Math.max(step, 2), size * cell - 1);
 }
 
-function fitted(context, text, room) {
+// A name in the room that it has: a range keeps its lower end, other names their two ends.
+function fitted(context, text, room, isRange = false) {
   if (context.measureText(text).width <= room) return text;
-  let short = text;
-  while (short && context.measureText(`${short}…`).width > room) short = short.slice(0, -1);
-  return `${short}…`;
+  if (isRange) return fitted(context, `${text.split(" to ")[0]} …`, room);
+  let size = text.length;
+  while (size > 2 && context.measureText(shorten(text, size)).width > room) size--;
+  return shorten(text, size);
 }
 
 const drawHeatMaps = () => document.querySelectorAll("canvas.heat").forEach(drawHeatMap);

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
+NO_MODEL = "no model"  # the name among held-out predictions that the headline compares with
+
 
 @dataclass(frozen=True)
 class HeldOut:

@@ -8,12 +8,32 @@ function fillColourSwitch() {
   const all = data.colourings.map(option);
   const [targets, columns] = [all.slice(0, data.nTargets), all.slice(data.nTargets)];
   if (targets.length) choice.append(make("optgroup", { label: "target" }, ...targets));
-  if (columns.length) choice.append(make("optgroup", { label: "columns" }, ...columns));
+  const most = columns.length + data.nTargets < data.nColumns ? `, ${columns.length} of ${data.nColumns.toLocaleString("en")}` : "";
+  if (columns.length) choice.append(make("optgroup", { label: `columns${most}` }, ...columns));
+  withColumnSearch(choice, columns);
   choice.addEventListener("change", () => {
     state.colouring = Number(choice.value);
     state.highlighted = -1;
     drawLegend();
     recolour();
+  });
+}
+
+// With many columns, a field keeps those whose names contain what is typed; Enter takes the first.
+function withColumnSearch(choice, columns) {
+  const field = byId("find-column");
+  field.closest("label").hidden = columns.length <= 12;
+  field.addEventListener("input", () => {
+    const wanted = field.value.trim().toLowerCase();
+    const found = columns.filter((each) => each.textContent.toLowerCase().includes(wanted));
+    choice.querySelector("optgroup:last-child").replaceChildren(...found);
+    choice.value = String(state.colouring);
+  });
+  field.addEventListener("keydown", (event) => {
+    const first = choice.querySelector("optgroup:last-child option");
+    if (event.key !== "Enter" || !first) return;
+    choice.value = first.value;
+    choice.dispatchEvent(new Event("change"));
   });
 }
 
@@ -58,6 +78,7 @@ function withKeyboard() {
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     hideTip();
+    if (state.chosen) clearChosen();
     close(true);
   });
 }
@@ -119,6 +140,8 @@ withKeyboard();
 withHeatMaps();
 withPlaces();
 withCriticisms();
+withRowSearch();
+withSaving();
 byId("zoom-in").addEventListener("click", () => zoomBy(1.5));
 byId("zoom-out").addEventListener("click", () => zoomBy(1 / 1.5));
 byId("zoom-all").addEventListener("click", () => zoomBy(0));

@@ -7,14 +7,28 @@ const MOVE = 450; // milliseconds from the left-out to the fitted places
 const state = {
   colouring: 0, zoom: 1, x: 0.5, y: 0.5, selected: -1, focused: -1, hovered: -1, highlighted: -1,
   fitted: false, // whether the map shows the places of the fit
-  pointed: -1, // the sample of a criticism
+  pointed: -1, // the sample of a criticism, or one that was searched
+  choosing: false, // whether the pointer draws a lasso
+  lasso: [], // its corners in pixels
+  chosen: null, // a flag per sample: whether it lies inside
 };
 const view = { width: 0, height: 0, ratio: 1, radii: [], padding: LEAST_PADDING };
 const layers = { samples: byId("samples"), prototypes: byId("prototypes") };
 const current = () => data.colourings[state.colouring];
 let colours = { samples: null, prototypes: [], shapes: [] };
 
+// A picture that is nearly a line needs no square: the map is as high as the picture at full width, within limits.
+function fitHeight(map) {
+  const [x0, x1, y0, y1] = data.box;
+  map.style.height = "";
+  if (data.line) return;
+  const { width, height } = map.getBoundingClientRect();
+  const wanted = (width - 2 * LEAST_PADDING) * ((y1 - y0) / (x1 - x0 || 1)) + 6 * LEAST_PADDING;
+  if (wanted < height) map.style.height = `${Math.max(wanted, 0.45 * height)}px`;
+}
+
 function resize() {
+  fitHeight(byId("map"));
   const box = byId("map").getBoundingClientRect();
   view.width = Math.max(box.width, 60);
   view.height = Math.max(box.height, 60);
@@ -95,6 +109,7 @@ const between = (a, b, share) => Object.fromEntries(["x", "y", "px", "py"].map((
 const isDubious = (k) => Boolean(data.evidence && data.evidence.dubious[k]);
 
 function isFaded(i) {
+  if (state.chosen) return !state.chosen[i];
   if (state.selected >= 0) return labels[i] !== state.selected;
   return state.highlighted >= 0 && current().codes[i] !== state.highlighted;
 }
@@ -113,7 +128,7 @@ function drawSamples() {
   const stamps = data.shapes.map((_, shape) => stamp(radius, shape));
   const codes = current().codes;
   const alpha = [0.4, 0.5, 0.6][crowd];
-  const fading = state.selected >= 0 || state.highlighted >= 0;
+  const fading = Boolean(state.chosen) || state.selected >= 0 || state.highlighted >= 0;
   const faint = fromHex(cssColour("faint"));
   const f = frame();
   // Faded samples first, so that those of the selection lie above them.
@@ -143,10 +158,17 @@ function drawPrototypes() {
   const context = layers.prototypes.getContext("2d");
   context.setTransform(view.ratio, 0, 0, view.ratio, 0, 0);
   context.clearRect(0, 0, view.width, view.height);
+  paintPrototypes(context);
+  if (state.lasso.length) paintLasso(context);
+}
+
+// What lies above the samples, on a canvas or as SVG.
+function paintPrototypes(context) {
   const f = frame();
   const [card, ink] = [cssColour("card"), cssColour("ink")];
+  const inside = state.chosen && new Set(labels.filter((_, i) => state.chosen[i]));
   for (let k = 0; k < nPrototypes; k++) {
-    const dim = state.selected >= 0 ? k !== state.selected
+    const dim = inside ? !inside.has(k) : state.selected >= 0 ? k !== state.selected
       : state.highlighted >= 0 && mainClass(current(), k) !== state.highlighted;
     context.globalAlpha = dim ? 0.42 : 0.95;
     const edge = dark ? "rgb(255 255 255 / .6)" : card;
@@ -162,12 +184,35 @@ function drawPrototypes() {
   nameAxes(context);
 }
 
+function paintLasso(context) {
+  context.beginPath();
+  for (const corner of state.lasso) context.lineTo(...corner);
+  context.closePath();
+  context.lineWidth = 2;
+  context.setLineDash([5, 4]);
+  context.strokeStyle = cssColour("accent");
+  context.stroke();
+  context.setLineDash([]);
+}
+
+// Choose the samples inside the lasso, or none.
+function choose() {
+  const [f, corners] = [frame(), state.lasso];
+  close();
+  const flags = Uint8Array.from({ length: nSamples }, (_, i) =>
+    Number(isInside([f.ax * places.x[i] + f.bx, f.ay * places.y[i] + f.by], corners)));
+  const count = flags.reduce((sum, flag) => sum + flag, 0);
+  [state.lasso, state.chosen] = [[], count ? flags : null];
+  say(count ? `${count.toLocaleString("en")} of ${nSamples.toLocaleString("en")} rows chosen.` : "The lasso holds no row.");
+  draw();
+}
+
 // The sample of a criticism, and the way to its nearest prototype.
 function pointOut(context, f) {
   const place = [f.ax * places.x[state.pointed] + f.bx, f.ay * places.y[state.pointed] + f.by];
   context.beginPath();
   context.moveTo(...place);
-  context.lineTo(...placeOf(labels[state.pointed], f));
+  if (labels[state.pointed] < nPrototypes) context.lineTo(...placeOf(labels[state.pointed], f));
   context.lineWidth = 1.5;
   context.strokeStyle = cssColour("accent");
   context.stroke();
@@ -176,7 +221,7 @@ function pointOut(context, f) {
 
 // Write the name of each class on its heaviest prototype: nobody can tell twenty colours apart.
 function nameClasses(context, f, card, ink) {
-  const named = new Set();
+  const [named, taken] = [new Set(), []];
   context.font = "600 13px system-ui, sans-serif";
   context.textAlign = "center";
   context.textBaseline = "middle";
@@ -187,7 +232,10 @@ function nameClasses(context, f, card, ink) {
     if (named.has(main)) continue;
     named.add(main);
     const [x, y] = placeOf(k, f);
-    const text = current().labels[main].slice(0, 24);
+    const text = shorten(current().labels[main], 24);
+    const half = 4 * text.length; // about half its width in pixels
+    if (taken.some(([a, b, other]) => Math.abs(a - x) < half + other && Math.abs(b - y) < 15)) continue; // no name over another
+    taken.push([x, y, half]);
     context.strokeStyle = card;
     context.strokeText(text, x, y);
     context.fillStyle = ink;

@@ -21,19 +21,21 @@ from scipy import sparse
 from distreduce._utils.atomic import replacing
 from distreduce._utils.typing import Index
 from distreduce.estimators._base import BaseReduction
+from distreduce.estimators._validate import read_weights
 from distreduce.exceptions import InvalidInputError
 from distreduce.plotting._axes import check_reduction
 from distreduce.plotting.palette import OKABE_ITO
 from distreduce.report.content import Subject, encode_page, find_targets, select
 from distreduce.report.encode import as_json
 from distreduce.report.evidence import describe_optimism, list_criticisms
-from distreduce.report.facts import collect_facts, collect_warnings, describe_call, draw_history
+from distreduce.report.facts import collect_facts, collect_warnings, describe_call, describe_end, draw_history
+from distreduce.report.headline import describe_headline
 from distreduce.report.held_out import HeldOut, HeldOutClasses
-from distreduce.report.predictions import describe_predictions
+from distreduce.report.predictions import describe_predictions, name_models, sort_experts
 from distreduce.report.renderer import HERE, render_page
 from distreduce.report.tables import describe_criticisms, list_prototypes
 
-SCRIPTS = ("data.js", "marks.js", "map.js", "panel.js", "heat.js", "pointer.js", "main.js")
+SCRIPTS = ("data.js", "marks.js", "map.js", "panel.js", "heat.js", "pointer.js", "save.js", "main.js")
 
 
 def write_report(
@@ -42,9 +44,11 @@ def write_report(
     X: Any,
     y: ArrayLike | None = None,
     *,
+    sample_weight: ArrayLike | None = None,
     table: pd.DataFrame | None = None,
     row_numbers: ArrayLike | None = None,
     held_out: HeldOut | HeldOutClasses | Mapping[str, HeldOut | HeldOutClasses] | None = None,
+    experts: Mapping[str, float] | None = None,
     image_shape: tuple[int, int] | None = None,
     title: str = "",
     command: str | None = None,
@@ -63,6 +67,8 @@ def write_report(
         The samples of the fit, in their order.
     y : array-like of shape (n_samples,) or (n_samples, n_targets), optional
         Their targets, None or NaN where unknown. The name of a pandas Series is shown.
+    sample_weight : array-like of shape (n_samples,), optional
+        Their weights in the fit; means and shares of the prototypes are weighted by them.
     table : pandas.DataFrame, optional
         The rows that the samples came from, in the same order. The page shows them beside a prototype and offers their
         columns as colours. By default X itself, unless it holds images or distances.
@@ -70,7 +76,10 @@ def write_report(
         Numbers of the samples on the page, such as their row numbers in a file of which only some rows were fitted. By
         default 0, 1, 2, …
     held_out : HeldOut, HeldOutClasses or mapping of str to these, optional
-        Predictions for held-out samples, of one model or of several by name; the first is the main one.
+        Predictions for held-out samples, of one model or of several by name; the first is the main one. The page begins
+        with a comparison with the model called "no model", or with the mean or the class shares of the held-out y.
+    experts : mapping of str to float, optional
+        Weight of each expert in the main model, such as ``stack_.weights`` of :class:`~distreduce.gp.SDRGPClassifier`.
     image_shape : (int, int), optional
         Height and width, if each sample is a greyscale image.
     title : str, optional
@@ -96,8 +105,8 @@ def write_report(
     '<!DOCTYPE html>'
     """
     # Check and render everything before the file is touched.
-    subject = _check(model, X, y, table, row_numbers, image_shape)
-    text = _render(subject, held_out, title, command)
+    subject = _check(model, X, y, sample_weight, table, row_numbers, image_shape)
+    text = _render(subject, held_out, experts, title, command)
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
         raise InvalidInputError(
@@ -109,7 +118,7 @@ def write_report(
     return target
 
 
-def _check(model: Any, X: Any, y: Any, table: Any, row_numbers: Any, image_shape: Any) -> Subject:
+def _check(model: Any, X: Any, y: Any, sample_weight: Any, table: Any, row_numbers: Any, image_shape: Any) -> Subject:
     check_reduction(model)
     n = len(model.embedding_)
     samples = X.to_numpy() if isinstance(X, pd.DataFrame) else X.tocsr() if sparse.issparse(X) else np.asarray(X)
@@ -132,7 +141,10 @@ def _check(model: Any, X: Any, y: Any, table: Any, row_numbers: Any, image_shape
         table = _make_table(X, samples, model)
     # A y without any known target is treated as none: there is nothing to colour by.
     unknown = y is not None and bool(pd.isna(np.asarray(y, dtype=object)).all())
-    return Subject(model, samples, None if unknown else y, table, _read_row_numbers(row_numbers, n), image_shape)
+    weights = None if sample_weight is None else read_weights(sample_weight, model.embedding_)
+    return Subject(
+        model, samples, None if unknown else y, table, _read_row_numbers(row_numbers, n), image_shape, weights
+    )
 
 
 def _read_row_numbers(given: Any, n: int) -> Index:
@@ -154,20 +166,26 @@ def _make_table(X: Any, samples: Any, model: BaseReduction) -> pd.DataFrame:
     return pd.DataFrame(samples, columns=list(names))
 
 
-def _render(subject: Subject, held_out: Any, title: str, command: str | None) -> str:
+def _render(subject: Subject, held_out: Any, experts: Any, title: str, command: str | None) -> str:
     # One selection for the map, the tables and the heat maps, which refer to each other by position.
     selection = select(subject.model)
     found = find_targets(subject, selection)
     worst = list_criticisms(subject.model, subject.y)
     n, m = subject.model.coupling_.shape
+    # Predictions first: they are checked there.
+    predictions, named = describe_predictions(held_out), name_models(held_out)
+    headline = describe_headline(named, subject.target_names()) if named else None
     context = {
         "title": title or f"{n:,} samples, {m:,} prototypes",
-        "optimism": describe_optimism(subject.model),
-        "facts": collect_facts(subject),
+        "headline": headline,
+        "verdicts": [each for each in (headline, describe_optimism(subject.model)) if each is not None],
+        "facts": collect_facts(subject, named),
         "warnings": collect_warnings(subject, selection),
         "command": describe_call(subject) if command is None else command,
         "history": draw_history(subject),
-        "predictions": describe_predictions(held_out),
+        "ended": describe_end(subject),
+        "predictions": predictions,
+        "experts": sort_experts(experts or {}),
         "prototypes": list_prototypes(subject, selection.prototypes, found),
         "criticisms": describe_criticisms(subject, selection, worst),
         "target_names": [each.believed.name for each in found],

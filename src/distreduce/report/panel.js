@@ -1,6 +1,7 @@
 // Beside the map: the legend, the panel of a prototype, and the hint under the pointer.
 
 const MAX_BARS = 8;
+const MAX_NAME = 14; // characters of a name in the panel
 
 function image(place, title) {
   const { height, width } = data.details.images;
@@ -72,7 +73,12 @@ function drawLegend() {
   const colouring = current();
   const legend = byId("legend");
   legend.replaceChildren(make("h3", {}, colouring.kind === "none" ? "No target: one colour" : colouring.name));
-  if (colouring.kind === "class") legend.append(classButtons(colouring));
+  if (colouring.kind === "class") {
+    const list = classButtons(colouring);
+    legend.append(list);
+    const hidden = [...list.children].filter((each) => each.offsetTop + each.offsetHeight > list.offsetTop + list.clientHeight).length;
+    if (hidden) legend.append(make("p", { class: "note" }, `${colouring.labels.length} classes, ${hidden} of them further down: scroll the list.`));
+  }
   else if (colouring.kind !== "none") legend.append(...scaleBar(colouring));
   if (colouring.codes && colouring.codes.includes(MISSING))
     legend.append(make("p", { class: "note" }, make("span", { class: "swatch", style: `background:${toCss(GREY)}` }), " not known"));
@@ -94,6 +100,7 @@ function classButtons(colouring) {
   palette(colouring).forEach((rgb, c) => {
     const pick = () => {
       state.highlighted = state.highlighted === c ? -1 : c;
+      state.chosen = null;
       close();
       drawLegend();
       draw();
@@ -126,7 +133,7 @@ function bars(t, k) {
   const colours = palette(data.colourings[t]);
   const box = make("div", { class: "bars" });
   for (const { label, c, share, tick } of found.slice(0, MAX_BARS))
-    box.append(make("span", { title: label }, label),
+    box.append(make("span", { title: label }, shorten(label, MAX_NAME)),
       make("span", { class: "bar" }, ...(share > 0 ? [make("i", { style: `width:${100 * share}%;background:${toCss(colours[c])}` })] : []),
         ...(tick > 0.005 ? [make("b", { style: `left:${100 * tick}%`, title: `the fit believes ${percent(tick)}` })] : [])),
       make("span", { class: "share" }, percent(share)));
@@ -154,6 +161,14 @@ function histogram(t, k) {
   if (each.believed) strip.append(make("b", { class: "belief", style: `left:${at(each.believed.mean[k])}%` }));
   box.append(strip, make("div", { class: "ends" }, make("span", {}, numberText(low)), make("span", {}, numberText(high))));
   return box;
+}
+
+// What tells a prototype from the rest, in words.
+function contrasts(k) {
+  const found = data.apart[k] || [];
+  if (!found.length) return [];
+  return [make("h4", {}, "What tells its samples from all others"),
+    make("ul", { class: "apart" }, ...found.map(([name, text]) => make("li", {}, make("b", { title: name }, shorten(name, 40)), ` ${text}`)))];
 }
 
 const drawTarget = (t, k) => data.distributions[t].mean ? histogram(t, k) : bars(t, k);
@@ -185,7 +200,7 @@ function evidenceParts(k) {
 function rowTable(near) {
   const { columns, cells, targets, leftOut } = data.details;
   const mark = (place) => (place === 0 ? { class: "medoid" } : {});
-  const line = (name, texts) => make("tr", {}, make("th", { scope: "row", title: name }, name),
+  const line = (name, texts) => make("tr", {}, make("th", { scope: "row", title: name }, shorten(name, MAX_NAME)),
     ...texts.map((text, place) => make("td", { ...mark(place), title: text }, text)));
   const head = make("tr", {}, make("td"), ...near.map((at, place) =>
     make("th", { scope: "col", ...mark(place) }, ...(place === 0 ? ["medoid", make("br")] : []), rowName(at))));
@@ -195,7 +210,8 @@ function rowTable(near) {
   const shown = new Set(data.distributions.map((each) => each.name));
   (columns || []).forEach((name, c) => shown.has(name) || body.append(line(name, near.map((at) => cells[c][at]))));
   const table = make("table", {}, make("thead", {}, head), body);
-  const parts = [make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Medoid and nearest samples" }, table)];
+  const parts = [make("p", { class: "note sideways", hidden: "" }, "Scroll the table sideways for more samples →"),
+    make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Medoid and similar samples" }, table)];
   if (leftOut) parts.push(make("p", { class: "note" }, `and ${leftOut} more columns`));
   return parts;
 }
@@ -206,7 +222,7 @@ function drawPanel() {
   panel.classList.toggle("open", k >= 0);
   document.body.classList.toggle("reading-panel", k >= 0);
   if (k < 0) {
-    panel.replaceChildren(make("p", { class: "note" }, `Nothing is selected. Select a mark on the map to see ${data.evidence ? "what left-out samples near it show, what the fit believes," : "its weight, its targets,"} its medoid and its nearest samples on the map.`));
+    panel.replaceChildren(make("p", { class: "note" }, `Nothing is selected. Select a mark on the map to see ${data.evidence ? "what left-out samples near it show, what the fit believes," : "its weight, its targets,"} what tells its samples from others, and its medoid.`));
     return;
   }
   const near = data.details.nearest[k];
@@ -218,9 +234,9 @@ function drawPanel() {
   const flag = isDubious(k) ? [make("span", { class: "flag" }, "dubious")] : [];
   panel.replaceChildren(make("div", { class: "head" }, make("h3", {}, `Prototype ${data.prototypes.number[k]}`), ...flag, shut));
   if (data.evidence) panel.append(...evidenceParts(k));
-  panel.append(list);
+  panel.append(...contrasts(k), list);
   if (!data.evidence) data.distributions.forEach((each, t) => each.shares && !data.oneToOne && panel.append(make("h4", {}, `${each.name}: share of its samples`), drawTarget(t, k)));
-  const heading = data.oneToOne ? "The sample and its nearest on the map" : "Its medoid and its nearest samples on the map";
+  const heading = data.oneToOne ? "The sample and those most like it" : "Its medoid, and those of its samples most like it";
   panel.append(make("h4", {}, heading));
   if (pixels) panel.append(make("div", { class: "images" }, ...near.map((at, place) => {
     const target = data.details.targets.map((texts) => texts[at]).join(", ");
@@ -228,10 +244,13 @@ function drawPanel() {
     return make("figure", {}, image(at, caption), make("figcaption", {}, caption));
   })));
   if (data.details.columns || (!pixels && data.details.targets.length)) panel.append(...rowTable(near));
+  const [hint, box] = [panel.querySelector(".sideways"), panel.querySelector(".scroll")];
+  if (box) hint.hidden = box.scrollWidth <= box.clientWidth;
   panel.scrollTop = 0;
 }
 
 function open(k, byKeyboard = false, pointed = -1) {
+  state.chosen = null;
   state.selected = k;
   state.pointed = pointed;
   state.focused = byKeyboard ? k : -1;

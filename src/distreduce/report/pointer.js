@@ -12,6 +12,7 @@ function withPointer() {
   map.addEventListener("pointerdown", (event) => {
     down.set(event.pointerId, at(event));
     dragFrom(at(event), down.size > 1); // two fingers never tap
+    state.lasso = state.choosing && down.size === 1 ? [at(event)] : [];
   });
   map.addEventListener("pointermove", (event) => {
     if (!event.buttons) down.delete(event.pointerId); // released outside the window
@@ -22,10 +23,16 @@ function withPointer() {
     const before = [...down.values()];
     down.set(event.pointerId, at(event));
     if (down.size === 2) pinch(before, [...down.values()]);
-    else if (down.size === 1) dragTo(drag, at(event));
+    else if (down.size === 1 && state.choosing) {
+      drag.moved ||= Math.hypot(at(event)[0] - drag.from[0], at(event)[1] - drag.from[1]) > 5;
+      state.lasso.push(at(event));
+      drawPrototypes();
+    } else if (down.size === 1) dragTo(drag, at(event));
   });
   const lift = (event) => {
     if (!down.delete(event.pointerId)) return;
+    if (state.lasso.length > 2 && drag.moved) choose();
+    state.lasso = [];
     for (const place of down.values()) dragFrom(place, true); // the remaining finger goes on dragging
   };
   addEventListener("pointerup", lift);
@@ -66,6 +73,7 @@ function pinch(before, after) {
 
 function openAt(place, reach) {
   const found = under(...place, reach);
+  if (state.chosen) clearChosen();
   opener = byId("map");
   if (found.prototype >= 0) open(found.prototype);
   else if (found.sample >= 0 && labels[found.sample] < nPrototypes) open(labels[found.sample]);

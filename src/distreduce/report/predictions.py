@@ -9,6 +9,7 @@ from itertools import islice
 
 import numpy as np
 
+from distreduce._utils.text import count_of, number_text
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 from distreduce.metrics import calibration_curve, classification_scores
@@ -17,7 +18,7 @@ from distreduce.metrics.held_out import held_out_scores
 from distreduce.metrics.intervals import level_curve
 from distreduce.plotting.calibration import draw_calibration, draw_predictions, draw_reliability
 from distreduce.report.charts import LOOKS, MAX_CURVES, Figure, make_figure
-from distreduce.report.encode import cell_text, number_text
+from distreduce.report.encode import cell_text
 from distreduce.report.held_out import HeldOut, HeldOutClasses
 
 Given = HeldOut | HeldOutClasses
@@ -44,8 +45,9 @@ CLASSES = {
 
 @dataclass(frozen=True)
 class Predictions:
-    """A table of scores, notes below it, charts, and a confusion matrix (counts, one row per true class)."""
+    """How many rows, a table of scores, notes, charts, and a confusion matrix (counts, one row per true class)."""
 
+    rows: str
     headings: list[str]
     scores: list[list[str]]
     figures: list[Figure]
@@ -54,14 +56,20 @@ class Predictions:
     notes: list[str]
 
 
+def name_models(given: Given | Mapping[str, Given] | None) -> dict[str, Given]:
+    """Return held-out predictions by the name of their model, none without any."""
+    named = given if isinstance(given, Mapping) else {} if given is None else {"model": given}
+    return {str(name): each for name, each in named.items()}
+
+
 def describe_predictions(given: Given | Mapping[str, Given] | None) -> Predictions | None:
     """Return what the page shows of held-out predictions; None without any."""
     if given is None:
         return None
     # One table has one kind of score: numbers and labels cannot be mixed.
-    named = given if isinstance(given, Mapping) else {"model": given}
-    numbers = {str(name): each for name, each in named.items() if isinstance(each, HeldOut)}
-    classes = {str(name): each for name, each in named.items() if isinstance(each, HeldOutClasses)}
+    named = name_models(given)
+    numbers = {name: each for name, each in named.items() if isinstance(each, HeldOut)}
+    classes = {name: each for name, each in named.items() if isinstance(each, HeldOutClasses)}
     if numbers and len(numbers) == len(named):
         return describe_numbers(numbers)
     if classes and len(classes) == len(named):
@@ -69,6 +77,12 @@ def describe_predictions(given: Given | Mapping[str, Given] | None) -> Predictio
     raise InvalidInputError(
         "held_out must be a HeldOut (numbers) or a HeldOutClasses (labels), or map names of models to one kind of them."
     )
+
+
+def sort_experts(weights: Mapping[str, float]) -> list[tuple[str, str, float]]:
+    """Return name, share as text and share of every expert with at least half a per cent, heaviest first."""
+    listed = sorted(weights.items(), key=lambda pair: -pair[1])
+    return [(str(name), f"{weight:.0%}", float(weight)) for name, weight in listed if weight >= 0.005]
 
 
 def describe_numbers(named: Mapping[str, HeldOut]) -> Predictions:
@@ -122,12 +136,14 @@ def describe_classes(named: Mapping[str, HeldOutClasses]) -> Predictions:
 
 def _make_table(
     named: Mapping[str, Given], found: Mapping[str, Mapping[str, float]], shown: Mapping[str, str]
-) -> tuple[list[str], list[list[str]]]:
-    rows = [
-        [name, f"{len(np.asarray(named[name].y)):,}", *(_score_text(key, scores.get(key, np.nan)) for key in shown)]
-        for name, scores in found.items()
-    ]
-    return ["", "held-out rows", *shown.values()], rows
+) -> tuple[str, list[str], list[list[str]]]:
+    rows = [[name, *(_score_text(key, scores.get(key, np.nan)) for key in shown)] for name, scores in found.items()]
+    # One number of rows in a sentence, or a column if the models were scored on different ones.
+    counts = [len(np.asarray(named[name].y)) for name in found]
+    if len(set(counts)) == 1:
+        return count_of(counts[0], "row"), ["", *shown.values()], rows
+    wider = [[row[0], f"{count:,}", *row[1:]] for row, count in zip(rows, counts, strict=True)]
+    return "rows", ["", "held-out rows", *shown.values()], wider
 
 
 def _score_text(key: str, value: float) -> str:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.neighbors import NearestNeighbors
+from sklearn.metrics.pairwise import euclidean_distances
 
+from distreduce._utils.text import number_text
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
 from distreduce.metrics.criticisms import find_nearest_prototypes
-from distreduce.plotting.places import choose_places, sample_places
+from distreduce.plotting.places import choose_places
 from distreduce.plotting.targets import average_on_prototypes, read_shown_targets, sample_shares
-from distreduce.report.encode import Node, cell_text, number_text, pack
+from distreduce.report.encode import Node, cell_text, pack
 
 N_BINS = 12
 MAX_HEAT_MAP = 1000  # prototypes
@@ -59,12 +61,17 @@ class Distribution:
 
 
 def find_distribution(
-    model: BaseReduction, y: ArrayLike | None, prototypes: Index, target: int, name: str
+    model: BaseReduction,
+    y: ArrayLike | None,
+    prototypes: Index,
+    target: int,
+    name: str,
+    sample_weight: Array | None = None,
 ) -> Distribution:
-    """Return the target on the prototypes, weighted by the coupling T.
+    """Return the target on the prototypes, weighted by the coupling T and the weights w of the samples.
 
-    The share of label c on prototype j is Σ_i T_ij [y_i = c] / Σ_i T_ij over the samples i with a known target. Mean
-    and spread are the mean and standard deviation of y with the same weights. Without y, a supervised model still
+    The share of label c on prototype j is Σ_i w_i T_ij [y_i = c] / Σ_i w_i T_ij over the samples i with a known target.
+    Mean and spread are the mean and standard deviation of y with the same weights. Without y, a supervised model still
     knows the shares or means of its prototypes.
     """
     if y is None:
@@ -72,14 +79,17 @@ def find_distribution(
     rows, labels, _ = sample_shares(model, y, target, N_BINS)
     rows[~rows.any(axis=1)] = np.nan  # rows of zeros are unknown and must not count as mass
     classes, values = read_shown_targets(model, y, target)
-    shares = average_on_prototypes(model, rows, empty=0.0)[prototypes]
+    average = partial(average_on_prototypes, model, empty=0.0, sample_weight=sample_weight)
+    shares = average(rows)[prototypes]
     if classes is not None:
         return Distribution(name, labels, shares)
-    centred = values - np.nanmean(values)  # the difference of squares is taken near zero
-    mean = average_on_prototypes(model, centred, empty=0.0)[prototypes, 0]
-    square = average_on_prototypes(model, centred**2, empty=0.0)[prototypes, 0]
+    unit = np.nanmax(np.abs(values)) or 1.0  # squares of large targets would overflow
+    middle = np.nanmean(values / unit)
+    centred = values / unit - middle  # the difference of squares is taken near zero
+    mean = average(centred)[prototypes, 0]
+    square = average(centred**2)[prototypes, 0]
     spread = np.sqrt(np.maximum(square - mean**2, 0.0))
-    return Distribution(name, labels, shares, mean + np.nanmean(values), spread)
+    return Distribution(name, labels, shares, unit * (mean + middle), unit * spread)
 
 
 def _recall(model: BaseReduction, prototypes: Index, target: int, name: str) -> Distribution:
@@ -107,34 +117,32 @@ def assign_samples(model: BaseReduction, places: str) -> Index:
     return find_nearest_prototypes(model, model.embedding_left_out_)[0]
 
 
-def find_nearest(model: BaseReduction, prototypes: Index, n_nearest: int = N_NEAREST) -> list[list[int]]:
-    """Return, for each prototype, its medoid and the nearest of its other samples, by distance on the map.
+def find_nearest(model: BaseReduction, X: Any, prototypes: Index, n_nearest: int = N_NEAREST) -> list[list[int]]:
+    """Return, for each prototype, its medoid and the samples of its own that are most like the medoid in X.
 
-    If every sample is its own prototype, the nearest of all samples. Samples lie at their left-out places, if the model
-    has them.
+    Its own are the samples whose left-out place, if the model has them, is nearest to it. If every sample is its own
+    prototype, all samples are candidates.
     """
-    Z = sample_places(model, "left_out")
-    if model.coupling_.shape[0] == model.coupling_.shape[1]:
-        # One more than asked for, because each sample is its own nearest.
-        search = NearestNeighbors(n_neighbors=min(n_nearest + 1, len(Z))).fit(Z)
-        own = Z[model.prototype_medoids_[prototypes]]
-        candidates = list(search.kneighbors(own, return_distance=False))
-    else:
-        # Samples grouped by prototype: edges[k] to edges[k + 1] are those of prototype k.
-        labels = assign_samples(model, "left_out")
-        order = np.argsort(labels, kind="stable")
-        edges = np.searchsorted(labels[order], np.arange(len(model.prototypes_) + 1))
-        candidates = []
-        for k in prototypes:
-            members = order[edges[k] : edges[k + 1]]
-            distances = ((Z[members] - model.prototypes_[k]) ** 2).sum(axis=1)
-            candidates.append(members[np.argsort(distances, kind="stable")])
-    # The medoid comes first; it may be missing from the candidates or stand anywhere among them.
     medoids = model.prototype_medoids_[prototypes]
-    return [
-        [int(medoid), *(int(row) for row in rows if row != medoid)][: n_nearest + 1]
-        for medoid, rows in zip(medoids, (rows[: n_nearest + 1] for rows in candidates), strict=True)
-    ]
+    one_to_one = model.coupling_.shape[0] == model.coupling_.shape[1]
+    # Samples grouped by prototype: edges[k] to edges[k + 1] are those of prototype k.
+    labels = assign_samples(model, "left_out")
+    order = np.argsort(labels, kind="stable")
+    edges = np.searchsorted(labels[order], np.arange(len(model.prototypes_) + 1))
+    found = []
+    for k, medoid in zip(prototypes, medoids, strict=True):
+        own = np.arange(len(labels)) if one_to_one else order[edges[k] : edges[k + 1]]
+        own = own[own != medoid]
+        nearest = own[np.argsort(_measure(model, X, medoid, own), kind="stable")[:n_nearest]]
+        found.append([int(medoid), *nearest.tolist()])
+    return found
+
+
+def _measure(model: BaseReduction, X: Any, medoid: int, rows: Index) -> Array:
+    """Return the distances in X from a sample to others."""
+    if model.metric == "precomputed":
+        return np.asarray(X[medoid, rows], dtype=np.float64)
+    return euclidean_distances(X[[medoid]], X[rows])[0] if len(rows) else np.empty(0)
 
 
 def collect_rows(

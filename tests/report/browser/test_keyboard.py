@@ -11,7 +11,7 @@ def test_by_keyboard_alone(page, pages):
     from selenium.webdriver.common.keys import Keys
 
     page.visit(pages / "digits.html")
-    page.run("document.getElementById('zoom-all').focus({focusVisible: true})")
+    page.run("document.getElementById('save-png').focus({focusVisible: true})")
     page.press(Keys.TAB)
     first = page.run("return state.focused")
     for arrow in (Keys.ARROW_LEFT, Keys.ARROW_UP, Keys.ARROW_RIGHT):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 
@@ -50,6 +51,22 @@ def test_the_panel_says_what_left_out_samples_show_and_what_the_fit_believes(pag
     text = page.text("#panel")
     evidence, belief = "{} ({} to {})".format(*texts), f"{members.mean():.4g} ± {members.std(ddof=0):.4g}"
     assert 0 < text.index(evidence) < text.index(f"the fit believes: {belief}")
+
+
+def test_the_panel_says_what_tells_a_prototype_apart(page, pages):
+    page.visit(pages / "numbers.html")
+    page.run("open(0)")
+    name, text = page.run("return data.apart[0][0]")
+    assert f"{name} {text}" in page.text("#panel .apart") and " against " in text
+
+
+def test_names_that_begin_alike_stay_different(page, tmp_path, classes, X, labels):
+    genes = [f"ENSG000000000000000{k}" for k in range(4)]
+    page.visit(write_report(tmp_path / "r.html", classes, X, labels, table=pd.DataFrame(X, columns=genes)))
+    shown = page.run("open(0); return [...document.querySelectorAll('#panel tbody th')].map((e) => e.innerText)")
+    assert len(set(shown[1:])) == 4 and all("…" in text for text in shown[1:])
+    clipped = "[...document.querySelectorAll('#panel tbody th')].some((e) => e.scrollWidth > e.clientWidth)"
+    assert not page.run(f"return {clipped}")
 
 
 def test_a_dubious_prototype_is_flagged(page, tmp_path, classes, X, labels):
