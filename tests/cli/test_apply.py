@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import sys
 import webbrowser
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +15,10 @@ import pandas as pd
 import pytest
 
 from distreduce import SDR, SDRGPClassifier, SDRGPRegressor
+from distreduce.cli._names import FILES
 from distreduce.cli.main import main
 from distreduce.tables import reading
-from distreduce.tables.recipe_file import read_recipe
+from distreduce.tables.recipe_file import read_recipe, write_recipe
 
 
 def rows(n=60, seed=0):
@@ -99,8 +102,26 @@ def test_the_prototype_is_the_nearest_that_is_used(call, fitted, new):
 def test_predict_writes_mean_spread_and_quantiles(call, fitted, new):
     call("predict", fitted / "numbers", "new.csv")
     model, rows = SDRGPRegressor.load(fitted / "numbers/predictor.safetensors"), matrix(fitted / "numbers", new)
-    oracle = np.column_stack([*model.predict(rows, return_std=True), model.predict_quantiles(rows)])
-    assert np.allclose(pd.read_csv("predictions.csv").drop(columns="row"), oracle)
+    answers = [*model.predict(rows, return_std=True), model.predict_quantiles(rows), model.novelty(rows)]
+    assert np.allclose(pd.read_csv("predictions.csv").drop(columns="row"), np.column_stack(answers))
+
+
+def test_predict_adds_conformal_intervals_and_sets(call, fitted, new):
+    call("predict", fitted / "numbers", "new.csv", "--coverage", "0.8")
+    model = SDRGPRegressor.load(fitted / "numbers/predictor.safetensors")
+    ends = model.predict_interval(matrix(fitted / "numbers", new), 0.8, method="conformal")
+    assert np.allclose(pd.read_csv("predictions.csv")[["80% low", "80% high"]], ends)
+    call("predict", fitted / "classes", "new.csv", "--out", "p.csv", "--coverage", "0.8")
+    assert set(pd.read_csv("p.csv")["80% set"]) <= {"no", "yes", "no | yes"}
+
+
+def test_rows_unlike_those_of_the_fit_are_reported(call, fitted, new):
+    far = new.copy()
+    numbers = far.select_dtypes("number").columns
+    far[numbers] = 1e4 * (1 + far[numbers].abs())
+    far.to_csv("far.csv", index=False)
+    _, out, err = call("predict", fitted / "numbers", "far.csv", "--out", "far_predictions.csv")
+    assert "unlike any row of the fit" in out + err
 
 
 def test_predict_writes_classes_and_probabilities(call, fitted, new):
@@ -111,6 +132,22 @@ def test_predict_writes_classes_and_probabilities(call, fitted, new):
     found = pd.read_csv("p.csv")
     assert np.allclose(found[["probability of no", "probability of yes"]], proba)
     assert found["class"].tolist() == np.array(["no", "yes"])[proba.argmax(axis=1)].tolist()
+
+
+def test_names_of_rows_are_in_every_table(call, tmp_path):
+    table = rows(40).drop(columns=["dear", "empty"]).assign(id=[f"{i:03d}" for i in range(40)])
+    table.to_csv("t.csv", index=False)
+    call("fit", "t.csv", "-t", "price", "--id", "id", "--out", "out", "--prototypes", 5, "-q")
+    table[::-1].to_csv("new.csv", index=False)
+    call("predict", "out", "new.csv", "-q")
+    for name in ("out/embedding.csv", "out/held_out.csv", "predictions.csv"):
+        found = pd.read_csv(name, dtype={"id": str})
+        expected = 39 - found["row"] if name == "predictions.csv" else found["row"]
+        assert found["id"].tolist() == [f"{i:03d}" for i in expected]
+    assert pd.read_csv("out/prototypes.csv")["medoid id"].notna().all()
+    assert not any("id" in column for column in read_recipe(Path("out/recipe.json")).columns)
+    before = (tmp_path / "out/report.html").read_bytes()
+    assert call("report", "out", "-q")[0] == 0 and (tmp_path / "out/report.html").read_bytes() == before
 
 
 def test_columns_go_by_name(call, fitted, new):
@@ -135,9 +172,16 @@ def test_parts_of_a_long_file_are_the_whole(call, fitted, new, monkeypatch):
     pd.testing.assert_frame_equal(pd.read_csv("parts.csv"), pd.read_csv("predictions.csv"), rtol=1e-9)
 
 
-def test_a_level_that_is_not_known_is_answered(call, fitted, new):
+def test_a_level_that_is_not_known_is_answered_and_reported(call, fitted, new):
     new.assign(town="Paris").to_csv("new.csv", index=False)
-    assert call("predict", fitted / "numbers", "new.csv")[0] == 0
+    code, out, _ = call("predict", fitted / "numbers", "new.csv")
+    assert code == 0 and "'town': 30 rows with levels that the fit did not know ('Paris')" in out
+
+
+def test_strict_stops_at_a_level_that_is_not_known(call, fitted, new, tmp_path):
+    new.assign(town="Paris").to_csv("new.csv", index=False)
+    code, _, err = call("predict", fitted / "numbers", "new.csv", "--strict")
+    assert code == 1 and "('Paris')" in err and [path.name for path in tmp_path.iterdir()] == ["new.csv"]
 
 
 @pytest.mark.parametrize("command", ["transform", "predict"])
@@ -164,8 +208,9 @@ def test_a_part_without_a_complete_row_stays_empty(call, fitted, new, monkeypatc
 
 def test_missing_values_are_filled_if_the_fit_did(call, fitted, new):
     new.assign(size="", town="").to_csv("new.csv", index=False)
-    call("predict", fitted / "classes", "new.csv")
+    _, out, _ = call("predict", fitted / "classes", "new.csv")
     assert pd.read_csv("predictions.csv").notna().all(axis=None)
+    assert "Filled missing cells: 'size' (30), 'town' (30)" in out
 
 
 @pytest.mark.parametrize(
@@ -173,6 +218,7 @@ def test_missing_values_are_filled_if_the_fit_did(call, fitted, new):
     [
         (lambda t: t.drop(columns=["size", "town"]), "new.csv lacks the columns 'size', 'town'"),
         (lambda t: t.assign(size="big"), "Column 'size' should hold numbers but has 'big'"),
+        (lambda t: t.assign(size=[*t["size"][1:], "big"]), "The first one is in line 31 of new.csv"),
         (lambda t: t.assign(sold="soon"), "Column 'sold' should hold dates (year-month-day) but has 'soon'"),
         (lambda t: t[:0], "has column names but no rows"),
     ],
@@ -228,11 +274,21 @@ def test_a_folder_without_a_predictor_says_so(call, fitted, new, tmp_path):
     assert code == 1 and "--no-predict" in err
 
 
-def test_parts_of_two_fits_do_not_mix(call, fitted, new, tmp_path):
+@pytest.mark.parametrize("name", ["model.safetensors", "predictor.safetensors", "recipe.json"])
+def test_parts_of_two_fits_do_not_mix(call, fitted, new, tmp_path, name):
     folder = shutil.copytree(fitted / "numbers", tmp_path / "copy")
-    shutil.copy(fitted / "classes/recipe.json", folder)
-    code, _, err = call("transform", folder, "new.csv")
-    assert code == 1 and "do not belong together" in err
+    twin = shutil.copytree(fitted / "numbers", tmp_path / "twin")  # of the same columns
+    for file in ("model.safetensors", "predictor.safetensors"):
+        (SDR if file.startswith("model") else SDRGPRegressor).load(twin / file).set_params(n_components=3).save(
+            twin / file
+        )
+    files = {file: hashlib.sha256((twin / file).read_bytes()).hexdigest() for file in FILES[:2]}
+    write_recipe(replace(read_recipe(twin / "recipe.json"), files=files), twin / "recipe.json")
+    shutil.copy(twin / name, folder)
+    codes = {command: call(command, folder, "new.csv", "-q", "--overwrite") for command in ("transform", "predict")}
+    wrong = {"model.safetensors": {"transform"}, "predictor.safetensors": {"predict"}}.get(name, {*codes})
+    assert {command for command, (code, *_) in codes.items() if code} == wrong
+    assert all("do not belong together" in codes[command][2] for command in wrong)
 
 
 @pytest.mark.parametrize("name", ["numbers", "classes"])
@@ -244,10 +300,11 @@ def test_a_report_is_rebuilt_as_it_was(call, fitted, tmp_path, name):
     assert (folder / "report.html").read_bytes() == before
 
 
-def test_a_report_is_rebuilt_with_classes_that_look_like_numbers_or_gaps(call, tmp_path):
-    np.savez("t.npz", X=np.random.default_rng(0).normal(size=(45, 3)), y=np.array(["01", "None", "null"] * 15))
+def test_a_report_is_rebuilt_with_classes_that_look_like_numbers_gaps_or_formulas(call, tmp_path):
+    np.savez("t.npz", X=np.random.default_rng(0).normal(size=(45, 3)), y=np.array(["01", "None", "=1+1"] * 15))
     call("fit", "t.npz", "--out", "out", "--quiet")
     before = (tmp_path / "out/report.html").read_bytes()
+    assert ",=1+1" not in (tmp_path / "out/held_out.csv").read_text()
     assert call("report", "out", "--quiet") == (0, "", "")
     assert (tmp_path / "out/report.html").read_bytes() == before
 

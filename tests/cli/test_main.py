@@ -20,7 +20,7 @@ import typer
 import distreduce
 from distreduce import SDR
 from distreduce.cli import demo
-from distreduce.cli.main import main
+from distreduce.cli.main import SUMMARIES, app, main
 
 # Few rows, of which a picture promises much.
 pytestmark = pytest.mark.filterwarnings("ignore::distreduce.exceptions.OptimisticPictureWarning")
@@ -152,9 +152,14 @@ def test_a_signal_to_end_cleans_up(monkeypatch, name):
             steps.append("clean")
 
     monkeypatch.setattr("distreduce.cli.main.app", stopped)
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert (ended.value.code, steps) == (128 + number, ["clean"]) and signal.getsignal(number) is signal.SIG_DFL
+    before = signal.signal(number, signal.SIG_DFL)  # under nohup, SIGHUP is ignored
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert signal.getsignal(number) is signal.SIG_DFL
+    finally:
+        signal.signal(number, before)
+    assert (ended.value.code, steps) == (128 + number, ["clean"])
 
 
 def test_a_signal_that_is_ignored_stays_ignored(monkeypatch):
@@ -216,6 +221,34 @@ def test_other_packages_add_commands(call, greetings, arguments, said):
     assert code == 0 and said in out
 
 
+def test_the_summaries_are_the_first_sentences_of_the_commands():
+    group = typer.main.get_group(app)
+    found = {name: group.get_command(None, name).get_short_help_str(200) for name in SUMMARIES}
+    assert found == {name: summary.removesuffix(".") for name, summary in SUMMARIES.items()} or found == SUMMARIES
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["fit", "no.csv", "-t", "y"],
+        ["fit", "--help"],
+        ["predict", "nowhere", "new.csv"],
+        ["fit", "a", "--task", "x"],
+    ],
+    ids=" ".join,
+)
+def test_help_and_refusals_import_neither_pandas_nor_scikit_learn(arguments, tmp_path):
+    code = (
+        "import sys\nfrom distreduce.cli.main import main\ntry:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print(sorted({'pandas', 'sklearn', 'scipy', 'numba'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 def test_help_lists_the_commands_of_other_packages(call, greetings):
     code, out, _ = call("--help")
     assert code == 0 and all(words in out for words in ("Greet somebody.", "Several greetings.", "Cannot be loaded."))
@@ -247,3 +280,10 @@ def test_classes_are_whole_numbers_and_places_those_of_the_model(call, small, tm
 def test_demo_does_not_write_into_the_results_of_a_fit(call, tmp_path):
     (tmp_path / "metrics.json").touch()
     assert "results of a fit" in call("demo", "--out", str(tmp_path))[2]
+
+
+def test_the_demo_does_not_overwrite_a_fit(call, tmp_path):
+    (tmp_path / "metrics.json").write_text("{}")
+    (tmp_path / "embedding.csv").write_text("mine")
+    code, _, err = call("demo", "--out", str(tmp_path))
+    assert code == 1 and "holds the results of a fit" in err and (tmp_path / "embedding.csv").read_text() == "mine"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from distreduce.cli._screen import show_scores
+from distreduce.cli._screen import show_experts, show_scores
 
 REGRESSION = {"r2": 0.91234, "rmse": 12.3456, "mll": -1.23456, "coverage_90": 0.87654}
 CLASSES = {"accuracy": 0.91234, "mlp": -0.23456, "ece": 0.06789}
@@ -36,9 +36,9 @@ def test_no_number_is_cut(monkeypatch, capsys, width, task, scores):
         assert out.count(f"{value:{'.4g' if key == 'rmse' else '.3f'}}") == (2 if key == "r2" else 3)
 
 
-def test_what_a_model_sees_is_said_where_there_is_room(monkeypatch, capsys):
-    assert "2 axes + 13 columns" in shown(monkeypatch, capsys, 80, "regression", REGRESSION)
-    assert "columns" not in shown(monkeypatch, capsys, 60, "regression", REGRESSION)
+def test_experts_are_shown_by_weight(capsys):
+    show_experts({"experts": {"linear": 0.2, "forest": 0.799, "boosting": 0.001}})
+    assert "random forest 80%, linear model 20%." in " ".join(capsys.readouterr().out.split())
 
 
 def test_no_scores_are_no_table(capsys):

@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import typer
 from numpy.typing import NDArray
 
 from distreduce._utils.hashing import file_sha256
+from distreduce._utils.text import strip_control
 from distreduce._utils.versions import library_versions
 from distreduce.cli._models import FitOptions
+from distreduce.cli._names import EMBEDDING, HELD_OUT, METRICS, MODEL, PREDICTOR, PROTOTYPES, RECIPE, find_folder
 from distreduce.cli._study import Study
-from distreduce.cli._tables import CLASS, TRUTH, embedding_table, prototype_table
+from distreduce.cli._tables import (
+    CLASS,
+    TRUTH,
+    embedding_table,
+    name_rows,
+    prototype_table,
+    unescape_formula,
+    write_table,
+)
 from distreduce.estimators import SDR
 from distreduce.exceptions import InvalidInputError, ModelFileError
+from distreduce.tables.formats import TextLayout
 from distreduce.tables.prepare import PreparedTable
 from distreduce.tables.recipe import ColumnRecipe
 from distreduce.tables.recipe_file import read_recipe, write_recipe
 from distreduce.tables.text_file import EXACT
 
-MODEL, PREDICTOR, RECIPE, METRICS = "model.safetensors", "predictor.safetensors", "recipe.json", "metrics.json"
-PROTOTYPES, EMBEDDING, HELD_OUT, REPORT = "prototypes.csv", "embedding.csv", "held_out.csv", "report.html"
-FILES = (MODEL, PREDICTOR, RECIPE, METRICS, PROTOTYPES, EMBEDDING, HELD_OUT, REPORT)
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas")
 
 
@@ -42,23 +51,28 @@ class Source:
     targets: tuple[str, ...]
     command: str
     task: str | None = None
+    separator: str | None = None
+    named: bool = True
 
     @classmethod
-    def describe(cls, path: Path, targets: list[str], command: str, task: str) -> Source:
+    def describe(cls, path: Path, targets: list[str], command: str, task: str, layout: TextLayout) -> Source:
         """Describe an existing file."""
-        return cls(str(path.resolve()), file_sha256(path), tuple(targets), command, task)
+        file = str(path.resolve()), file_sha256(path)
+        return cls(*file, tuple(targets), command, task, layout.separator, layout.named)
 
 
-def write_results(folder: Path, data: PreparedTable, study: Study, metrics: dict[str, Any]) -> None:
-    """Write all files but the report."""
+def write_results(folder: Path, data: PreparedTable, study: Study, metrics: dict[str, Any], *, raw: bool) -> None:
+    """Write all files but the report; `raw` tables may hold formulas."""
     study.model.save(folder / MODEL)  # safetensors: reading it runs no code
     if study.predictor is not None:
         study.predictor.save(folder / PREDICTOR)
-    write_recipe(data.recipe, folder / RECIPE)
-    prototype_table(study.model, data, study.fit_rows).to_csv(folder / PROTOTYPES, index=False)
-    embedding_table(study.model, data, study.fit_rows).to_csv(folder / EMBEDDING, index=False)
+    # The recipe names the models that belong to it: files of two fits must not be used together.
+    files = {name: file_sha256(folder / name) for name in (MODEL, PREDICTOR) if (folder / name).exists()}
+    write_recipe(replace(data.recipe, files=files), folder / RECIPE)
+    write_table(prototype_table(study.model, data, study.fit_rows), folder / PROTOTYPES, raw=raw)
+    write_table(embedding_table(study.model, data, study.fit_rows), folder / EMBEDDING, raw=raw)
     if (held_out := study.held_out) is not None:
-        held_out.to_csv(folder / HELD_OUT, index=False)
+        write_table(name_rows(held_out, data.table, data.recipe.id_column), folder / HELD_OUT, raw=raw)
     (folder / METRICS).write_text(json.dumps(metrics, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
@@ -100,6 +114,7 @@ def collect_metrics(data: PreparedTable, study: Study, options: FitOptions, sour
                 for name, scores in comparison.scores.items()
             },
         },
+        "experts": {name: _round(weight) for name, weight in study.weights.items()},
         "seconds": {name: round(spent, 3) for name, spent in study.seconds.items()},
         "versions": library_versions(LIBRARIES),
         "notes": [*data.notes, *study.notes],
@@ -119,9 +134,9 @@ class Folder:
 
     @classmethod
     def open(cls, path: Path) -> Folder:
-        """Open a folder; raise InvalidInputError if there is none."""
-        if not path.is_dir():
-            raise InvalidInputError(f"There is no folder {path}; name one that `distreduce fit` wrote.")
+        """Open a folder, or the one that a killed fit moved away; raise InvalidInputError if there is none."""
+        for line in find_folder(path):
+            typer.echo(strip_control(line), err=True)
         return cls(path)
 
     def recipe(self) -> ColumnRecipe:
@@ -130,7 +145,7 @@ class Folder:
 
     def model(self, recipe: ColumnRecipe) -> SDR:
         """Return the model of the picture."""
-        return self._check(SDR.load(self.path / MODEL), recipe)
+        return self._load(MODEL, SDR.load, recipe)
 
     def predictor(self, recipe: ColumnRecipe) -> Any:
         """Return the predictor."""
@@ -138,12 +153,16 @@ class Folder:
 
         if not (self.path / PREDICTOR).exists():
             raise InvalidInputError(f"{self.path} holds no predictor (the fit had --no-predict); fit again.")
-        return self._check(load(self.path / PREDICTOR), recipe)
+        return self._load(PREDICTOR, load, recipe)
 
-    def _check(self, model: Any, recipe: ColumnRecipe) -> Any:
-        # Files of two fits in one folder: say so here, rather than by an error about shapes.
-        if model.n_features_in_ != len(recipe.columns):
-            raise ModelFileError(f"The recipe and the models in {self.path} do not belong together; fit again.")
+    def _load(self, name: str, load: Callable[[Path], Any], recipe: ColumnRecipe) -> Any:
+        """Load a model; raise ModelFileError if the recipe was written with another file of this name."""
+        path = self.path / name
+        model = load(path)
+        # An older recipe names no files: only the number of columns can be compared.
+        belongs = recipe.files[name] == file_sha256(path) if name in recipe.files else not recipe.files
+        if not belongs or model.n_features_in_ != len(recipe.columns):
+            raise ModelFileError(f"{path} and {RECIPE} beside it do not belong together; restore them, or fit again.")
         return model
 
     def source(self) -> Source:
@@ -153,14 +172,22 @@ class Folder:
             # metrics.json may have been edited: check everything that is used.
             content = json.loads(path.read_text(encoding="utf-8"))["source"]
             asked = tuple(content["targets"]), content["command"], content.get("task")
-            source = Source(content["file"], content["sha256"], *asked)
+            layout = content.get("separator"), content.get("named", True)
+            source = Source(content["file"], content["sha256"], *asked, *layout)
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise ModelFileError(f"{path} does not say which file was fitted ({error!r:.200}); fit again.") from error
         texts = (source.file, source.sha256, source.command, *source.targets)
         known = source.task in (None, "auto", "regression", "classification")  # None: an older folder
+        known &= source.named in (True, False) and (source.separator is None or len(str(source.separator)) == 1)
         if not known or not all(isinstance(text, str) for text in texts) or "\0" in source.file:
             raise ModelFileError(f"{path} does not say which file was fitted; fit again.")
         return source
+
+    def experts(self) -> dict[str, float]:
+        """Return the weights of the experts of the predictor, none in older folders or if they are not numbers."""
+        found = json.loads((self.path / METRICS).read_text(encoding="utf-8")).get("experts")
+        weights = found if isinstance(found, dict) else {}
+        return {name: weight for name, weight in weights.items() if isinstance(weight, float) and 0 <= weight <= 1}
 
     def fit_rows(self, model: SDR) -> NDArray[np.intp]:
         """Return the rows of the file that the picture was fitted to."""
@@ -183,6 +210,6 @@ class Folder:
             table = pd.read_csv(self.path / name, usecols=columns, **EXACT)
             # Read separately as written: in the other columns, "None" is a missing cell.
             texts = pd.read_csv(self.path / name, usecols=lambda at: at in as_text, dtype=str, keep_default_na=False)
-            return table.assign(**{str(at): texts[at].astype(object) for at in texts.columns})
+            return table.assign(**{str(at): texts[at].map(unescape_formula).astype(object) for at in texts.columns})
         except (OSError, ValueError) as error:
             raise ModelFileError(f"{self.path / name} cannot be read ({error}); fit again.") from error

@@ -1,25 +1,28 @@
-"""The models that ``distreduce fit`` fits: the picture, the predictor, and two simpler models for comparison."""
+"""The models that ``distreduce fit`` fits: the picture, the predictor, and simple models for comparison."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from distreduce._utils.typing import Index
-from distreduce.baselines import PCA, EmbeddingGP
+from distreduce.baselines import ConstantSpread
 from distreduce.estimators import SDR
-from distreduce.gp import GPClassifier, GPRegressor, SDRGPClassifier, SDRGPRegressor
+from distreduce.gp import SDRGPClassifier, SDRGPRegressor
 from distreduce.tables.prepare import PreparedTable
 from distreduce.tables.target import Target
 
-OURS, PLAIN, COMPONENTS = "SDR-GP", "no reduction", "PCA"
-MODELS = (OURS, PLAIN, COMPONENTS)
-WIDE = 200  # columns of X above which one length scale per column is too slow to learn, and learns too little
-WIDE_MAP_REG = 0.1
+OURS, LINEAR, TREES, NOTHING = "SDR-GP", "linear", "trees", "no model"
+MODELS = (OURS, LINEAR, TREES, NOTHING)
+RIDGES = (0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4)
 IDENTITY_STEPS = 1000  # of the one solve for the embedding that an identity plan needs
-N_NEIGHBORS = 10
 
 
 @dataclass(frozen=True)
@@ -42,17 +45,16 @@ class FitOptions:
         return {name: value for name, value in given.items() if value is not None}
 
 
-def describe_models(task: str, n_components: int, n_columns: int) -> dict[str, str]:
+def describe_models(task: str) -> dict[str, str]:
     """Return a sentence about each model of the comparison."""
-    # The sentences must follow make_model: what each model is depends on the task and on the width.
-    mixed = task == "regression" and n_columns <= WIDE
-    wide = f"the mean of the {N_NEIGHBORS} nearest rows, by all columns."
+    linear = "logistic" if task == "classification" else "ridge"
+    nothing = "the shares of the classes" if task == "classification" else "the mean of the target"
     return {
-        OURS: "the predictor of this fit, a Gaussian process on the embedding that SDR learns"
-        + (", combined with Gaussian processes on all columns." if mixed else "."),
-        PLAIN: wide if n_columns > WIDE else "a Gaussian process on all columns.",
-        COMPONENTS: f"a Gaussian process on the first {min(n_components, n_columns)} principal components, which do "
-        "not know the target.",
+        OURS: "the predictor of this fit: Gaussian processes on the embedding and on all columns, a linear model and "
+        "trees, weighted by how well each predicts rows that it has not seen.",
+        LINEAR: f"{linear} regression on all columns.",
+        TREES: "gradient-boosted trees on all columns.",
+        NOTHING: f"{nothing} in the training rows, whatever the columns say.",
     }
 
 
@@ -79,20 +81,23 @@ def choose_prototypes(n: int, target: Target) -> int:
     return 0 if n < 20 or wanted >= n else wanted
 
 
-def make_model(name: str, target: Target, n_columns: int, n_rows: int, options: FitOptions) -> Any:
+def make_model(name: str, target: Target, options: FitOptions) -> Any:
     """Return an unfitted model by its name in `MODELS`; `OURS` is the predictor."""
     classes, seed = target.task == "classification", options.seed
     if name == OURS:
-        parameters = {"random_state": seed, **options.model_parameters()}
-        if not classes and n_columns > WIDE:
-            # One length scale for all columns, and no GPs on all of them.
-            parameters |= {"length_scale": "median", "map_reg": WIDE_MAP_REG, "residual": False}
-        return (SDRGPClassifier if classes else SDRGPRegressor)(options.components, **parameters)
-    # A GP on this many columns is too slow to train, too (see WIDE).
-    if name == PLAIN and n_columns > WIDE:
-        return (KNeighborsClassifier if classes else KNeighborsRegressor)(min(N_NEIGHBORS, n_rows))
-    process = GPClassifier(random_state=seed) if classes else GPRegressor(random_state=seed)
-    if name == PLAIN:
-        return process
-    pca = PCA(min(options.components, n_columns), random_state=seed)  # as many dimensions as ours, to compare
-    return EmbeddingGP(pca, process, task=target.task)
+        # The predictor chooses for itself: dimensions and weight of the target in the picture are for the picture.
+        return (SDRGPClassifier if classes else SDRGPRegressor)(random_state=seed)
+    if classes:
+        simple = {
+            LINEAR: make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
+            TREES: HistGradientBoostingClassifier(random_state=seed),
+            NOTHING: DummyClassifier(),
+        }
+        return simple[name]
+    trees: Any = HistGradientBoostingRegressor(random_state=seed)
+    numbers = {
+        LINEAR: make_pipeline(StandardScaler(), RidgeCV(RIDGES)),
+        TREES: trees if len(target.names) == 1 else MultiOutputRegressor(trees),
+        NOTHING: DummyRegressor(),
+    }
+    return ConstantSpread(numbers[name])

@@ -15,9 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from distreduce._utils.progress import progress_bar
-from distreduce._utils.text import list_words
-from distreduce.cli._folder import PREDICTOR, REPORT
-from distreduce.cli._models import COMPONENTS, OURS, PLAIN, WIDE
+from distreduce._utils.text import list_words, strip_control
+from distreduce.cli._models import OURS
+from distreduce.cli._names import PREDICTOR, REPORT
 from distreduce.estimators import SDR
 from distreduce.report.evidence import describe_optimism
 from distreduce.tables.columns import Dropped
@@ -26,6 +26,15 @@ from distreduce.tables.prepare import PreparedTable
 MAX_LINES = 20
 SCORES = {"r2": "R²", "rmse": "RMSE", "accuracy": "accuracy", "mll": "log density", "mlp": "log probability",
           "coverage_90": "within 90 %", "ece": "calibration error"}  # fmt: skip
+EXPERT_NAMES = {
+    "embedding": "Gaussian process on the embedding",
+    "inputs": "smooth Gaussian process",
+    "rough_inputs": "rough Gaussian process",
+    "isotropic": "isotropic Gaussian process",
+    "linear": "linear model",
+    "forest": "random forest",
+    "boosting": "boosted trees",
+}
 FORMATS = {"rmse": ".4g"}  # in the units of the target; all others are of the size of one
 
 
@@ -38,9 +47,14 @@ def progress(total: int, *, silent: bool) -> Iterator[Callable[[str], object]]:
         yield lambda words: bar.update(task, description=words, advance=1)
 
 
+def say_beside(line: str) -> None:
+    """Print a line on standard error."""
+    Console(stderr=True).print(printable(line))
+
+
 def printable(text: str, style: str = "") -> Text:
     """Return text from a file without the control characters that could steer the terminal."""
-    return Text("".join(sign if sign.isprintable() else " " for sign in text), style=style)
+    return Text(strip_control(text), style=style)
 
 
 def show_guesses(data: PreparedTable, name: str) -> None:
@@ -85,24 +99,22 @@ def _describe_columns(data: PreparedTable) -> list[tuple[str, str, int]]:
 
 
 def show_scores(metrics: dict[str, Any]) -> None:
-    """Print the held-out scores of the three models; no number is cut, however narrow the screen is.
+    """Print the held-out scores and the experts of the predictor; no number is cut, however narrow the screen is.
 
-    The first of four layouts that fits is taken, or else the narrowest: with what each model sees, without it, with
-    broken names, with one row per score.
+    The first of three layouts that fits is taken, or else the narrowest: as it is, with broken names, with one row per
+    score.
     """
     if metrics["held_out"] is None:
         return
     # The cells as text.
-    scores, sees = metrics["held_out"]["scores"], _describe_inputs(metrics)
+    scores = metrics["held_out"]["scores"]
     shown = [key for key in SCORES if key in scores[OURS]]
     heads = ["", *(SCORES[key] for key in shown)]
     rows = [[name, *(_score_text(found.get(key), key) for key in shown)] for name, found in scores.items()]
-    # The same cells in four layouts, from the widest to the narrowest.
-    seen = [[row[0], sees[row[0]], *row[1:]] for row in rows]
+    # The same cells in three layouts, from the widest to the narrowest.
     broken = [[cell.replace(" ", "\n", 1) for cell in row] for row in (heads, *rows)]
     turned = [list(column) for column in zip(*broken, strict=True)]
     layouts = [
-        _make_table(metrics, ["", "sees", *heads[1:]], seen, words=2),
         _make_table(metrics, heads, rows),
         _make_table(metrics, broken[0], rows),
         _make_table(metrics, turned[0], turned[1:]),
@@ -114,24 +126,25 @@ def show_scores(metrics: dict[str, Any]) -> None:
     console.print((fitting or layouts[-1:])[0])
 
 
-def _describe_inputs(metrics: dict[str, Any]) -> dict[str, str]:
-    p, d = metrics["choices"]["components"], metrics["columns_of_x"]
-    # For numbers, the predictor mixes predictions from the embedding with predictions from all columns.
-    mixed = f" + {d} columns" if metrics["task"] == "regression" and d <= WIDE else ""
-    return {OURS: f"{p} axes{mixed}", PLAIN: f"{d} columns", COMPONENTS: f"{min(p, d)} axes"}
+def show_experts(metrics: dict[str, Any]) -> None:
+    """Print how much each expert has of the predictor."""
+    shares = sorted(metrics["experts"].items(), key=lambda pair: -pair[1])
+    listed = ", ".join(f"{EXPERT_NAMES.get(name, name)} {weight:.0%}" for name, weight in shares if weight >= 0.005)
+    if listed:
+        Console().print(Text.assemble((f"{OURS} ", "bold"), f"is a mixture, weighted by left-out rows: {listed}."))
 
 
 def _score_text(value: float | None, key: str) -> str:
     return "–" if value is None else f"{value:{FORMATS.get(key, '.3f')}}"
 
 
-def _make_table(metrics: dict[str, Any], heads: list[str], rows: list[list[str]], words: int = 1) -> Table:
-    """Lay out the scores; the first `words` columns hold words, all others numbers."""
+def _make_table(metrics: dict[str, Any], heads: list[str], rows: list[list[str]]) -> Table:
+    """Lay out the scores; the first column holds words, all others numbers."""
     held_out = metrics["held_out"]
     title = Text(f"Held-out scores: {held_out['test_rows']:,} rows, fitted to {held_out['train_rows']:,} others")
     table = Table(title=title, title_justify="left", title_style="", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for place, head in enumerate(heads):
-        table.add_column(Text(head), justify="left" if place < words else "right", no_wrap=True)
+        table.add_column(Text(head), justify="right" if place else "left", no_wrap=True)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row), style="bold" if row[0] == OURS else "")
     return table

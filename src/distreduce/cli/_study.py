@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
-from sklearn.neighbors import KNeighborsRegressor
 from sklearn.utils._param_validation import InvalidParameterError
 
 from distreduce._utils.typing import Index
@@ -59,6 +58,14 @@ class Study:
     comparison: Comparison | None
     seconds: dict[str, float]
     notes: tuple[str, ...]
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weight of each expert in the predictor, the mean over targets."""
+        if self.predictor is None:
+            return {}
+        stacks = getattr(self.predictor, "stacks_", None) or (self.predictor.stack_,)
+        return {name: float(np.mean([stack.weights[name] for stack in stacks])) for name in stacks[0].weights}
 
     @property
     def held_out(self) -> pd.DataFrame | None:
@@ -109,8 +116,8 @@ def _run(data: PreparedTable, options: FitOptions, advance: Callable[[str], obje
     comparison, predictor, seconds, notes = None, None, {}, []
     if len(rows) < len(usable):
         notes.append(
-            f"The models are fitted to {len(rows):,} of {len(usable):,} rows, drawn at random (--max-rows); the map "
-            "places the others."
+            f"The picture is fitted to {len(rows):,} of {len(usable):,} rows, drawn at random (--max-rows), and "
+            "places the others. The predictor uses every row with a target."
         )
     # Scores first, from models that never see the held-out rows; then the predictor, from all rows.
     if options.predict:
@@ -120,8 +127,8 @@ def _run(data: PreparedTable, options: FitOptions, advance: Callable[[str], obje
             notes.append("There is no held-out part (too few rows, or --test-size 0), so there are no scores.")
         advance("predictor")
         started = time.perf_counter()
-        known = rows[data.target.known[rows]]
-        predictor = make_model(OURS, data.target, data.X.shape[1], len(known), options)
+        known = usable[data.target.known[usable]]  # every row, however many the picture shows
+        predictor = make_model(OURS, data.target, options)
         predictor.fit(data.X[known], data.target.values(known))
         seconds["predictor"] = time.perf_counter() - started
     # The picture comes last, because an interrupt keeps what it has reached and everything before it.
@@ -145,7 +152,7 @@ def _check_options(options: FitOptions, n: int) -> None:
 
 
 def compare_models(data: PreparedTable, options: FitOptions, advance: Callable[[str], object]) -> Comparison:
-    """Fit the predictor and two simpler models to the training rows, and score them on the held-out rows."""
+    """Fit the predictor and simple models to the training rows, and score them on the held-out rows."""
     train, test = _split_rows(data, options)
     scores, seconds, tables = {}, {}, []
     for name in MODELS:
@@ -153,13 +160,12 @@ def compare_models(data: PreparedTable, options: FitOptions, advance: Callable[[
         advance(f"held-out score, {name}")
         if len(test):
             started = time.perf_counter()
-            model = make_model(name, data.target, data.X.shape[1], len(train), options)
+            model = make_model(name, data.target, options)
             model.fit(data.X[train], data.target.values(train))
             scores[name], table = _score(model, data, train, test)
             seconds[name] = time.perf_counter() - started
-            if table is not None:
-                front = pd.DataFrame({"model": name, "row": test})
-                tables.append(pd.concat([front, truth_table(data.target, test), table], axis=1))
+            front = pd.DataFrame({"model": name, "row": test})
+            tables.append(pd.concat([front, truth_table(data.target, test), table], axis=1))
     return Comparison(train, test, scores, seconds, pd.concat(tables, ignore_index=True) if tables else None)
 
 
@@ -170,16 +176,14 @@ def _split_rows(data: PreparedTable, options: FitOptions) -> tuple[Index, Index]
     nothing = np.empty(0, dtype=np.intp)
     if not size or len(known) < MIN_ROWS:
         return nothing, nothing
-    # Split first, then shorten each part: a small --max-rows does not shrink the held-out part.
     train = draw_rows(known, labels, len(known) - size, seed)
     test = draw_rows(np.setdiff1d(known, train), labels, MAX_TEST_ROWS, seed)
-    train = draw_rows(train, labels, options.max_rows, seed)
     if labels is not None:  # no model can predict a class that is not among the training rows
         test = test[np.isin(labels[test].astype(str), labels[train].astype(str))]
     return (train, test) if len(test) > 1 else (nothing, nothing)
 
 
-def _score(model: Any, data: PreparedTable, train: Index, test: Index) -> tuple[dict[str, float], pd.DataFrame | None]:
+def _score(model: Any, data: PreparedTable, train: Index, test: Index) -> tuple[dict[str, float], pd.DataFrame]:
     """Return the scores and predictions on the held-out rows.
 
     Log densities are in units of the spread of the training targets, the RMSE in those of y.
@@ -189,8 +193,6 @@ def _score(model: Any, data: PreparedTable, train: Index, test: Index) -> tuple[
     if target.task == "classification":
         proba = model.predict_proba(X)
         return classification_scores(y, proba, model.classes_), class_table(proba, model.classes_)
-    if isinstance(model, KNeighborsRegressor):  # has no uncertainty
-        return held_out_scores(y, model.predict(X)), None  # no predictive distribution to write, either
     mean, std = model.predict(X, return_std=True)
     scale = spread(target.values(train))
     levels = interval_levels(model, X, y) if hasattr(model, "predict_quantiles") else None

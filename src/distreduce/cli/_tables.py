@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,34 @@ QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
 PROBABILITY = "probability of "
 CLASS, TRUTH, FITTED = "class", "true", "fitted"
 SCALE, LEVEL = "scale", "level"
+NOVELTY = "novelty"
+FORMULA = re.compile(r"'*[=+\-@\t\r]")  # with its apostrophes, so that the escape can be undone
+
+
+def write_table(table: pd.DataFrame, place: Any, *, raw: bool = False, **options: Any) -> None:
+    """Write a table as CSV; unless `raw`, texts that a spreadsheet would run as a formula begin with an apostrophe."""
+    if not raw:
+        table = table.rename(columns=escape_formula)
+        for name in table.select_dtypes(["object", "string", "category"]):
+            # As objects: 3 must not become 3.0 beside a fraction.
+            table[name] = pd.Series([escape_formula(cell) for cell in table[name]], dtype=object).to_numpy()
+    table.to_csv(place, index=False, **options)
+
+
+def escape_formula(cell: Any) -> Any:
+    """Return text that begins with = + - @ behind an apostrophe; numbers stay as they are."""
+    if not isinstance(cell, str) or not FORMULA.match(cell):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
+
+
+def unescape_formula(cell: str) -> str:
+    """Undo :func:`escape_formula`."""
+    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
 def truth_columns(names: Sequence[str]) -> list[str]:
@@ -38,11 +67,25 @@ def target_suffixes(names: Sequence[str]) -> list[str]:
     return [f" of {name}" for name in names] if len(names) > 1 else [""]
 
 
-def prediction_table(predictor: Any, X: Array, names: Sequence[str]) -> pd.DataFrame:
-    """Return the predictions for the rows of X."""
+def prediction_table(predictor: Any, X: Array, names: Sequence[str], coverage: float | None = None) -> pd.DataFrame:
+    """Return the predictions for the rows of X, with conformal intervals or sets of classes if `coverage` is given.
+
+    The last column, `novelty`, is a p-value for "this row is like those of the fit"; older models have none.
+    """
     if hasattr(predictor, "predict_proba"):
-        return class_table(predictor.predict_proba(X), predictor.classes_)
-    return number_table(predictor, X, names)
+        table = class_table(predictor.predict_proba(X), predictor.classes_)
+        if coverage is not None:
+            inside = predictor.predict_set(X, coverage)
+            table[f"{coverage:.0%} set"] = [" | ".join(map(str, predictor.classes_[row])) for row in inside]
+    else:
+        table = number_table(predictor, X, names)
+        if coverage is not None:
+            ends = predictor.predict_interval(X, coverage, method="conformal").reshape(len(X), -1, 2)
+            for target, of in enumerate(target_suffixes(names)):
+                table[f"{coverage:.0%} low{of}"], table[f"{coverage:.0%} high{of}"] = ends[:, target].T
+    if hasattr(predictor, "novelty_"):
+        table[NOVELTY] = predictor.novelty(X)
+    return table
 
 
 def class_table(proba: Array, classes: NDArray[Any]) -> pd.DataFrame:
@@ -81,6 +124,16 @@ def place_table(model: SDR, Z: Array) -> pd.DataFrame:
     return pd.DataFrame({"prototype": nearest, **dict(zip(model.get_feature_names_out(), Z.T, strict=True))})
 
 
+def name_rows(table: pd.DataFrame, file: pd.DataFrame, id_column: str | None) -> pd.DataFrame:
+    """Return the table with the names of its rows, taken from the file, behind the column "row"."""
+    if id_column is None or id_column not in file:
+        return table
+    heading = f"id {id_column}" if id_column in table else id_column  # such as an id called "row"
+    names = file[id_column].loc[table["row"]].to_numpy()
+    at = table.columns.get_loc("row") + 1
+    return pd.concat([table.iloc[:, :at], pd.Series(names, table.index, name=heading), table.iloc[:, at:]], axis=1)
+
+
 def add_incomplete_rows(table: pd.DataFrame, complete: NDArray[np.bool_]) -> pd.DataFrame:
     """Return the table of the complete rows as one of all rows, with empty cells for the others."""
     # Int64 has missing values; int64 with gaps would become 3.0 in the file.
@@ -108,7 +161,7 @@ def embedding_table(model: SDR, data: PreparedTable, fit_rows: Index) -> pd.Data
     table = add_incomplete_rows(both, data.usable)
     part = np.where(placed, "placed", "omitted").astype(object)
     part[fit_rows] = "fit"
-    front = pd.DataFrame({"row": np.arange(len(placed)), "part": part})
+    front = name_rows(pd.DataFrame({"row": np.arange(len(placed)), "part": part}), data.table, data.recipe.id_column)
     targets = pd.DataFrame(data.target.y).reset_index(drop=True)
     # A target called "row" or "part" must not share a heading with our own columns.
     taken = {*front.columns, *table.columns}

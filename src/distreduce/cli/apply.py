@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
-import pandas as pd
 import typer
 
-from distreduce._utils.text import count_of, list_words
-from distreduce._utils.typing import Array
-from distreduce.cli._folder import Folder
-from distreduce.cli._tables import add_incomplete_rows, place_table, prediction_table
+from distreduce._utils.text import count_of, list_words, strip_control
+from distreduce.cli._names import find_folder
 from distreduce.exceptions import InvalidInputError
+from distreduce.tables.findings import NOVEL, Findings, list_counts
+from distreduce.tables.formats import TextLayout, check_file
 from distreduce.tables.output import is_standard, whole_file
-from distreduce.tables.reading import read_chunks
-from distreduce.tables.recipe import ColumnRecipe
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from distreduce._utils.typing import Array
+    from distreduce.cli._folder import Folder
+    from distreduce.tables.recipe import ColumnRecipe
 
 Directory = Annotated[
     Path, typer.Argument(metavar="DIR", help="Folder that `distreduce fit` wrote.", show_default=False)
@@ -26,66 +29,167 @@ New = Annotated[Path, typer.Argument(metavar="FILE", help="New rows, with the co
 Out = Annotated[Path, typer.Option("--out", "-o", help="Table to write; - is standard output.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-
-# Answers to some rows of X as a table.
-Answer = Callable[[Array], pd.DataFrame]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Stop if a column has levels that the fit did not know, or another scale.")
+]
+Separator = Annotated[
+    str | None,
+    typer.Option("--sep", help='Separator of a text file, such as ";", tab or space; by default it is recognised.'),
+]
+NoHeader = Annotated[bool, typer.Option("--no-header", help="The first row of the text file holds no column names.")]
+Raw = Annotated[
+    bool,
+    typer.Option(
+        "--raw", help="Write text that begins with = + - @ as it is, without the apostrophe that stops spreadsheets."
+    ),
+]
 
 
 def transform(
-    folder: Directory, file: New, out: Out = Path("embedding.csv"), overwrite: Overwrite = False, quiet: Quiet = False
+    folder: Directory,
+    file: New,
+    out: Out = Path("embedding.csv"),
+    sep: Separator = None,
+    no_header: NoHeader = False,
+    strict: Strict = False,
+    raw: Raw = False,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
 ) -> None:
     """Place new rows in the picture: the place of each row and the prototype nearest to that place.
 
     Columns are matched by name, in any order. Other columns are ignored,
     a missing one is an error. Levels that the fit did not know count as "other",
-    or as none of the levels if the fit had no "other".
+    or as none of the levels if the fit had no "other"; these are reported.
     """
-    results = Folder.open(folder)
+    layout = read_layout(sep, no_header)
+    results = open_results(folder, file)
+    from distreduce.cli._tables import place_table
+
     recipe = results.recipe()
     model = results.model(recipe)
-    _apply(file, recipe, lambda X: place_table(model, model.transform(X)), out, overwrite, quiet)
+    _apply(file, recipe, lambda X: place_table(model, model.transform(X)), out, strict, raw, overwrite, quiet, layout)
 
 
 def predict(
-    folder: Directory, file: New, out: Out = Path("predictions.csv"), overwrite: Overwrite = False, quiet: Quiet = False
+    folder: Directory,
+    file: New,
+    out: Out = Path("predictions.csv"),
+    sep: Separator = None,
+    no_header: NoHeader = False,
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            min=0.01,
+            max=0.99,
+            help="Add intervals, or sets of classes, that hold the truth with this probability whatever its "
+            "distribution is (conformal).",
+            show_default=False,
+        ),
+    ] = None,
+    strict: Strict = False,
+    raw: Raw = False,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
 ) -> None:
     """Predict new rows: mean, standard deviation and 5, 50, 95 % quantiles; or class and probabilities.
 
     Columns are matched by name, in any order. Other columns are ignored,
     a missing one is an error. Levels that the fit did not know count as "other",
-    or as none of the levels if the fit had no "other".
+    or as none of the levels if the fit had no "other"; these are reported.
+    The column `novelty` is a p-value: small where a row is unlike those of the fit.
     """
-    results = Folder.open(folder)
+    layout = read_layout(sep, no_header)
+    results = open_results(folder, file)
+    from distreduce.cli._tables import prediction_table
+
     recipe = results.recipe()
     predictor = results.predictor(recipe)
-    _apply(file, recipe, lambda X: prediction_table(predictor, X, recipe.targets), out, overwrite, quiet)
+    _apply(
+        file,
+        recipe,
+        lambda X: prediction_table(predictor, X, recipe.targets, coverage),
+        out,
+        strict,
+        raw,
+        overwrite,
+        quiet,
+        layout,
+    )
 
 
-def _apply(file: Path, recipe: ColumnRecipe, answer: Answer, out: Path, overwrite: bool, quiet: bool) -> None:
+def read_layout(separator: str | None, no_header: bool) -> TextLayout:
+    """Return the layout of a text file as the options say it."""
+    names = {"tab": "\t", "\\t": "\t", "space": " ", "whitespace": " "}
+    separator = None if separator is None else names.get(separator, separator)
+    if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
+        raise typer.BadParameter("give one character, tab or space.", param_hint="--sep")
+    return TextLayout(separator, not no_header)
+
+
+def open_results(folder: Path, file: Path) -> Folder:
+    """Check both places before what takes seconds to import."""
+    for line in find_folder(folder):
+        typer.echo(strip_control(line), err=True)
+    check_file(file)
+    from distreduce.cli._folder import Folder
+
+    return Folder(folder)
+
+
+def _apply(
+    file: Path,
+    recipe: ColumnRecipe,
+    answer: Callable[[Array], pd.DataFrame],
+    out: Path,
+    strict: bool,
+    raw: bool,
+    overwrite: bool,
+    quiet: bool,
+    layout: TextLayout,
+) -> None:
     """Write ``answer(X)`` with one row per row of `file`, numbered from 0.
 
     The file is read in chunks, so a file of any length needs the memory of one chunk.
     """
-    n_rows = n_incomplete = 0
+    import numpy as np
+
+    from distreduce.cli._tables import add_incomplete_rows, name_rows, write_table
+    from distreduce.tables.reading import locate_cells, read_chunks
+
+    n_rows, n_incomplete, findings = 0, 0, Findings()
     ignored: list[str] = []
-    known = {*recipe.targets, *(rule.name for rule in recipe.rules)}  # a target in the new file is not worth a message
+    known = {
+        *recipe.targets,
+        recipe.id_column,
+        *(rule.name for rule in recipe.rules),
+    }  # a target in the new file is not worth a message
     with whole_file(out, overwrite=overwrite) as place:
-        for part in read_chunks(file, recipe.as_text):
-            X, complete = recipe.matrix(part, file.name)
+        for part in read_chunks(file, recipe.as_text, layout=layout):
+            with locate_cells(file, layout):
+                X, complete = recipe.matrix(part, file.name, findings)
             # Estimators reject an empty X: one row stands in to name the columns.
             found = answer(X[complete]) if complete.any() else answer(np.zeros((1, X.shape[1]))).iloc[:0]
+            if "novelty" in found:
+                findings.novel += int((found["novelty"] < NOVEL).sum())
             table = add_incomplete_rows(found, complete)
             table.insert(0, "row", np.arange(n_rows, n_rows + len(table)))
-            table.to_csv(place, mode="a", header=n_rows == 0, index=False)
+            # Chunks are numbered on from the first row of the file.
+            table = name_rows(table, part.set_axis(table["row"]), recipe.id_column)
+            write_table(table, place, raw=raw, mode="a", header=n_rows == 0)
             n_rows, n_incomplete = n_rows + len(table), n_incomplete + int((~complete).sum())
             ignored = [str(name) for name in part.columns if name not in known]
         if not n_rows:
             raise InvalidInputError(f"{file.name} has column names but no rows.")
+        surprises = findings.describe_surprises()
+        if strict and surprises:
+            raise InvalidInputError(f"{file.name} does not match the fit (--strict). {' '.join(surprises)}")
     if quiet:
         return
-    beside = is_standard(out)  # messages must not get into the table
-    if ignored:
-        typer.echo(f"Ignored columns that the fit did not have: {list_words(ignored)}", err=beside)
+    lines = [f"Ignored columns that the fit did not have: {list_words(ignored)}"] if ignored else []
     if n_incomplete:
-        typer.echo(f"Left empty because of missing values: {count_of(n_incomplete, 'row')}", err=beside)
-    typer.echo(f"Wrote {count_of(n_rows, 'row')} to {out}", err=beside)
+        lines.append(f"Left empty because of missing values: {count_of(n_incomplete, 'row')}")
+    elif findings.missing:
+        lines.append(f"Filled missing cells: {list_counts(findings.missing)}")
+    for line in (*lines, *surprises, f"Wrote {count_of(n_rows, 'row')} to {out}"):
+        typer.echo(strip_control(line), err=is_standard(out))  # messages must not get into the table

@@ -21,9 +21,9 @@ from sklearn.preprocessing import StandardScaler
 
 from distreduce._utils.atomic import replacing
 from distreduce._utils.typing import Array, Index
-from distreduce.cli._folder import METRICS
+from distreduce.cli._names import METRICS
 from distreduce.cli._screen import progress
-from distreduce.cli._tables import FITTED, summary_table
+from distreduce.cli._tables import FITTED, summary_table, write_table
 from distreduce.estimators import SDR
 from distreduce.exceptions import InvalidInputError
 from distreduce.metrics import reduction_scores
@@ -89,10 +89,10 @@ def run_demo(folder: Path, seed: int, advance: Callable[[str], object]) -> list[
         _draw(splits, models, path)
     summary = summary_table(models[0], splits[0].rows_train)  # rows of the complete data set, as in embedding.csv
     with replacing(folder / "prototypes.csv") as path:
-        summary.to_csv(path, index=False)
+        write_table(summary, path)
     tables = [_tabulate_places(split, model) for split, model in zip(splits, models, strict=True)]
     with replacing(folder / "embedding.csv") as path:
-        pd.concat(tables).to_csv(path, index=False)
+        write_table(pd.concat(tables), path)
     return scores
 
 

@@ -11,22 +11,18 @@ from typing import Annotated
 
 import typer
 
-from distreduce.cli import _screen
-from distreduce.cli._folder import FILES, REPORT, Source, collect_metrics, write_results
-from distreduce.cli._models import FitOptions
-from distreduce.cli._study import count_steps, run_study
-from distreduce.cli.report import write_page
-from distreduce.solver.checkpoint import check_kind, check_place
-from distreduce.tables.output import whole_folder
-from distreduce.tables.prepare import prepare
+from distreduce.cli._names import FILES, REPORT
+from distreduce.cli.apply import NoHeader, Raw, Separator, read_layout
+from distreduce.tables.formats import check_file
+from distreduce.tables.output import check_folder, whole_folder
 
 
 class Missing(str, Enum):
     """What to do with missing values."""
 
-    refuse = "refuse"
     impute = "impute"
     drop = "drop"
+    refuse = "refuse"
 
 
 class Task(str, Enum):
@@ -46,7 +42,10 @@ class Unlabelled(str, Enum):
 
 def fit(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Table: .csv, .tsv, .parquet, .npz (arrays X and y) or .h5ad.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="Table: .csv, .tsv, .txt, .csv.gz, .xlsx, .parquet, .npz (X and y) or .h5ad."
+        ),
     ],
     target: Annotated[
         list[str] | None,
@@ -67,14 +66,14 @@ def fit(
             show_default=False,
         ),
     ] = None,
-    components: Annotated[int, typer.Option(min=1, help="Dimensions of the embedding.")] = 2,
+    components: Annotated[int, typer.Option(min=1, help="Dimensions of the picture.")] = 2,
     task: Annotated[
-        Task, typer.Option(help="auto: text, true/false and whole numbers that repeat are classes.")
+        Task, typer.Option(help="auto: text, true/false and at most 20 whole numbers that repeat are classes.")
     ] = Task.auto,
     missing: Annotated[
         Missing,
-        typer.Option(help="impute: fill in medians and add a column that marks them; drop: omit such rows."),
-    ] = Missing.refuse,
+        typer.Option(help="impute: fill in medians and mark them beside; drop: omit such rows; refuse: stop."),
+    ] = Missing.impute,
     unlabelled: Annotated[
         Unlabelled, typer.Option(help="Rows without a target: keep them in the picture, or drop them.")
     ] = Unlabelled.keep,
@@ -83,6 +82,12 @@ def fit(
         typer.Option(metavar="COLUMN", help="Column to read as a category whatever it holds; repeatable."),
     ] = None,
     drop: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Column to omit; repeatable.")] = None,
+    id_column: Annotated[
+        str | None,
+        typer.Option("--id", metavar="COLUMN", help="Column of names of rows: not a feature, but in every table."),
+    ] = None,
+    sep: Separator = None,
+    no_header: NoHeader = False,
     eta: Annotated[
         float | None, typer.Option(min=0, help="Weight of the target in the embedding.", show_default=False)
     ] = None,
@@ -92,7 +97,11 @@ def fit(
     test_size: Annotated[float, typer.Option(min=0, max=0.9, help="Share of rows held out for the scores.")] = 0.2,
     max_rows: Annotated[
         int,
-        typer.Option(min=20, max=10_000, help="Number of rows to fit; a longer file is sampled at random."),
+        typer.Option(
+            min=20,
+            max=10_000,
+            help="Number of rows of the picture; a longer file is sampled at random. The predictor uses every row.",
+        ),
     ] = 2000,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of all random choices.")] = 0,
     predict: Annotated[
@@ -107,6 +116,7 @@ def fit(
         ),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder of an earlier fit.")] = False,
+    raw: Raw = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print metrics.json instead of tables.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
@@ -128,40 +138,56 @@ def fit(
         raise typer.BadParameter(
             "one prototype distinguishes nothing; give two or more, or 0.", param_hint="--prototypes"
         )
+    out = out or Path(f"distreduce-{Path(file.name.removesuffix('.gz')).stem}")
+    layout = read_layout(sep, no_header)
+    check_file(file)
+    check_folder(out, FILES, overwrite=overwrite)
+    # Only now what takes seconds to import.
+    from distreduce.cli import _screen
+    from distreduce.cli._folder import Source, collect_metrics, write_results
+    from distreduce.cli._models import FitOptions
+    from distreduce.cli._study import count_steps, run_study
+    from distreduce.cli.report import write_page
+    from distreduce.solver.checkpoint import check_kind, check_place
+    from distreduce.tables.prepare import prepare
+    from distreduce.tables.reading import locate_cells
+
     if checkpoint is not None:
         check_place(checkpoint, 0)
         check_kind(checkpoint)
     state = None if checkpoint is None else str(checkpoint)
     options = FitOptions(prototypes, components, eta, perplexity, test_size, max_rows, seed, predict, state)
-    out = out or Path(f"distreduce-{file.stem}")
     verbose = not (quiet or as_json)
     # Everything is written into a hidden folder that takes its place at the end.
-    with whole_folder(out, FILES, overwrite=overwrite) as folder:
-        data = prepare(
-            file, target or [], task=task.value, missing=missing.value, unlabelled=unlabelled.value,
-            categories=category or [], leave_out=drop or [],
-        )  # fmt: skip
+    with whole_folder(out, FILES, overwrite=overwrite, say=_screen.say_beside) as folder:
+        with locate_cells(file, layout):
+            data = prepare(
+                file, target or [], task=task.value, missing=missing.value, unlabelled=unlabelled.value,
+                categories=category or [], leave_out=drop or [], layout=layout, id_column=id_column,
+            )  # fmt: skip
         if verbose:
             _screen.show_guesses(data, file.name)
+            _screen.show_notes(data.notes)  # now, because the rest may take minutes
         with _screen.progress(count_steps(options) + 2, silent=not verbose) as advance:
             study = run_study(data, options, advance)
             advance("tables and report")
             # Tables, then the page, which shows the command to repeat.
             command = shlex.join(["distreduce", *sys.argv[1:]])
-            source = Source.describe(file, target or [], command, task.value)
+            source = Source.describe(file, target or [], command, task.value, layout)
             metrics = collect_metrics(data, study, options, source)
-            write_results(folder, data, study, metrics)
+            write_results(folder, data, study, metrics, raw=raw)
             rows = study.fit_rows
             write_page(
                 folder / REPORT, study.model, data.X[rows], data.target.rows(rows), data.table.iloc[rows],
-                study.held_out, row_numbers=rows, image_shape=data.recipe.image_shape, title=file.name,
-                command=command,
+                study.held_out, experts=metrics["experts"], row_numbers=rows,
+                image_shape=data.recipe.image_shape, title=file.name, command=command,
             )  # fmt: skip
     # Only now is the folder in its place.
     if as_json:
         typer.echo(json.dumps({"folder": str(out), **metrics}, indent=2, ensure_ascii=False))
     elif verbose:
         _screen.show_scores(metrics)
+        _screen.show_experts(metrics)
         _screen.show_picture(study.model)
-        _screen.show_notes(metrics["notes"])
+        _screen.show_notes(study.notes)
         _screen.show_next_steps(out, metrics)

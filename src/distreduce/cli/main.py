@@ -12,8 +12,9 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
+from distreduce._utils.text import strip_control
 from distreduce._utils.versions import __version__
 from distreduce.exceptions import DistReduceError
 
@@ -24,14 +25,32 @@ COMMANDS = {
     "fit": "distreduce.cli.fit:fit",
     "transform": "distreduce.cli.apply:transform",
     "predict": "distreduce.cli.apply:predict",
+    "score": "distreduce.cli.score:score",
     "report": "distreduce.cli.report:report",
     "demo": "distreduce.cli.demo:demo",
     "data": "distreduce.cli.data:app",
 }
+# What `distreduce --help` shows without importing the commands: their first sentences.
+SUMMARIES = {
+    "fit": "Reduce your table to a picture with prototypes, fit a predictor with uncertainty, and write a report.",
+    "transform": "Place new rows in the picture: the place of each row and the prototype nearest to that place.",
+    "predict": "Predict new rows: mean, standard deviation and 5, 50, 95 % quantiles; or class and probabilities.",
+    "score": "Score the predictor of a folder on rows whose targets are known.",
+    "report": "Write report.html of a fit again; its rows are read from the fitted file.",
+    "demo": "Reduce two data sets that come with scikit-learn, and write a picture and two tables.",
+    "data": "List, fetch and verify data sets.",
+    "bench": "Time fits on this machine, each next to a reference, with the score of both.",
+    "reproduce": "Rebuild the paper's tables and figures next to its own numbers.",
+}
 
 
 class LazyGroup(TyperGroup):
-    """Sub-commands that are imported when they are called, or listed by ``--help``."""
+    """Sub-commands that are imported when they are called; ``--help`` imports those of other packages only."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Show the help, with `SUMMARIES` in place of the commands."""
+        self._listing = True
+        super().format_help(ctx, formatter)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of our own commands, then those of other packages."""
@@ -39,6 +58,8 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import a command; None if there is none of this name."""
+        if getattr(self, "_listing", False) and cmd_name in SUMMARIES:
+            return TyperCommand(cmd_name, help=SUMMARIES[cmd_name])
         if cmd_name in COMMANDS:
             return _load(EntryPoint(cmd_name, COMMANDS[cmd_name], GROUP))
         return next((_load(entry) for entry in entry_points(group=GROUP, name=cmd_name)), None)
@@ -118,7 +139,7 @@ def _exit_on_signals() -> Iterator[None]:
 
 def _fail(sentence: str) -> None:
     """Print one line on standard error and exit; names from files must neither control the terminal nor fill it."""
-    line = "".join(sign if sign.isprintable() else " " for sign in sentence)
+    line = strip_control(sentence)
     typer.echo(f"distreduce: {line[:MAX_ERROR] + '…' if len(line) > MAX_ERROR else line}", err=True)
     sys.exit(1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,14 +12,17 @@ import typer
 
 from distreduce._utils.hashing import file_sha256
 from distreduce._utils.typing import Array, Index
-from distreduce.cli._folder import REPORT, Folder
+from distreduce.cli._folder import Folder
 from distreduce.cli._models import describe_models
+from distreduce.cli._names import REPORT
+from distreduce.cli._screen import EXPERT_NAMES
 from distreduce.cli._tables import LEVEL, PROBABILITY, SCALE, TRUTH, target_suffixes, truth_columns
 from distreduce.cli.apply import Directory, Quiet
 from distreduce.estimators import SDR
 from distreduce.exceptions import InvalidInputError, ModelFileError
 from distreduce.report import HeldOut, HeldOutClasses, write_report
-from distreduce.tables.reading import check_file, read_table
+from distreduce.tables.formats import TextLayout, check_file
+from distreduce.tables.reading import read_table
 from distreduce.tables.target import Target, read_target
 
 PREDICTED = {"mean": "mean", "std": "std", "low": "q05", "high": "q95", "levels": LEVEL, "scale": SCALE}
@@ -51,19 +55,21 @@ def write_page(
     table: pd.DataFrame,
     held_out: pd.DataFrame | None,
     *,
+    experts: Mapping[str, float],
     row_numbers: Index,
     image_shape: tuple[int, int] | None,
     title: str,
     command: str,
 ) -> None:
     """Write the page of the rows of the fit, which have these numbers in the file; `held_out` is held_out.csv."""
-    about = describe_models(target.task, model.prototypes_.shape[1], X.shape[1])
+    about = describe_models(target.task)
     write_report(
         path, model, X, target.y,
         table=None if image_shape else table.reset_index(drop=True),  # one column per pixel would help nobody
         row_numbers=row_numbers,
         held_out=None if held_out is None else _split_by_model(held_out, target, about),
-        image_shape=image_shape, title=title, command=command,
+        experts={EXPERT_NAMES.get(name, name): weight for name, weight in experts.items()},
+        image_shape=image_shape, title=f"{', '.join(target.names)}, from {title}", command=command,
     )  # fmt: skip
 
 
@@ -78,15 +84,22 @@ def _rewrite_page(folder: Folder, path: Path, moved_to: Path | None) -> None:
     check_file(file)
     if file_sha256(file) != source.sha256:
         raise InvalidInputError(f"{file} is not the file that was fitted: its content has changed. Fit again.")
-    table = read_table(file, source.targets, recipe.as_text)
+    table = read_table(
+        file,
+        source.targets,
+        recipe.as_text,
+        layout=TextLayout(source.separator, source.named),
+        id_column=recipe.id_column,
+    )
     if len(rows) and not 0 <= rows.min() <= rows.max() < len(table.features):
         raise ModelFileError(f"The tables in {folder.path} do not belong to {file}; fit again.")
     # The rows of the fit, in its order.
     X, _ = recipe.matrix(table.features.iloc[rows], file.name)
-    target = read_target(table.targets, source.task or recipe.task, file.name).rows(rows)
+    target = read_target(table.targets, source.task or recipe.task or "auto", file.name).rows(rows)
     write_page(
-        path, model, X, target, table.frame.iloc[rows], folder.held_out(recipe.task),
-        row_numbers=rows, image_shape=recipe.image_shape, title=file.name, command=source.command,
+        path, model, X, target, table.frame.iloc[rows], folder.held_out(recipe.task or "auto"),
+        experts=folder.experts(), row_numbers=rows, image_shape=recipe.image_shape, title=file.name,
+        command=source.command,
     )  # fmt: skip
 
 

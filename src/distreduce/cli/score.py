@@ -1,0 +1,94 @@
+"""``distreduce score``: how well the predictor of a folder does on rows whose targets are known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from distreduce._utils.text import count_of
+from distreduce.cli.apply import Directory, NoHeader, Quiet, Separator, open_results, read_layout
+from distreduce.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from distreduce.tables.target import Target
+
+
+def score(
+    folder: Directory,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Rows with the columns and the targets of the fit.")],
+    sep: Separator = None,
+    no_header: NoHeader = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Score the predictor of a folder on rows whose targets are known.
+
+    Use rows that the fit has not seen. Beside each score stands that of no model:
+    the mean of these rows, or their class shares.
+    """
+    layout = read_layout(sep, no_header)
+    results = open_results(folder, file)
+    import numpy as np
+
+    from distreduce.cli._screen import SCORES
+    from distreduce.tables.findings import Findings
+    from distreduce.tables.reading import read_table
+    from distreduce.tables.target import read_target
+
+    recipe = results.recipe()
+    predictor = results.predictor(recipe)
+    table, findings = read_table(file, recipe.targets, recipe.as_text, layout=layout), Findings()
+    target = read_target(table.targets, recipe.task or "auto", file.name)
+    X, complete = recipe.matrix(table.features, file.name, findings)
+    rows = np.flatnonzero(complete & target.known)
+    if len(rows) < 2:
+        raise InvalidInputError(f"{file.name} has fewer than two complete rows with a target.")
+    scores, notes = _score(predictor, X, target, rows)
+    if as_json:
+        typer.echo(json.dumps({"rows": len(rows), "scores": scores}, indent=2))
+        return
+    typer.echo(f"{count_of(len(rows), 'row')} of {file.name}:")
+    for name, label in SCORES.items():
+        if name in scores["predictor"]:
+            none = scores["no model"].get(name)
+            beside = "" if none is None else f"   (no model: {none:.4g})"
+            typer.echo(f"  {label:<18}{scores['predictor'][name]:.4g}{beside}")
+    for line in () if quiet else (*notes, *findings.describe_surprises()):
+        typer.echo(line, err=True)
+
+
+def _score(predictor: Any, X: Any, target: Target, rows: Any) -> tuple[dict[str, dict[str, float]], list[str]]:
+    """Return the scores of the predictor and of no model."""
+    import numpy as np
+
+    from distreduce.gp._target_scale import spread
+    from distreduce.metrics import classification_scores
+    from distreduce.metrics.held_out import held_out_scores
+    from distreduce.metrics.intervals import interval_levels
+
+    if target.task == "regression":
+        y = target.values(rows)
+        mean, std = predictor.predict(X[rows], return_std=True)
+        levels = interval_levels(predictor, X[rows], y) if hasattr(predictor, "predict_quantiles") else None
+        scale = spread(y)
+        nothing = held_out_scores(
+            y, np.broadcast_to(y.mean(axis=0), y.shape), np.broadcast_to(scale, y.shape), scale=scale
+        )
+        return {"predictor": held_out_scores(y, mean, std, scale=scale, levels=levels), "no model": nothing}, []
+    # A class of the file matches one of the fit by its text: 1 may be a number in one and a text in the other.
+    classes = np.array([str(label) for label in predictor.classes_])
+    labels = np.array([str(label) for label in target.y.iloc[rows]])
+    known = np.isin(labels, classes)
+    notes = [] if known.all() else [f"{count_of(int((~known).sum()), 'row')} with classes that the fit did not know."]
+    if known.sum() < 2:
+        raise InvalidInputError(f"The targets are none of the classes of the fit ({', '.join(classes[:10])}).")
+    found, counts = np.unique(labels[known], return_counts=True)
+    shares = np.broadcast_to(counts / counts.sum(), (known.sum(), len(found)))
+    proba = predictor.predict_proba(X[rows][known])
+    return {
+        "predictor": classification_scores(labels[known], proba, classes),
+        "no model": classification_scores(labels[known], shares, found),
+    }, notes

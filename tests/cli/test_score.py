@@ -1,0 +1,47 @@
+"""`distreduce score` on a folder that `fit` wrote."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import accuracy_score, r2_score
+
+from distreduce.cli.main import main
+
+
+@pytest.fixture
+def call(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["distreduce", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        return stopped.value.code or 0, *capsys.readouterr()
+
+    return run
+
+
+@pytest.mark.parametrize(("target", "measure"), [("price", "r2"), ("kind", "accuracy")])
+def test_the_scores_are_those_of_the_predictions(call, rng, target, measure):
+    x = rng.normal(size=(90, 2)).round(3)
+    y = {"price": x[:, 0] + 0.1 * rng.normal(size=90), "kind": np.array(["a", "b"])[(x[:, 0] > 0).astype(int)]}[target]
+    table = pd.DataFrame({"u": x[:, 0], "v": x[:, 1], target: y})
+    table[:60].to_csv("t.csv", index=False)
+    table[60:].to_csv("new.csv", index=False)
+    assert call("fit", "t.csv", "-t", target, "--out", "f", "--prototypes", 6, "--test-size", 0, "-q")[0] == 0
+    call("predict", "f", "new.csv", "-q")
+    code, out, _ = call("score", "f", "new.csv", "--json")
+    found, said = json.loads(out), pd.read_csv("predictions.csv")
+    truth = table[target][60:]
+    oracle = r2_score(truth, said["mean"]) if measure == "r2" else accuracy_score(truth, said["class"])
+    assert code == 0 and found["rows"] == 30 and found["scores"]["predictor"][measure] == pytest.approx(oracle)
+    assert found["scores"]["no model"][measure] < oracle
+    assert "no model" in call("score", "f", "new.csv")[1]
+    table[60:].drop(columns=target).to_csv("new.csv", index=False)
+    code, _, err = call("score", "f", "new.csv")
+    assert code == 1 and f"no column {target!r}" in err
