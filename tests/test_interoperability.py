@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor, baselines
 from distreduce.exceptions import InvalidInputError
+from distreduce_paper.baselines import ClusterThenReduce, ReduceThenCluster
 
 X, CODES = load_iris(return_X_y=True)
 SPECIES = np.array(["setosa", "versicolor", "virginica"])[CODES]
@@ -36,8 +37,8 @@ TRANSFORMERS = [
     SDRGPClassifier(2, n_prototypes=8, random_state=0),
     baselines.NCA(random_state=0),
     baselines.KernelSupervisedPCA(),
-    baselines.ClusterThenReduce(random_state=0),
-    baselines.ReduceThenCluster(random_state=0),
+    ClusterThenReduce(random_state=0),
+    ReduceThenCluster(random_state=0),
 ]
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sklearn.exceptions import ConvergenceWarning
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sklearn.exceptions import ConvergenceWarning
+
     from distreduce.estimators import SDR
     from distreduce.solver.result import Reduction
 
@@ -17,6 +17,20 @@ class DistReduceError(Exception):
 
 class InvalidInputError(DistReduceError, ValueError):
     """Raised if data or a parameter has an invalid value. The message names the argument, its value and what to do."""
+
+
+class InvalidCellError(InvalidInputError):
+    """Raised if a cell of a table cannot be read.
+
+    Attributes
+    ----------
+    row : int
+        Row of the first such cell, from 0.
+    """
+
+    def __init__(self, message: str = "", row: int = 0) -> None:
+        super().__init__(message)
+        self.row = row
 
 
 class InvalidTypeError(DistReduceError, TypeError):
@@ -114,9 +128,30 @@ class OptimisticPictureWarning(DistReduceWarning):
     """Issued if neighbours predict targets much better in the plane as fitted than they do for left-out samples."""
 
 
-class SolverConvergenceWarning(DistReduceWarning, ConvergenceWarning):
-    """Issued if a fit stops at its iteration limit. The result is the best one found, but has not converged."""
+if TYPE_CHECKING:
+
+    class SolverConvergenceWarning(DistReduceWarning, ConvergenceWarning): ...
+
+    class AffinityConvergenceWarning(DistReduceWarning, ConvergenceWarning): ...
 
 
-class AffinityConvergenceWarning(DistReduceWarning, ConvergenceWarning):
-    """Issued if the symmetric entropic affinity does not reach its tolerance. The message gives the residual."""
+# Made on first use: scikit-learn takes two seconds to import, and an error message should not wait for it.
+CONVERGENCE_WARNINGS = {
+    "SolverConvergenceWarning": "Issued if a fit stops at its iteration limit. The result is the best one found, but "
+    "has not converged.",
+    "AffinityConvergenceWarning": "Issued if the symmetric entropic affinity does not reach its tolerance. The message "
+    "gives the residual.",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in CONVERGENCE_WARNINGS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from sklearn.exceptions import ConvergenceWarning
+
+    content = {"__doc__": CONVERGENCE_WARNINGS[name], "__module__": __name__}
+    return globals().setdefault(name, type(name, (DistReduceWarning, ConvergenceWarning), content))
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *CONVERGENCE_WARNINGS]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from affinity import reference
 
 from distreduce._utils.numba import bounded_exp
 from distreduce._utils.threads import SERIAL, Workers
-from distreduce.affinity import reference
 from distreduce.affinity.dual import Dual
 from distreduce.affinity.linear import NewtonSystem, conjugate_gradient
 from distreduce.affinity.newton import gradient
@@ -24,7 +24,7 @@ class Problem:
         self.weights = rng.uniform(0.5, 3.0, size=n)
         self.gamma = rng.uniform(0.5, 2.0, size=n)
         self.mu = -rng.uniform(0.5, 4.0, size=n)
-        self.dual = Dual(self.distances, self.weights, float(np.log(XI)), SCALE, SERIAL)
+        self.dual = Dual(self.weights, float(np.log(XI)), SCALE, self.distances, SERIAL)
         self.point = self.dual.evaluate(self.gamma, self.mu)
         self.formula = (self.distances / SCALE, self.gamma, self.mu, self.weights)
 
@@ -101,7 +101,7 @@ def test_fill_is_the_formula_symmetric_bit_for_bit(problem: Problem, dtype: type
 def test_threads_do_not_change_a_bit(rng: np.random.Generator) -> None:
     problem = Problem(rng, n=600)
     pool = Workers(2)
-    threaded = Dual(problem.distances, problem.weights, float(np.log(XI)), SCALE, pool)
+    threaded = Dual(problem.weights, float(np.log(XI)), SCALE, problem.distances, pool)
     again = threaded.evaluate(problem.gamma, problem.mu)
     pool.close()
     assert again.value == problem.point.value and np.array_equal(again.curvature, problem.point.curvature)

@@ -12,7 +12,7 @@ from distreduce._utils.threads import SERIAL, Workers
 from distreduce.affinity.neighbours import keep_neighbours, whole_graph
 from distreduce.sharding import cells
 from distreduce.sharding.cells import choose_cells
-from distreduce.sharding.order import arrange, merge_rows
+from distreduce.sharding.rows import LocalRows
 from distreduce.sharding.shards import local_shards
 
 K = 12
@@ -22,6 +22,11 @@ def mixture(rng, n=5000, d=8):
     return rng.normal(size=(30, d))[rng.integers(30, size=n)] * 2 + rng.normal(size=(n, d))
 
 
+def arrange(X, Y=None, workers=SERIAL):
+    rows = LocalRows(X, workers)
+    return rows.arrange(rows.merge(Y, np.ones(X.shape[0])), 1.0, np.random.RandomState(0))
+
+
 def cut(X, arrangement, workers=SERIAL):
     parts = {"features": X[arrangement.merged.rows], "cells": arrangement.cells}
     return local_shards(parts, workers, arrangement.bounds)
@@ -29,7 +34,7 @@ def cut(X, arrangement, workers=SERIAL):
 
 def graph(X, k=K, workers=SERIAL):
     """The arrangement of the rows and the graph over it."""
-    arrangement = arrange(X, merge_rows(X, None, np.ones(X.shape[0])), 1.0, np.random.RandomState(0), workers)
+    arrangement = arrange(X, workers=workers)
     shards = cut(X, arrangement, workers)
     keep_neighbours(shards, k, arrangement.others, arrangement.probes)
     return arrangement, whole_graph(shards)
@@ -146,7 +151,7 @@ def test_sparse_rows_have_the_graph_of_dense_ones(rng, many_cells):
 def test_equal_features_with_different_targets_are_neighbours(rng, many_cells):
     """More equal rows than a sample is compared with: all links have the distance zero."""
     X, Y = np.zeros((5000, 2)), rng.normal(size=(5000, 1))
-    arrangement = arrange(X, merge_rows(X, Y, np.ones(5000)), 1.0, np.random.RandomState(0))
+    arrangement = arrange(X, Y)
     shards = cut(X, arrangement)
     keep_neighbours(shards, K, arrangement.others, arrangement.probes)
     found = whole_graph(shards)
@@ -161,7 +166,7 @@ def test_few_samples_are_all_linked(rng, n):
 
 def test_the_directed_lists_are_dropped(rng):
     X = mixture(rng, 100)
-    arrangement = arrange(X, merge_rows(X, None, np.ones(100)), 1.0, np.random.RandomState(0))
+    arrangement = arrange(X)
     shards = cut(X, arrangement)
     keep_neighbours(shards, K, arrangement.others, arrangement.probes)
     assert set(shards._parts[0]) == {"features", "cells", "graph"}

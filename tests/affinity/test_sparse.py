@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from affinity import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.neighbors import kneighbors_graph
 
 from distreduce._utils.threads import SERIAL, Workers
-from distreduce.affinity import entropic_affinity, reference, squared_distances, symmetric_entropic_affinity
+from distreduce.affinity import squared_distances, symmetric_entropic_affinity
 from distreduce.affinity.dual import Dual
 from distreduce.affinity.neighbours import whole_graph
+from distreduce.affinity.row_entropic import row_bandwidths
 from distreduce.affinity.sparse import SparseDual, keep_sparse_affinity, sparse_row_bandwidths
 from distreduce.coupling import structure_constant
 from distreduce.coupling.sharded import structure_constant_on_shards
 from distreduce.exceptions import AffinityConvergenceWarning, InvalidInputError
-from distreduce.sharding.graph import GraphRows
-from distreduce.sharding.shards import LocalShards
+from distreduce.sharding.shards import GraphRows, LocalShards
 
 
 class Graph:
@@ -45,7 +46,7 @@ class Graph:
 
     def kkt(self, shards: LocalShards, gamma: np.ndarray, perplexity: float, weights: np.ndarray) -> float:
         """Residual of the affinity that the shards keep, measured apart from the solver."""
-        rows = entropic_affinity(self.far_outside, perplexity, weights)
+        rows = row_bandwidths(self.far_outside, perplexity, weights)
         nearest = np.where(self.pattern & (self.D > 0.0), self.D, np.inf).min(axis=1)
         scale = np.where(rows.slack, np.where(np.isfinite(nearest), nearest, 1.0), rows.gamma)
         return reference.kkt_residual(matrix(shards), gamma, weights, perplexity, scale)
@@ -183,7 +184,7 @@ def test_weight_two_is_a_sample_repeated(points: np.ndarray) -> None:
 def test_bandwidths_are_those_of_the_dense_rows(points: np.ndarray, weights: np.ndarray) -> None:
     graph = Graph(points, 36)
     rows = sparse_row_bandwidths(graph.shards(cuts=(40,)), weights, 12.0, 1e-12)
-    np.testing.assert_allclose(rows.gamma, entropic_affinity(graph.far_outside, 12.0, weights).gamma, rtol=1e-8)
+    np.testing.assert_allclose(rows.gamma, row_bandwidths(graph.far_outside, 12.0, weights).gamma, rtol=1e-8)
 
 
 class TestDual:
@@ -192,8 +193,8 @@ class TestDual:
     @pytest.fixture
     def duals(self, points: np.ndarray, weights: np.ndarray) -> tuple[SparseDual, Dual]:
         graph = Graph(points, 36)
-        sparse_dual = SparseDual(graph.shards(cuts=(40, 41)), weights, 2.0, 1.7)
-        return sparse_dual, Dual(graph.far_outside, weights, 2.0, 1.7, SERIAL)
+        sparse_dual = SparseDual(weights, 2.0, 1.7, graph.shards(cuts=(40, 41)))
+        return sparse_dual, Dual(weights, 2.0, 1.7, graph.far_outside, SERIAL)
 
     @pytest.fixture
     def gamma_mu(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -246,7 +247,7 @@ def test_bounded_bandwidths_meet_the_conditions_with_hubs(rng: np.random.Generat
     solved = keep_sparse_affinity(shards, None, 20.0, tol=1e-4, least_bandwidth=0.3)
     P = matrix(shards)
     entropy = -(P * np.log(np.where(P > 0, P, 1.0))).sum(axis=1)
-    bound = 0.3 * entropic_affinity(graph.far_outside, 20.0).gamma
+    bound = 0.3 * row_bandwidths(graph.far_outside, 20.0, np.ones(len(graph.D))).gamma
     at_bound = solved.gamma <= 1.05 * bound  # the start's bandwidths are known to a few hundredths of a nat
     np.testing.assert_allclose(P.sum(axis=1), 1.0, atol=2e-4)
     assert at_bound.sum() > 10 and entropy.min() >= np.log(20.0) - 2e-4

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from affinity import reference
 
 from distreduce._utils.threads import Workers
-from distreduce.affinity import reference, student_affinity
+from distreduce.affinity import student_affinity
 from distreduce.exceptions import InvalidInputError
 
 

@@ -6,12 +6,14 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from affinity import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from distreduce._utils.threads import Workers
-from distreduce.affinity import entropic_affinity, reference, squared_distances, symmetric_entropic_affinity
+from distreduce.affinity import squared_distances, symmetric_entropic_affinity
+from distreduce.affinity.row_entropic import row_bandwidths
 from distreduce.exceptions import AffinityConvergenceWarning, InvalidInputError
 
 
@@ -19,7 +21,7 @@ def kkt(D: np.ndarray, perplexity: float, weights: np.ndarray | None = None) -> 
     """Residual of the solver's matrix, measured apart from the solver."""
     w = np.ones(len(D)) if weights is None else weights
     solved = symmetric_entropic_affinity(D, perplexity, weights)
-    rows = entropic_affinity(D, perplexity, weights)
+    rows = row_bandwidths(D, perplexity, w)
     nearest = np.where(D > 0.0, D, np.inf).min(axis=1)
     scale = np.where(rows.slack, np.where(np.isfinite(nearest), nearest, 1.0), rows.gamma)
     return reference.kkt_residual(solved.matrix, solved.gamma, w, perplexity, scale)
@@ -206,3 +208,17 @@ def test_two_samples_far_from_all_others_converge():
     D = (x[:, None] - x) ** 2 * (1.0 + (0.22811817882932187 / x[0]) ** 2)
     affinity = symmetric_entropic_affinity(D, 5 / 3)
     assert affinity.converged
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -1.0])
+def test_unusable_distances_are_refused(points: np.ndarray, bad: float) -> None:
+    D = squared_distances(points)
+    D[3, 4] = bad
+    with pytest.raises(InvalidInputError, match="sq_distances"):
+        symmetric_entropic_affinity(D, 10.0)
+
+
+@pytest.mark.parametrize("weights", [np.ones(3), np.zeros(150), np.full(150, np.nan)])
+def test_unusable_weights_are_refused(points: np.ndarray, weights: np.ndarray) -> None:
+    with pytest.raises(InvalidInputError, match="weights"):
+        symmetric_entropic_affinity(squared_distances(points), 10.0, weights)

@@ -17,7 +17,7 @@ from distreduce.affinity.sparse import neighbour_affinity
 from distreduce.coupling import initial_sharded
 from distreduce.coupling.initial_sharded import initial_plan_on_shards
 from distreduce.kernels import RBF, Delta, Linear
-from distreduce.sharding.sample import Sample
+from distreduce.sharding.sample import Sample, ShardedSample
 from distreduce.sharding.shards import local_shards
 
 
@@ -35,13 +35,12 @@ def plan_of(X, Y, m, *, init="auto", kernel=None, weights=None, drawn=None, thre
     bounds = np.array([0, n // 5, n // 2, n - 3, n])
     shards = local_shards({"features": X, "kernel_targets": Y}, pool, bounds)
     with single_threaded_blas():
+        subsample = Sample(X[drawn], weights[drawn], kernel_targets=None if Y is None else Y[drawn])
         plan = initial_plan_on_shards(
             init,
             m,
-            shards=shards,
-            weights=weights,
-            sample=Sample(X[drawn], weights[drawn], kernel_targets=None if Y is None else Y[drawn]),
-            target_kernel=kernel,
+            ShardedSample(shards, weights, subsample, probes=None, others=None),
+            kernel,
             affinity_of=partial(neighbour_affinity, perplexity=5.0),
             random_state=np.random.RandomState(0),
         )

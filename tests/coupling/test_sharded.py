@@ -15,11 +15,10 @@ from scipy.spatial.distance import cdist
 import distreduce.coupling.sharded as on_shards
 from distreduce._utils.threads import Workers
 from distreduce.coupling import CouplingProblem, affinity_times_plan, hard_plan
-from distreduce.coupling._shard_passes import _gather
+from distreduce.coupling._shard_passes import PlanEntries, _gather
 from distreduce.coupling.descent import conditional_gradient
 from distreduce.coupling.sharded import ShardedCoupling, solve_on_shards, supervision_on_shards, transported_on_shards
-from distreduce.sharding.graph import GraphRows
-from distreduce.sharding.shards import LocalShards
+from distreduce.sharding.shards import GraphRows, LocalShards
 
 MU = 0.7
 
@@ -130,7 +129,7 @@ def test_products_that_underflow_are_noted_nowhere():
     # Each of the 50 products of C and T underflows to zero; noting their column each time would leave the buffer of m.
     n, m = 50, 2
     row, touched = np.zeros(m), np.full(n, -1, dtype=np.int32)
-    graph = np.array([0, n]), np.arange(n, dtype=np.int32), np.full(n, 1e-40, dtype=np.float32)
-    plan = np.arange(n + 1), np.zeros(n, dtype=np.int32), np.full(n, 1e-285)
-    assert _gather(0, *graph, *plan, row, touched) == 0
+    graph = GraphRows(np.array([0, n]), np.arange(n, dtype=np.int32), np.full(n, 1e-40, dtype=np.float32))
+    plan = PlanEntries(np.arange(n + 1), np.zeros(n, dtype=np.int32), np.full(n, 1e-285))
+    assert _gather(0, graph, plan, row, touched) == 0
     assert (touched == -1).all() and (row == 0).all()

@@ -14,6 +14,8 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import scale
 
 from distreduce import SDR, cross_val_embedding
+from distreduce.estimators import _plan
+from distreduce.estimators._auto import choose, keep_in_range
 from distreduce.exceptions import InvalidInputError, NoSignalWarning, OptimisticPictureWarning
 
 SIZES = pytest.mark.parametrize("n_prototypes", [None, 30])
@@ -141,6 +143,20 @@ def test_the_fewest_prototypes_that_are_not_clearly_worse_are_kept() -> None:
     assert table["chosen"].idxmax() == within.idxmax() and table["chosen"].sum() == 1
     chosen = int(table["n_prototypes"][table["chosen"]].iloc[0])
     assert_array_equal(model.prototypes_, SDR(n_prototypes=chosen, random_state=0).fit(X, y).prototypes_)
+
+
+def test_metric_and_ridge_are_chosen_once_for_all_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Any] = []
+    monkeypatch.setattr(_plan, "choose", lambda *args: calls.append(args) or choose(*args))
+    SDR(n_prototypes="auto", random_state=0).fit(*noisy_numbers(60))
+    assert len(calls) == 1
+
+
+def test_numbers_that_sum_to_one_are_not_taken_for_class_shares() -> None:
+    Y = np.array([[0.2, 0.8], [0.9, 0.1]])
+    expected = np.array([[0.3, 0.3], [0.5, 0.2]])
+    assert_array_equal(keep_in_range(expected, Y, shares=False), expected)
+    assert_allclose(keep_in_range(expected, Y, shares=True).sum(axis=1), 1.0)
 
 
 def test_too_few_samples_to_choose_a_number() -> None:

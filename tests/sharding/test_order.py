@@ -6,19 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from distreduce._utils.threads import Workers
+from distreduce._utils.threads import SERIAL, Workers
 from distreduce.sharding import cells
 from distreduce.sharding import order as arrangement
-from distreduce.sharding.merge import merge_duplicates
-from distreduce.sharding.order import (
-    arrange,
-    merge_by_key,
-    merge_rows,
-    row_keys,
-    shard_bounds,
-    shards_in_reach,
-    split_large_cells,
-)
+from distreduce.sharding.merge import merge_by_key, merge_duplicates, row_keys
+from distreduce.sharding.order import shard_bounds, shards_in_reach, split_large_cells
+from distreduce.sharding.rows import LocalRows
 from distreduce.sharding.shards import shard_count
 
 
@@ -29,10 +22,9 @@ def many_cells(monkeypatch):
     monkeypatch.setattr(cells, "SEARCHED_ROWS", 500)
 
 
-def arranged(X, Y=None, weights=None, workers=None):
-    weights = np.ones(X.shape[0]) if weights is None else weights
-    own = [] if workers is None else [workers]
-    return arrange(X, merge_rows(X, Y, weights, *own), 1.0, np.random.RandomState(0), *own)
+def arranged(X, Y=None, weights=None, workers=SERIAL):
+    rows, weights = LocalRows(X, workers), np.ones(X.shape[0]) if weights is None else weights
+    return rows.arrange(rows.merge(Y, weights), 1.0, np.random.RandomState(0))
 
 
 @pytest.fixture

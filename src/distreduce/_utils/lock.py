@@ -14,16 +14,9 @@ PAUSE = 0.1  # seconds between two attempts
 
 @contextmanager
 def exclusive(path: Path, error: Exception, *, wait: float = 0.0) -> Iterator[None]:
-    """Hold the lock file `path` while the block runs, and remove it afterwards.
+    """Hold the lock file `path`, in a folder that exists, while the block runs, and remove it afterwards.
 
-    Parameters
-    ----------
-    path : Path
-        The lock file, in a folder that exists.
-    error : Exception
-        Raised if another process still holds the lock after `wait` seconds.
-    wait : float, default=0.0
-        Seconds to wait for another process.
+    `error` is raised if another process still holds the lock after `wait` seconds.
     """
     end = time.monotonic() + wait
     while True:

@@ -108,6 +108,7 @@ def _numbers(name: str, value: Any) -> NDArray[Any]:
         numbers = np.asarray(value)
     except ValueError:  # a ragged list
         numbers = np.empty(0, dtype=object)
-    if numbers.dtype.kind not in "biuf":
-        raise UnsavableModelError(f"{name} is a {type(value).__name__} that does not hold numbers: {value!r}.")
+    names = numbers.dtype.kind == "U" and all(isinstance(item, str) for item in value)
+    if numbers.dtype.kind not in "biuf" and not names:
+        raise UnsavableModelError(f"{name} is a {type(value).__name__} that does not hold numbers or names: {value!r}.")
     return numbers

@@ -19,8 +19,6 @@ from typing import Any, TypeVar
 
 from threadpoolctl import OpenBLASController, threadpool_limits
 
-from distreduce._utils.versions import available_cores
-
 Part = TypeVar("Part")
 
 
@@ -121,6 +119,12 @@ def single_threaded_blas() -> Iterator[None]:
         yield
     finally:
         _LIMIT.release()
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    # A process may be bound to some of the machine's cores.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def effective_threads(n_jobs: int | None) -> int:

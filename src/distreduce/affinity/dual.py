@@ -12,8 +12,8 @@ the pairs and adding to both ends saves half of the exponentials but was no fast
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 from numba import njit
@@ -48,60 +48,62 @@ class DualPoint:
     value: float
 
 
-class ConcaveDual(Protocol):
-    """What Newton's method needs of a problem, wherever its pairs are."""
-
-    weights: Array
-    log_perplexity: float
-    n_evaluations: int
-
-    def evaluate(self, gamma: Array, mu: Array) -> DualPoint:
-        """Value, row sums and curvature at (γ, μ)."""
-        ...
-
-    def hessian_product(self, point: DualPoint, direction: Array) -> Array:
-        """Hessian of −g at ``point`` times ``direction``, a (2, n) array of changes of μ and γ."""
-        ...
-
-
-def dual_point(dual: ConcaveDual, gamma: Array, mu: Array, sums: Array) -> DualPoint:
-    """The dual at (γ, μ) from the row sums that ``row_sums`` gives."""
-    mass, plogp, *blocks = sums
-    w = dual.weights
-    linear = float(w @ (mu + gamma * (dual.log_perplexity + 1.0)))
-    # The sums run over j only: the Hessian also has the weight of the row itself.
-    return DualPoint(gamma, mu, mass, -plogp, w * np.array(blocks), float(w @ (gamma * mass)) - linear)
-
-
 @dataclass
-class Dual:
-    """The data of one problem, and a count of the passes over its pairs."""
+class ConcaveDual(ABC):
+    """The dual of one problem, wherever its pairs are; counts the passes over them."""
 
-    distances: Array
     weights: Array
     log_perplexity: float
-    scale: float
-    workers: Workers
-    n_evaluations: int = field(default=0)
+    scale: float  # of the distances
+    n_evaluations: int = field(default=0, init=False)
 
     def evaluate(self, gamma: Array, mu: Array) -> DualPoint:
-        """One pass over the pairs: value, row sums and curvature at (γ, μ)."""
+        """Value, row sums and curvature at (γ, μ). One pass."""
         self.n_evaluations += 1
-        n = len(mu)
-        # Distances in units of the scale: ℓ_ij = (μ_i + μ_j − factor · D_ij) / s_ij.
-        parts = self.workers.run(dual_sums, chunk_count(n), self.distances, 2.0 / self.scale, self.weights, gamma, mu)
-        return dual_point(self, gamma, mu, ordered_sum(parts))
+        mass, plogp, *blocks = self._row_sums(gamma, mu)
+        w = self.weights
+        linear = float(w @ (mu + gamma * (self.log_perplexity + 1.0)))
+        # The sums run over j only: the Hessian also has the weight of the row itself.
+        return DualPoint(gamma, mu, mass, -plogp, w * np.array(blocks), float(w @ (gamma * mass)) - linear)
 
     def hessian_product(self, point: DualPoint, direction: Array) -> Array:
         """Hessian of −g at ``point`` times ``direction``, a (2, n) array of changes of μ and γ. One pass."""
         self.n_evaluations += 1
-        args = (self.distances, 2.0 / self.scale, self.weights, point.gamma, point.mu, direction[0], direction[1])
-        return self.weights * ordered_sum(self.workers.run(hessian_sums, chunk_count(len(point.mu)), *args))
+        return self.weights * self._hessian_sums(point, direction)
+
+    @property
+    def factor(self) -> float:
+        """Distances in units of the scale: ℓ_ij = (μ_i + μ_j − factor · D_ij) / s_ij."""
+        return 2.0 / self.scale
+
+    @abstractmethod
+    def _row_sums(self, gamma: Array, mu: Array) -> Array:
+        """``row_sums`` of all rows, (5, n)."""
+
+    @abstractmethod
+    def _hessian_sums(self, point: DualPoint, direction: Array) -> Array:
+        """``row_hessian`` of all rows, (2, n)."""
+
+
+@dataclass
+class Dual(ConcaveDual):
+    """The dual with all distances (n, n) in memory."""
+
+    distances: Array
+    workers: Workers
+
+    def _row_sums(self, gamma: Array, mu: Array) -> Array:
+        args = (self.distances, self.factor, self.weights, gamma, mu)
+        return ordered_sum(self.workers.run(dual_sums, chunk_count(len(mu)), *args))
+
+    def _hessian_sums(self, point: DualPoint, direction: Array) -> Array:
+        args = (self.distances, self.factor, self.weights, point.gamma, point.mu, direction[0], direction[1])
+        return ordered_sum(self.workers.run(hessian_sums, chunk_count(len(point.mu)), *args))
 
     def fill(self, point: DualPoint, out: Array) -> None:
         """Write P into ``out``, which may be the array of distances itself."""
         # The threshold depends on the type of `out`: float32 underflows earlier.
-        args = (self.distances, 2.0 / self.scale, point.gamma, point.mu, lowest_exponent(out), out)
+        args = (self.distances, self.factor, point.gamma, point.mu, lowest_exponent(out), out)
         self.workers.run(fill_affinity, chunk_count(len(point.mu)), *args)
 
 

@@ -23,8 +23,7 @@ from distreduce._utils.distances import pair_distance
 from distreduce._utils.numba import KERNEL
 from distreduce._utils.typing import Array
 from distreduce.sharding.cells import Probes, cell_blocks, choose_cells
-from distreduce.sharding.graph import GraphRows, Incoming, Nearest
-from distreduce.sharding.shards import Shard, ShardFold, ShardPass, Shards
+from distreduce.sharding.shards import GraphRows, Incoming, Nearest, Shard, ShardFold, ShardPass, Shards
 
 _BLOCK_ROWS = 512
 # Rows of many features are compared in smaller blocks: a dense block of sparse rows takes up to 128 MB.
@@ -39,16 +38,7 @@ def keep_neighbours(shards: Shards, k: int, others: Sequence[Sequence[int]], pro
     linked to itself, with distance zero. With n ≤ k all samples are linked. A sample whose searched cells hold fewer
     than k others is linked to those.
 
-    Parameters
-    ----------
-    shards : Shards
-        With the parts "features" (dense or CSR) and "cells" (sorted).
-    k : int
-        Number of neighbours.
-    others : list of lists
-        For every shard those that hold a cell in reach, as ``Arrangement.others``.
-    probes : Probes
-        The cells.
+    The shards have the parts "features" (dense or CSR) and "cells" (sorted); `others` are those of an ``Arrangement``.
     """
     # Stage 1: every sample finds its k nearest.
     shards.keep("searched", _ChooseCells(probes))
@@ -65,29 +55,12 @@ def keep_neighbours(shards: Shards, k: int, others: Sequence[Sequence[int]], pro
 
 def whole_graph(shards: Shards, part: Literal["graph", "affinity"] = "graph") -> sparse.csr_array:
     """The graph of squared distances, or of affinities, of all shards as one sparse matrix."""
-    rows = shards.collect(_ReadGraph() if part == "graph" else _ReadAffinity())
-    n = int(shards.bounds[-1])
+    rows, n = shards.collect_part(part), int(shards.bounds[-1])
     # Each shard counts its row starts from its own first row.
     lengths = np.concatenate([np.diff(part.indptr) for part in rows])
     indptr = np.concatenate([[0], lengths.cumsum()])
     indices, values = (np.concatenate([part[field] for part in rows]) for field in (1, 2))
     return sparse.csr_array((values, indices, indptr), shape=(n, n))
-
-
-@dataclass(frozen=True)
-class _ReadGraph(ShardPass[GraphRows]):
-    reads = ("graph",)
-
-    def __call__(self, shard: Shard) -> GraphRows:
-        return shard.graph
-
-
-@dataclass(frozen=True)
-class _ReadAffinity(ShardPass[GraphRows]):
-    reads = ("affinity",)
-
-    def __call__(self, shard: Shard) -> GraphRows:
-        return shard.affinity
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,9 @@
-"""Row-entropic affinity: a Gaussian kernel whose bandwidth γ_i gives every row the same perplexity ξ."""
+"""Row-entropic affinity: a Gaussian kernel whose bandwidth γ_i gives every row the same perplexity ξ.
+
+P_ij = exp(−D_ij/γ_i) / Σ_j w_j exp(−D_ij/γ_i), where γ_i makes −Σ_j w_j P_ij log P_ij = log ξ. The diagonal is part of
+the row, so that a sample of weight two is a sample repeated twice. A row with a weight of ξ or more at distance zero
+cannot have a perplexity as low as ξ: its constraint is slack. Its bandwidths are the start of the symmetric affinity.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike
 
-from distreduce._utils.numba import (
-    ELEMENTWISE,
-    KERNEL,
-    MIN_EXPONENT,
-    bounded_exp,
-    chunk_count,
-    lowest_exponent,
-    ordered_sum,
-)
+from distreduce._utils.numba import KERNEL, MIN_EXPONENT, bounded_exp, chunk_count, ordered_sum
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array
-from distreduce.affinity._inputs import as_distances, as_weights, check_perplexity
+from distreduce.affinity._inputs import check_perplexity
 
 # Bandwidth of a row whose constraint is slack, relative to its nearest sample at a positive distance: exp(−1e6) = 0.
 SLACK_BANDWIDTH = 1e-6
@@ -39,59 +35,6 @@ class RowBandwidths:
     log_partition: Array
     scale: Array
     slack: Array
-
-
-@dataclass(frozen=True)
-class EntropicAffinity:
-    """The row-entropic affinity P and its bandwidths γ."""
-
-    matrix: Array
-    gamma: Array
-    slack: Array
-
-
-def entropic_affinity(
-    sq_distances: ArrayLike, perplexity: float, weights: ArrayLike | None = None, *, workers: Workers = SERIAL
-) -> EntropicAffinity:
-    r"""Row-entropic affinity of weighted samples.
-
-    P_ij = exp(−D_ij/γ_i) / Σ_j w_j exp(−D_ij/γ_i), where γ_i makes −Σ_j w_j P_ij log P_ij = log ξ.
-
-    The diagonal is part of the row, so that a sample of weight two is a sample repeated twice. A row with a weight of ξ
-    or more at distance zero cannot have a perplexity as low as ξ: its constraint is slack and it is uniform over the
-    samples at distance zero.
-
-    Parameters
-    ----------
-    sq_distances : array of shape (n, n)
-        Squared distances D, float32 or float64, zero on the diagonal, on any scale.
-    perplexity : float
-        Perplexity ξ, between 1 and Σ_j w_j.
-    weights : array of shape (n,), optional
-        Weights w of the samples, as counts; ones by default.
-    workers : Workers
-        Threads to compute with; they do not change the result.
-
-    Returns
-    -------
-    EntropicAffinity
-        P (in the dtype of D), γ and a mask of the slack rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.arange(6.0)
-    >>> affinity = entropic_affinity((x[:, None] - x) ** 2, perplexity=3)
-    >>> bool(np.allclose(affinity.matrix.sum(axis=1), 1))
-    True
-    """
-    distances = as_distances(sq_distances)
-    w = as_weights(weights, len(distances))
-    rows = row_bandwidths(distances, perplexity, w, workers=workers)
-    matrix = np.empty_like(distances)
-    args = (distances, rows.gamma, rows.log_partition, lowest_exponent(matrix), matrix)
-    workers.run(_fill_rows, chunk_count(len(w)), *args)
-    return EntropicAffinity(matrix, rows.gamma, rows.slack)
 
 
 def row_bandwidths(
@@ -191,16 +134,3 @@ def _row_moments(row: Array, inverse_gamma: float, weights: Array) -> tuple[floa
         first += p * t
         second += p * t * t
     return partition, first, second
-
-
-@njit(**ELEMENTWISE)
-def _fill_rows(
-    chunk: int, n_chunks: int, distances: Array, gamma: Array, log_partition: Array, lowest: float, out: Array
-) -> None:
-    """Write P_ij = exp(−D_ij/γ_i − log Z_i) for the rows chunk::n_chunks."""
-    n = len(gamma)
-    for i in range(chunk, n, n_chunks):
-        row, out_row, gamma_i, log_z = distances[i], out[i], gamma[i], log_partition[i]
-        for j in range(n):
-            ell = -row[j] / gamma_i - log_z
-            out_row[j] = bounded_exp(max(ell, MIN_EXPONENT)) if ell > lowest else 0.0

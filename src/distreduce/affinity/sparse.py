@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,15 +23,14 @@ from scipy import sparse
 from distreduce._utils.numba import ELEMENTWISE, KERNEL, lowest_exponent
 from distreduce._utils.typing import Array
 from distreduce.affinity._inputs import as_weights, check_perplexity
-from distreduce.affinity.dual import DualPoint, dual_point, fill_row, row_hessian, row_sums
+from distreduce.affinity.dual import ConcaveDual, DualPoint, fill_row, row_hessian, row_sums
 from distreduce.affinity.neighbours import keep_neighbours, whole_graph
 from distreduce.affinity.newton import balance, solve
 from distreduce.affinity.row_entropic import RowBandwidths, solve_row
 from distreduce.affinity.symmetric import START_TOLERANCE, AffinitySolution, convergence_message
 from distreduce.exceptions import AffinityConvergenceWarning, InvalidInputError
 from distreduce.sharding.cells import Probes
-from distreduce.sharding.graph import GraphRows
-from distreduce.sharding.shards import Result, Shard, ShardPass, Shards, local_shards
+from distreduce.sharding.shards import GraphRows, Result, Shard, ShardPass, Shards, local_shards
 
 # Enough weight in every row is necessary, not sufficient: many samples may all need the mass of the same few.
 _MORE_NEIGHBOURS = (
@@ -60,19 +59,11 @@ def keep_sparse_affinity(
     minimise Σ_ij w_i w_j P_ij D_ij over P = Pᵀ with Σ_j w_j P_ij = 1 and −Σ_j w_j P_ij log P_ij ≥ log ξ in every row,
     all sums over the graph's entries. On the complete graph this is ``symmetric_entropic_affinity``.
 
-    Parameters
-    ----------
+    Parameters are those of the dense function, and
+
     shards : Shards
         With the part "graph", :class:`GraphRows` of squared distances D: a symmetric pattern, equal values at both ends
         of an edge, the diagonal included with distance zero. P is kept as the part "affinity", in the same pattern.
-    weights : array of shape (n,), optional
-        Weights w of the samples, as counts; ones by default.
-    perplexity : float
-        Perplexity ξ, between 1 and the smallest weight Σ_j w_j of the entries of a row.
-    tol : float
-        Largest violation of the optimality conditions to accept.
-    max_iter : int
-        Newton iterations before giving up with an ``AffinityConvergenceWarning``.
     least_bandwidth : float
         Lower bound of γ_i, relative to the bandwidth that row i would have by itself. In many dimensions a graph has
         hubs, samples that thousands have as a neighbour; their constraint is slack, and the search for all γ_i = 0
@@ -80,10 +71,6 @@ def keep_sparse_affinity(
     most_passes : float
         Passes over the graph after which Newton's method begins no further step. Where it has not met `tol` by then,
         only the masses of the rows are balanced to one: bandwidths are kept, and entropies are not enforced.
-
-    Returns
-    -------
-    AffinitySolution
     """
     w = as_weights(weights, int(shards.bounds[-1]))
     check_perplexity(perplexity, w)
@@ -92,7 +79,7 @@ def keep_sparse_affinity(
     rows = sparse_row_bandwidths(shards, w, perplexity, START_TOLERANCE)
     # Units and start as in the dense solver.
     unit = float(np.median(rows.scale))
-    dual = SparseDual(shards, w, float(np.log(perplexity)), unit)
+    dual = SparseDual(w, float(np.log(perplexity)), unit, shards)
     bounds = (least_bandwidth, most_passes)
     solution = solve(dual, rows.gamma / unit, -rows.log_partition, rows.scale / unit, tol, max_iter, *bounds)
     point, converged = solution.point, solution.converged
@@ -148,34 +135,24 @@ class _LeastRowWeight(ShardPass[float]):
 
 
 @dataclass
-class SparseDual:
-    """The data of one problem: distances in the part "graph" of every shard. Counts the passes over them."""
+class SparseDual(ConcaveDual):
+    """The dual over the distances in the part "graph" of every shard."""
 
     shards: Shards
-    weights: Array
-    log_perplexity: float
-    scale: float
-    n_evaluations: int = field(default=0)
 
-    def evaluate(self, gamma: Array, mu: Array) -> DualPoint:
-        """One pass over the entries: value, row sums and curvature at (γ, μ)."""
-        self.n_evaluations += 1
+    def _row_sums(self, gamma: Array, mu: Array) -> Array:
         # One row per sample, so that a neighbour's numbers lie side by side.
         samples = np.stack([self.weights, gamma, mu], axis=1)
-        parts = self.shards.collect(_DualSums(samples, samples, 2.0 / self.scale))
-        return dual_point(self, gamma, mu, np.concatenate(parts, axis=1))
+        return np.concatenate(self.shards.collect(_DualSums(samples, samples, self.factor)), axis=1)
 
-    def hessian_product(self, point: DualPoint, direction: Array) -> Array:
-        """Hessian of −g at ``point`` times ``direction``, a (2, n) array of changes of μ and γ. One pass."""
-        self.n_evaluations += 1
+    def _hessian_sums(self, point: DualPoint, direction: Array) -> Array:
         samples = np.stack([self.weights, point.gamma, point.mu, *direction], axis=1)
-        parts = self.shards.collect(_HessianSums(samples, samples, 2.0 / self.scale))
-        return self.weights * np.concatenate(parts, axis=1)
+        return np.concatenate(self.shards.collect(_HessianSums(samples, samples, self.factor)), axis=1)
 
     def keep_affinity(self, point: DualPoint) -> None:
         """Keep P as the part "affinity" of every shard, in the pattern and the dtype of the distances."""
         samples = np.stack([point.gamma, point.mu], axis=1)
-        self.shards.keep("affinity", _Affinity(samples, samples, 2.0 / self.scale))
+        self.shards.keep("affinity", _Affinity(samples, samples, self.factor))
 
 
 def sparse_row_bandwidths(shards: Shards, weights: Array, perplexity: float, tol: float) -> RowBandwidths:
@@ -200,14 +177,14 @@ class _DualSums(_GraphPass[Array]):
     """Row sums of the dual."""
 
     def __call__(self, shard: Shard) -> Array:
-        return sparse_sums(*shard.graph, self.factor, self.own, self.samples)
+        return sparse_sums(shard.graph, self.factor, self.own, self.samples)
 
 
 class _HessianSums(_GraphPass[Array]):
     """Row sums of a product with the Hessian."""
 
     def __call__(self, shard: Shard) -> Array:
-        return sparse_hessian(*shard.graph, self.factor, self.own, self.samples)
+        return sparse_hessian(shard.graph, self.factor, self.own, self.samples)
 
 
 class _Affinity(_GraphPass[GraphRows]):
@@ -215,7 +192,7 @@ class _Affinity(_GraphPass[GraphRows]):
 
     def __call__(self, shard: Shard) -> GraphRows:
         lowest = lowest_exponent(shard.graph.values)
-        values = sparse_affinity(*shard.graph, self.factor, lowest, self.own, self.samples)
+        values = sparse_affinity(shard.graph, self.factor, lowest, self.own, self.samples)
         return shard.graph._replace(values=values)  # the pattern is shared, not copied
 
 
@@ -229,16 +206,21 @@ class _Bandwidths(ShardPass[Array]):
     tol: float
 
     def __call__(self, shard: Shard) -> Array:
-        return sparse_bandwidths(*shard.graph, self.weights[:, None], self.log_perplexity, self.tol)
+        return sparse_bandwidths(shard.graph, self.weights[:, None], self.log_perplexity, self.tol)
 
 
 @njit(**KERNEL)
-def gather(indices: Array, samples: Array, out: Array) -> None:
-    """out[c, e] = samples[indices[e], c]."""
-    # Writes are contiguous, and all numbers of a sample share a cache line.
+def gather(i: int, graph: GraphRows, samples: Array, out: Array) -> tuple[int, int, int]:
+    """Copy the samples of row i, out[c, e] = samples[indices[e], c]; return its start, its stop and its length.
+
+    Writes are contiguous, and all numbers of a sample share a cache line.
+    """
+    start, stop = graph.indptr[i], graph.indptr[i + 1]
+    indices = graph.indices[start:stop]
     for c in range(samples.shape[1]):
         for e in range(len(indices)):
             out[c, e] = samples[indices[e], c]
+    return start, stop, stop - start
 
 
 @njit(**KERNEL)
@@ -251,65 +233,52 @@ def room_for_row(indptr: Array, samples: Array) -> Array:
 
 
 @njit(**KERNEL)
-def sparse_sums(indptr: Array, indices: Array, distances: Array, factor: float, own: Array, samples: Array) -> Array:
+def sparse_sums(graph: GraphRows, factor: float, own: Array, samples: Array) -> Array:
     """``row_sums`` over the entries of every row; a sample is (w, γ, μ)."""
-    n_rows = len(own)
-    sums = np.empty((5, n_rows))
-    room = room_for_row(indptr, samples)  # one buffer for all rows, instead of an allocation in each
-    for i in range(n_rows):
-        start, stop = indptr[i], indptr[i + 1]
-        gather(indices[start:stop], samples, room)
-        k = stop - start
-        w, gamma, mu = room[0, :k], room[1, :k], room[2, :k]
+    sums = np.empty((5, len(own)))
+    room = room_for_row(graph.indptr, samples)  # one buffer for all rows, instead of an allocation in each
+    for i in range(len(own)):
+        start, stop, k = gather(i, graph, samples, room)
+        row, w, gamma, mu = graph.values[start:stop], room[0, :k], room[1, :k], room[2, :k]
         # 0.0 is the distance of the sample to itself.
-        row_sums(distances[start:stop], 0.0, factor, own[i, 0], own[i, 1], own[i, 2], w, gamma, mu, sums[:, i])
+        row_sums(row, 0.0, factor, own[i, 0], own[i, 1], own[i, 2], w, gamma, mu, sums[:, i])
     return sums
 
 
 @njit(**KERNEL)
-def sparse_hessian(indptr: Array, indices: Array, distances: Array, factor: float, own: Array, samples: Array) -> Array:
+def sparse_hessian(graph: GraphRows, factor: float, own: Array, samples: Array) -> Array:
     """``row_hessian`` over the entries of every row; a sample is (w, γ, μ, dμ, dγ)."""
-    n_rows = len(own)
-    sums = np.empty((2, n_rows))
-    room = room_for_row(indptr, samples)
-    for i in range(n_rows):
-        start, stop = indptr[i], indptr[i + 1]
-        gather(indices[start:stop], samples, room)
-        k = stop - start
+    sums = np.empty((2, len(own)))
+    room = room_for_row(graph.indptr, samples)
+    for i in range(len(own)):
+        start, stop, k = gather(i, graph, samples, room)
         w, gamma, mu, d_mu, d_gamma = room[0, :k], room[1, :k], room[2, :k], room[3, :k], room[4, :k]
         sums[0, i], sums[1, i] = row_hessian(
-            distances[start:stop], factor, own[i, 1], own[i, 2], own[i, 3], own[i, 4], w, gamma, mu, d_mu, d_gamma
+            graph.values[start:stop], factor, own[i, 1], own[i, 2], own[i, 3], own[i, 4], w, gamma, mu, d_mu, d_gamma
         )
     return sums
 
 
 @njit(**ELEMENTWISE)
-def sparse_affinity(
-    indptr: Array, indices: Array, distances: Array, factor: float, lowest: float, own: Array, samples: Array
-) -> Array:
+def sparse_affinity(graph: GraphRows, factor: float, lowest: float, own: Array, samples: Array) -> Array:
     """P_ij for the entries of every row; a sample is (γ, μ)."""
-    out = np.empty_like(distances)
-    room = room_for_row(indptr, samples)
+    out = np.empty_like(graph.values)
+    room = room_for_row(graph.indptr, samples)
     for i in range(len(own)):
-        start, stop = indptr[i], indptr[i + 1]
-        gather(indices[start:stop], samples, room)
-        k = stop - start
-        fill_row(distances[start:stop], factor, own[i, 0], own[i, 1], room[0, :k], room[1, :k], lowest, out[start:stop])
+        start, stop, k = gather(i, graph, samples, room)
+        row, gamma, mu = graph.values[start:stop], room[0, :k], room[1, :k]
+        fill_row(row, factor, own[i, 0], own[i, 1], gamma, mu, lowest, out[start:stop])
     return out
 
 
 @njit(**KERNEL)
-def sparse_bandwidths(
-    indptr: Array, indices: Array, distances: Array, samples: Array, log_perplexity: float, tol: float
-) -> Array:
+def sparse_bandwidths(graph: GraphRows, samples: Array, log_perplexity: float, tol: float) -> Array:
     """``solve_row`` over the entries of every row; a sample is (w,)."""
-    n_rows = len(indptr) - 1
+    n_rows = len(graph.indptr) - 1
     out = np.empty((4, n_rows))
-    room = room_for_row(indptr, samples)
+    room = room_for_row(graph.indptr, samples)
     for i in range(n_rows):
-        start, stop = indptr[i], indptr[i + 1]
-        gather(indices[start:stop], samples, room)
-        k = stop - start
-        found = solve_row(distances[start:stop], room[0, :k], log_perplexity, _LOG_BANDWIDTH_GUESS, tol)
+        start, stop, k = gather(i, graph, samples, room)
+        found = solve_row(graph.values[start:stop], room[0, :k], log_perplexity, _LOG_BANDWIDTH_GUESS, tol)
         out[0, i], out[1, i], out[2, i], out[3, i], _ = found
     return out

@@ -16,21 +16,8 @@ from distreduce.exceptions import InvalidInputError
 def student_affinity(embedding: ArrayLike, weights: ArrayLike | None = None, *, workers: Workers = SERIAL) -> Array:
     r"""Normalised Student-t affinity of weighted points.
 
-    C̄_kl = ω_kl / Σ_kl r_k r_l ω_kl with ω_kl = 1 / (1 + |z_k − z_l|²), the diagonal (ω_kk = 1) included.
-
-    Parameters
-    ----------
-    embedding : array of shape (m, p)
-        Points Z.
-    weights : array of shape (m,), optional
-        Reference weights r of the normalisation; ones by default.
-    workers : Workers
-        Threads to compute with; they do not change the result.
-
-    Returns
-    -------
-    array of shape (m, m)
-        C̄, symmetric, with Σ_kl r_k r_l C̄_kl = 1.
+    C̄_kl = ω_kl / Σ_kl r_k r_l ω_kl with ω_kl = 1 / (1 + |z_k − z_l|²), the diagonal (ω_kk = 1) included. The reference
+    weights r (m,) are ones by default, and Σ_kl r_k r_l C̄_kl = 1.
 
     Examples
     --------

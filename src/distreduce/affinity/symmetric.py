@@ -22,39 +22,18 @@ START_TOLERANCE = 0.03
 
 @dataclass(frozen=True)
 class AffinitySolution:
-    """How a symmetric entropic affinity was found.
-
-    Attributes
-    ----------
-    gamma : array of shape (n,)
-        Dual variables γ: P_ij = exp((μ_i + μ_j − 2 D_ij) / (γ_i + γ_j)).
-    mu : array of shape (n,)
-        Dual variables μ.
-    residual : float
-        Largest violation of the optimality conditions: |r_i − 1|, log ξ − H_i, and the complementarity
-        min(γ_i / scale_i, H_i − log ξ), where scale_i is the bandwidth of the row-entropic affinity.
-    n_evaluations : int
-        Passes over the pairs: evaluations of the dual and products with its Hessian.
-    converged : bool
-        Whether the residual is within the tolerance.
-    """
+    """The dual variables γ and μ of P_ij = exp((μ_i + μ_j − 2 D_ij) / (γ_i + γ_j)), and how they were found."""
 
     gamma: Array
     mu: Array
-    residual: float
-    n_evaluations: int
+    residual: float  # largest violation of the optimality conditions; see newton.Residuals
+    n_evaluations: int  # passes over the pairs: evaluations of the dual and products with its Hessian
     converged: bool
 
 
 @dataclass(frozen=True)
 class SymmetricAffinity(AffinitySolution):
-    """A symmetric entropic affinity in memory.
-
-    Attributes
-    ----------
-    matrix : array of shape (n, n)
-        P, symmetric, Σ_j w_j P_ij = 1.
-    """
+    """A symmetric entropic affinity P (n, n) in memory, with Σ_j w_j P_ij = 1."""
 
     matrix: Array
 
@@ -111,7 +90,7 @@ def symmetric_entropic_affinity(
     rows = row_bandwidths(distances, perplexity, w, tol=START_TOLERANCE, workers=workers)
     # Computing in units of a typical bandwidth makes the solution exactly as good on any scale of the distances.
     unit = float(np.median(rows.scale))
-    dual = Dual(distances, w, float(np.log(perplexity)), unit, workers)
+    dual = Dual(w, float(np.log(perplexity)), unit, distances, workers)
     # μ_i = −γ_i log Z_i makes P_ij the geometric mean of the two rows' affinities, weighted by their bandwidths.
     solution = solve(dual, rows.gamma / unit, -rows.log_partition, rows.scale / unit, tol, max_iter)
     if not solution.converged:

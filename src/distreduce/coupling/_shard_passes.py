@@ -1,7 +1,7 @@
 """The passes of a T-step over the rows of one shard, block by block, and the compiled loops inside them.
 
 A row of CT touches few prototypes. The loops add it up in one buffer of m numbers, remember what they touched, and
-clear only that.
+clear only that. They take named tuples: C is the rows of the shard, T the whole plan, and `own` its rows of the shard.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from distreduce._utils.typing import Array, Plan
 from distreduce.coupling.problem import structure_terms
 from distreduce.coupling.row_moves import changes, subtract
 from distreduce.losses import BregmanLoss, supervised_rows
-from distreduce.sharding.shards import Result, Shard, ShardPass
+from distreduce.sharding.shards import PlanPass, Result, Shard, ShardPass
 
 BLOCK_ROWS = 2048  # rows whose costs (rows, m) are in memory at once
 
@@ -63,24 +63,12 @@ class RowCosts:
 
 
 class ShardGradient(NamedTuple):
-    """What :class:`Gradient` finds on one shard.
+    """What :class:`Gradient` finds on one shard."""
 
-    Attributes
-    ----------
-    cheapest : (rows,) array
-        Cheapest prototype of every row: the vertex V.
-    transported : (m, m) sparse array
-        The shard's share of TᵀCT.
-    across : (m, m) sparse array
-        The shard's share of VᵀCT.
-    sums : (4,) array
-        ⟨∇J, T⟩, ⟨∇J, V⟩, ⟨cost, T⟩ and ⟨cost, V⟩.
-    """
-
-    cheapest: NDArray[np.int32]
-    transported: sparse.csr_array
-    across: sparse.csr_array
-    sums: Array
+    cheapest: NDArray[np.int32]  # prototype of every row: the vertex V
+    transported: sparse.csr_array  # the shard's share of TᵀCT
+    across: sparse.csr_array  # the shard's share of VᵀCT
+    sums: Array  # ⟨∇J, T⟩, ⟨∇J, V⟩, ⟨cost, T⟩ and ⟨cost, V⟩
 
 
 class ShardMoves(NamedTuple):
@@ -93,37 +81,22 @@ class ShardMoves(NamedTuple):
 
 @dataclass(frozen=True)
 class HeldProblem:
-    """J around a plan T, with the prototype targets held.
+    """J around a plan T, with the prototype targets held; f2 and h2 as in `coupling.structure_matrices`."""
 
-    Attributes
-    ----------
-    plan : PlanEntries
-        All of T: a row needs the plan of its neighbours, wherever they are.
-    f2q : (m,) array
-        f2 q.
-    h2 : (m, m) array
-        See :func:`distreduce.coupling.structure_matrices`.
-    alpha : float
-        Weight of GW against the supervision.
-    costs : RowCosts
-        The cost of every row at every prototype that does not come from GW.
-    """
-
-    plan: PlanEntries
+    plan: PlanEntries  # all of T: a row needs the plan of its neighbours, wherever they are
     f2q: Array
     h2: Array
     alpha: float
-    costs: RowCosts
+    costs: RowCosts  # of every row at every prototype, all that does not come from GW
 
 
 @dataclass(frozen=True)
-class _HeldPass(ShardPass[Result]):
-    """A pass around a plan T; `own` are the shard's rows of T, `fitted` those of KL."""
+class _HeldPass(PlanPass[Result]):
+    """A pass around a plan T; `fitted` are the shard's rows of KL."""
 
     reads = ("affinity", "targets")
-    per_sample = ("weights", "own", "fitted")
+    per_sample = ("own", "weights", "fitted")
     weights: Array
-    own: Plan
     fitted: Array
     held: HeldProblem
 
@@ -135,12 +108,10 @@ class Gradient(_HeldPass[ShardGradient]):
         held, m = self.held, len(self.held.f2q)
         cheapest, sums = np.empty(len(shard), dtype=np.int32), np.zeros(4)
         transported, across = np.zeros((m, m)), np.zeros((m, m))
-        entries, base, slopes = PlanEntries.of(self.own), 2 * held.alpha * held.f2q, 2 * held.alpha * held.h2
+        own, base, slopes = PlanEntries.of(self.own), 2 * held.alpha * held.f2q, 2 * held.alpha * held.h2
         for first, cost in held.costs.blocks(shard.targets, self.fitted):
-            _gradient_rows(
-                first, *shard.affinity, *held.plan, *entries, self.weights, cost, base, slopes,
-                cheapest, transported, across, sums,
-            )  # fmt: skip
+            terms = (self.weights, cost, base, slopes)
+            _gradient_rows(first, shard.affinity, held.plan, own, *terms, cheapest, transported, across, sums)
         # Near samples share shards and prototypes: most of a shard's matrices is zero.
         return ShardGradient(cheapest, sparse.csr_array(transported), sparse.csr_array(across), sums)
 
@@ -154,28 +125,23 @@ class BestMoves(_HeldPass[ShardMoves]):
     def __call__(self, shard: Shard) -> ShardMoves:
         held, n = self.held, len(shard)
         found = ShardMoves(np.empty(n, dtype=np.int32), np.empty(n), np.empty((n, 2)))
-        entries = PlanEntries.of(self.own)
+        own, terms = PlanEntries.of(self.own), (held.f2q, self.f2, held.h2, held.alpha)
         for first, cost in held.costs.blocks(shard.targets, self.fitted):
-            _best_moves(
-                first, *shard.affinity, *held.plan, *entries, self.weights, shard.rows.start, cost,
-                held.f2q, self.f2, held.h2, held.alpha, *found,
-            )  # fmt: skip
+            _best_moves(first, shard.affinity, held.plan, own, self.weights, shard.rows.start, cost, *terms, *found)
         return found
 
 
 @dataclass(frozen=True)
-class Transported(ShardPass[sparse.csr_array]):
-    """The shard's share of TᵀCT, as a sparse matrix."""
+class Transported(PlanPass[sparse.csr_array]):
+    """The shard's share of TᵀCT, as a sparse matrix; `plan` is all of T."""
 
     reads = ("affinity",)
-    per_sample = ("own",)
-    own: Plan
     plan: PlanEntries
 
     def __call__(self, shard: Shard) -> sparse.csr_array:
         m = self.own.shape[1]
         transported = np.zeros((m, m))
-        _transport(*shard.affinity, *self.plan, *PlanEntries.of(self.own), transported)
+        _transport(shard.affinity, self.plan, PlanEntries.of(self.own), transported)
         return sparse.csr_array(transported)
 
 
@@ -197,12 +163,10 @@ class StructureConstant(ShardPass[float]):
 
 
 @dataclass(frozen=True)
-class TargetSums(ShardPass[Array]):
+class TargetSums(PlanPass[Array]):
     """The shard's share of Tᵀs(Y) and, in the last column, of the supervised mass; no columns without targets."""
 
     reads = ("targets",)
-    per_sample = ("own",)
-    own: Plan
     loss: BregmanLoss
 
     def __call__(self, shard: Shard) -> Array:
@@ -213,12 +177,10 @@ class TargetSums(ShardPass[Array]):
 
 
 @dataclass(frozen=True)
-class Supervision(ShardPass[float]):
+class Supervision(PlanPass[float]):
     """The shard's share of Σ_ij L_s(y_i, g_j) T_ij."""
 
     reads = ("targets",)
-    per_sample = ("own",)
-    own: Plan
     loss: BregmanLoss
     prototype_targets: Array
 
@@ -249,16 +211,16 @@ def _blocks(n: int) -> Iterator[slice]:
 
 
 @njit(**KERNEL)
-def _gather(i, indptr, indices, values, plan_indptr, plan_indices, plan_data, row, touched):  # type: ignore[no-untyped-def]
+def _gather(i, C, T, row, touched):  # type: ignore[no-untyped-def]
     """Add (CT)_i to `row`, which is zero; return how many prototypes it touched."""
     count = 0
-    for entry in range(indptr[i], indptr[i + 1]):
-        j, c = indices[entry], np.float64(values[entry])
+    for entry in range(C.indptr[i], C.indptr[i + 1]):
+        j, c = C.indices[entry], np.float64(C.values[entry])
         # Very small affinities have been flushed to zero.
         if c == 0.0:
             continue
-        for t in range(plan_indptr[j], plan_indptr[j + 1]):
-            k, part = plan_indices[t], c * plan_data[t]
+        for t in range(T.indptr[j], T.indptr[j + 1]):
+            k, part = T.indices[t], c * T.data[t]
             if part == 0.0:  # an underflow would leave row[k] zero, and k would be noted again beyond the end
                 continue
             if row[k] == 0.0:
@@ -269,11 +231,11 @@ def _gather(i, indptr, indices, values, plan_indptr, plan_indices, plan_data, ro
 
 
 @njit(**KERNEL)
-def _diagonal(i, indptr, indices, values, number):  # type: ignore[no-untyped-def]
+def _diagonal(i, C, number):  # type: ignore[no-untyped-def]
     """C_ii of row i of the shard; `number` is its number over all shards."""
-    for entry in range(indptr[i], indptr[i + 1]):
-        if indices[entry] == number:
-            return np.float64(values[entry])
+    for entry in range(C.indptr[i], C.indptr[i + 1]):
+        if C.indices[entry] == number:
+            return np.float64(C.values[entry])
     return 0.0
 
 
@@ -284,24 +246,19 @@ def _add(factor, row, touched, count, total):  # type: ignore[no-untyped-def]
 
 
 @njit(**KERNEL)
-def _transport(  # type: ignore[no-untyped-def]
-    indptr, indices, values, plan_indptr, plan_indices, plan_data, own_indptr, own_indices, own_data, transported
-):
+def _transport(C, T, own, transported):  # type: ignore[no-untyped-def]
     """Add TᵀCT of these rows to `transported`."""
     m = transported.shape[0]
     row, touched = np.zeros(m), np.empty(m, dtype=np.int32)
-    for i in range(len(own_indptr) - 1):
-        count = _gather(i, indptr, indices, values, plan_indptr, plan_indices, plan_data, row, touched)
-        for t in range(own_indptr[i], own_indptr[i + 1]):
-            _add(own_data[t], row, touched, count, transported[own_indices[t]])
+    for i in range(len(own.indptr) - 1):
+        count = _gather(i, C, T, row, touched)
+        for t in range(own.indptr[i], own.indptr[i + 1]):
+            _add(own.data[t], row, touched, count, transported[own.indices[t]])
         row[touched[:count]] = 0.0  # clean for the next row, without a pass over all m
 
 
 @njit(**KERNEL)
-def _gradient_rows(  # type: ignore[no-untyped-def]
-    first, indptr, indices, values, plan_indptr, plan_indices, plan_data, own_indptr, own_indices, own_data,
-    weights, cost, base, slopes, cheapest, transported, across, sums,
-):  # fmt: skip
+def _gradient_rows(first, C, T, own, weights, cost, base, slopes, cheapest, transported, across, sums):  # type: ignore[no-untyped-def]
     """Gradient and cheapest prototype of the rows of a block that starts at `first`; adds to the last three arguments.
 
     The gradient is cost + 2α f2 q − 2α (CT)_i h2, with `base` = 2α f2 q and `slopes` = 2α h2.
@@ -310,7 +267,7 @@ def _gradient_rows(  # type: ignore[no-untyped-def]
     row, touched, gradient = np.zeros(m), np.empty(m, dtype=np.int32), np.empty(m)
     for r in range(cost.shape[0]):
         i = first + r
-        count = _gather(i, indptr, indices, values, plan_indptr, plan_indices, plan_data, row, touched)
+        count = _gather(i, C, T, row, touched)
         # The gradient of this row. CT changes it for the touched prototypes only.
         for k in range(m):
             gradient[k] = cost[r, k] + base[k]
@@ -319,8 +276,8 @@ def _gradient_rows(  # type: ignore[no-untyped-def]
         best = gradient.argmin()  # the vertex V sends all of the row to its cheapest prototype
         cheapest[i] = best
         # Sums of T, over the prototypes that the row uses.
-        for t in range(own_indptr[i], own_indptr[i + 1]):
-            k, share = own_indices[t], own_data[t]
+        for t in range(own.indptr[i], own.indptr[i + 1]):
+            k, share = own.indices[t], own.data[t]
             _add(share, row, touched, count, transported[k])
             sums[0] += share * gradient[k]
             sums[2] += share * cost[r, k]
@@ -332,23 +289,22 @@ def _gradient_rows(  # type: ignore[no-untyped-def]
 
 @njit(**KERNEL)
 def _best_moves(  # type: ignore[no-untyped-def]
-    first, indptr, indices, values, plan_indptr, plan_indices, plan_data, own_indptr, own_indices, own_data,
-    weights, start, cost, f2q, f2, h2, alpha, target, change, linear,
-):  # fmt: skip
+    first, C, T, own, weights, start, cost, f2q, f2, h2, alpha, target, change, linear
+):
     """The prototype to which each row of a block would best move with all its mass, and what that changes."""
     m = len(f2q)
     row, touched, plan_row = np.zeros(m), np.empty(m, dtype=np.int32), np.zeros(m)
     for r in range(cost.shape[0]):
         i = first + r
-        count = _gather(i, indptr, indices, values, plan_indptr, plan_indices, plan_data, row, touched)
+        count = _gather(i, C, T, row, touched)
         # C_ii, the row of T as a dense array, and its cost now.
-        own, now = _diagonal(i, indptr, indices, values, start + i), 0.0
-        for t in range(own_indptr[i], own_indptr[i + 1]):
-            plan_row[own_indices[t]] = own_data[t]
-            now += own_data[t] * cost[r, own_indices[t]]
-        gains = changes(own, weights[i], f2, h2, alpha, cost[r], plan_row, row, f2q)
+        diagonal, now = _diagonal(i, C, start + i), 0.0
+        for t in range(own.indptr[i], own.indptr[i + 1]):
+            plan_row[own.indices[t]] = own.data[t]
+            now += own.data[t] * cost[r, own.indices[t]]
+        gains = changes(diagonal, weights[i], f2, h2, alpha, cost[r], plan_row, row, f2q)
         best = gains.argmin()
         target[i], change[i] = best, gains[best]
         linear[i, 0], linear[i, 1] = now, weights[i] * cost[r, best] - now
         row[touched[:count]] = 0.0
-        plan_row[own_indices[own_indptr[i] : own_indptr[i + 1]]] = 0.0  # only what was set
+        plan_row[own.indices[own.indptr[i] : own.indptr[i + 1]]] = 0.0  # only what was set

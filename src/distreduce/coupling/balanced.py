@@ -11,14 +11,14 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from distreduce._utils.threads import SERIAL, Workers
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Plan
 from distreduce.coupling.descent import conditional_gradient
 from distreduce.coupling.plan import hard_plan
 from distreduce.coupling.problem import CouplingProblem, CouplingResult
 from distreduce.exceptions import NumericalError
 
 
-def transport_vertex(cost: Array, rows: Array, columns: Array) -> sparse.csr_array:
+def transport_vertex(cost: Array, rows: Array, columns: Array) -> Plan:
     """argmin ⟨cost, V⟩ over plans with both marginals.
 
     Whether a plan is optimal depends on its support alone (cyclical monotonicity): the best assignment is optimal for
@@ -38,17 +38,12 @@ def transport_vertex(cost: Array, rows: Array, columns: Array) -> sparse.csr_arr
 
 
 def solve_balanced(
-    problem: CouplingProblem,
-    initial: sparse.csr_array,
-    *,
-    max_iter: int = 2000,
-    tol: float = 1e-9,
-    workers: Workers = SERIAL,
+    problem: CouplingProblem, initial: Plan, *, max_iter: int = 2000, tol: float = 1e-9, workers: Workers = SERIAL
 ) -> CouplingResult:
     """Minimise J(T) over {T ≥ 0, T1 = h, Tᵀ1 = the column masses of `initial`}."""
     columns = np.asarray(initial.sum(axis=0)).ravel()
 
-    def cheapest(gradient: Array) -> sparse.csr_array:
+    def cheapest(gradient: Array) -> Plan:
         return transport_vertex(gradient, problem.weights, columns)
 
     return conditional_gradient(problem, initial, cheapest, max_iter=max_iter, tol=tol, workers=workers)

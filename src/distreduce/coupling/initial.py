@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +24,15 @@ SPECTRAL_COMPONENTS = 50
 DENSE_EIGENVECTORS = 1500  # up to this many samples LAPACK's solver is used
 BLOCK_ROWS = 512  # rows of K_Y in memory at once
 
+Agreement: TypeAlias = Callable[[slice], Array]  # the rows of K_Y in a slice
+
 
 def initial_plan(
     init: str,
     n_prototypes: int,
     *,
     weights: Array,
-    affinity: NDArray[np.floating],
+    affinity: Array,
     features: object = None,
     targets: Array | None = None,
     target_kernel: Kernel | None = None,
@@ -83,7 +86,7 @@ def _cluster(features: object, k: int, weights: Array, random_state: np.random.R
 
 
 def _clusters_by_class(
-    affinity: NDArray[np.floating], weights: Array, targets: Array, m: int, random_state: np.random.RandomState
+    affinity: Array, weights: Array, targets: Array, m: int, random_state: np.random.RandomState
 ) -> Index:
     """Spectral clusters of each class by itself: C ∘ K_Y of a delta kernel is block diagonal.
 
@@ -117,11 +120,7 @@ def apportion(mass: Array, counts: Index, m: int) -> Index:
 
 
 def spectral_clusters(
-    affinity: NDArray[np.floating],
-    weights: Array,
-    k: int,
-    random_state: np.random.RandomState,
-    agreement: Callable[[slice], Array] | None = None,
+    affinity: Array, weights: Array, k: int, random_state: np.random.RandomState, agreement: Agreement | None = None
 ) -> Index:
     """k-means on the leading eigenvectors of the affinity, times the targets' `agreement` if given."""
     if k >= len(weights):
@@ -132,11 +131,7 @@ def spectral_clusters(
 
 
 def _spectral_embedding(
-    affinity: NDArray[np.floating],
-    weights: Array,
-    k: int,
-    random_state: np.random.RandomState,
-    agreement: Callable[[slice], Array] | None,
+    affinity: Array, weights: Array, k: int, random_state: np.random.RandomState, agreement: Agreement | None
 ) -> Array:
     """Leading eigenvectors of the normalised affinity D^-½ W D^-½."""
     n = len(weights)

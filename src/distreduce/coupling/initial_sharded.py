@@ -17,7 +17,7 @@ from distreduce.coupling.initial import apportion, is_one_hot, kmeans, spectral_
 from distreduce.coupling.plan import hard_plan
 from distreduce.kernels import Delta, Kernel, Linear
 from distreduce.losses import supervised_rows
-from distreduce.sharding.sample import Sample
+from distreduce.sharding.sample import ShardedSample
 from distreduce.sharding.shards import Shard, ShardPass, Shards
 
 # Samples that are clustered: more take time, at worst as their square, and change few borders.
@@ -50,52 +50,46 @@ class _Pool(NamedTuple):
 
 def initial_plan_on_shards(
     init: str,
-    n_prototypes: int,
-    *,
-    shards: Shards,
-    weights: Array,
-    sample: Sample,
+    m: int,
+    sample: ShardedSample,
     target_kernel: Kernel | None,
     affinity_of: AffinityOf,
     random_state: np.random.RandomState,
 ) -> Plan:
-    """A hard plan with row masses `weights` from which the alternation starts.
+    """A hard plan of the samples with m prototypes, from which the alternation starts.
 
     Spectral clustering of C ∘ K_Y, the start of small samples, needs eigenvectors of an n×n matrix. Here it is applied
     to some samples of each class, in proportion to its mass, and every other sample joins the nearest of its class.
     Targets that are not classes become columns of a k-means next to the features, scaled to the same total variance
     (factors of 0.4 to 2 gave the same R² on Friedman's data). ``"kmeans"`` and ``"spectral"``, here the same, ignore
     the targets.
-
-    `shards` hold the parts "features" and "kernel_targets" (None without targets; rows of NaN are unknown).
     """
+    some = sample.subsample
     if init == "random":
-        assignment = random_state.randint(n_prototypes, size=len(weights)).astype(np.intp)
+        assignment = random_state.randint(m, size=len(sample.weights)).astype(np.intp)
     else:
         centres = None
-        if init not in ("kmeans", "spectral") and sample.kernel_targets is not None:
-            start = (n_prototypes, affinity_of, random_state)
-            centres = _supervised_centres(shards, weights, sample, target_kernel, *start)
+        if init not in ("kmeans", "spectral") and some.kernel_targets is not None:
+            centres = _supervised_centres(m, sample, target_kernel, affinity_of, random_state)
         # Without targets, by choice or because none are known.
         if centres is None:
-            means = _cluster_centres(sample.features, sample.weights, n_prototypes, random_state)
+            means = _cluster_centres(some.features, some.weights, m, random_state)
             centres = Centres(means, np.arange(len(means)))
         # Every sample joins its nearest centre, those that were clustered too.
-        assignment = np.concatenate(shards.collect(NearestPrototype(centres)))
-    return hard_plan(use_all(assignment, n_prototypes), weights, n_prototypes)
+        assignment = np.concatenate(sample.shards.collect(NearestPrototype(centres)))
+    return hard_plan(use_all(assignment, m), sample.weights, m)
 
 
 def _supervised_centres(
-    shards: Shards,
-    weights: Array,
-    sample: Sample,
-    kernel: Kernel | None,
     m: int,
+    sample: ShardedSample,
+    kernel: Kernel | None,
     affinity_of: AffinityOf,
     random_state: np.random.RandomState,
 ) -> Centres | None:
     """Centres that separate the targets as well; None if no sample of the subsample has a known target."""
-    pool = _Pool(sample.features, sample.weights, np.asarray(sample.kernel_targets))
+    shards, weights, some = sample.shards, sample.weights, sample.subsample
+    pool = _Pool(some.features, some.weights, np.asarray(some.kernel_targets))
     parts = shards.collect(_ClassSums(weights))  # masses and counts of all samples: the subsample may miss a rare class
     mass, counts = np.sum([part[0] for part in parts], axis=0), np.sum([part[1] for part in parts], axis=0)
     one_hot = isinstance(kernel, Delta | Linear) and all(part[2] for part in parts)
@@ -161,12 +155,7 @@ def _stack(pools: list[_Pool]) -> _Pool:
 
 
 def _class_centres(
-    pool: _Pool,
-    affinity: sparse.csr_array,
-    mass: Array,
-    unlabelled: float,
-    m: int,
-    random_state: np.random.RandomState,
+    pool: _Pool, affinity: sparse.csr_array, mass: Array, unlabelled: float, m: int, random_state: np.random.RandomState
 ) -> Centres:
     """Samples of each class with their spectral clusters, in proportion to its mass; other classes are infinitely far.
 

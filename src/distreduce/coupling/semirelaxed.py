@@ -6,10 +6,8 @@ mixtures of few hard assignments.
 
 from __future__ import annotations
 
-from scipy import sparse
-
 from distreduce._utils.threads import SERIAL, Workers
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Plan
 from distreduce.coupling.descent import conditional_gradient
 from distreduce.coupling.plan import hard_plan
 from distreduce.coupling.problem import CouplingProblem, CouplingResult
@@ -17,16 +15,11 @@ from distreduce.coupling.row_moves import move_rows
 
 
 def solve_semirelaxed(
-    problem: CouplingProblem,
-    initial: sparse.csr_array,
-    *,
-    max_iter: int = 2000,
-    tol: float = 1e-9,
-    workers: Workers = SERIAL,
+    problem: CouplingProblem, initial: Plan, *, max_iter: int = 2000, tol: float = 1e-9, workers: Workers = SERIAL
 ) -> CouplingResult:
     """Minimise J(T) over {T ≥ 0, T1 = h} from `initial`: conditional gradient, then exact moves of single rows."""
 
-    def cheapest(gradient: Array) -> sparse.csr_array:
+    def cheapest(gradient: Array) -> Plan:
         return hard_plan(gradient.argmin(axis=1), problem.weights, problem.shape[1])
 
     found = conditional_gradient(problem, initial, cheapest, max_iter=max_iter, tol=tol, workers=workers)

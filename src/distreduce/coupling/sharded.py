@@ -21,6 +21,7 @@ from distreduce.coupling._shard_passes import (
     HeldProblem,
     PlanEntries,
     RowCosts,
+    ShardMoves,
     StructureConstant,
     Supervision,
     TargetSums,
@@ -38,36 +39,17 @@ MAX_ITER, MAX_SWEEPS, MAX_HALVINGS = 2000, 50, 6
 
 @dataclass(frozen=True)
 class ShardedCoupling:
-    r"""The semi-relaxed BSFGW problem of :class:`distreduce.coupling.CouplingProblem` on shards.
+    """The semi-relaxed BSFGW problem of :class:`distreduce.coupling.CouplingProblem` on shards.
 
-    Attributes
-    ----------
-    shards : Shards
-        With the parts "affinity" (rows of C) and "targets" (rows of Y, or None).
-    weights : (n,) array
-        h, the mass of every row of T.
-    f2 : (m, m) array
-        See :func:`distreduce.coupling.structure_matrices`.
-    h2 : (m, m) array
-        See :func:`distreduce.coupling.structure_matrices`.
-    prototypes : (m, p) array
-        Z.
-    fitted : (n, p) array
-        KL, where the map puts the samples.
-    mu : float
-        Weight of the additional linear cost (μ/2)|z_k − (KL)_i|².
-    loss : BregmanLoss
-        L_s.
-    alpha : float
-        Weight of GW against the supervision.
+    The linear cost is that of the map, (μ/2)|z_k − (KL)_i|².
     """
 
-    shards: Shards
+    shards: Shards  # with the parts "affinity" (rows of C) and "targets" (rows of Y, or None)
     weights: Array
     f2: Array
     h2: Array
-    prototypes: Array
-    fitted: Array
+    prototypes: Array  # Z (m, p)
+    fitted: Array  # KL (n, p), where the map puts the samples
     mu: float
     loss: BregmanLoss = SquaredLoss()
     alpha: float = 0.2
@@ -134,7 +116,7 @@ class _ShardedDescent:
         """One pass; TᵀCT and the value at `at` are computed afresh, so that roundings do not add up."""
         problem, T, q = self.problem, at.plan, column_mass(at.plan)
         held = problem.hold(T, self.prototype_targets)
-        parts = problem.shards.collect(Gradient(problem.weights, T, problem.fitted, held))
+        parts = problem.shards.collect(Gradient(T, problem.weights, problem.fitted, held))
         transported, across = (add_sparse([part[k] for part in parts]) for k in (1, 2))
         transported = 0.5 * (transported + transported.T)  # symmetric but for rounding
         slope, vertex_slope, linear, _ = np.add.reduce([part.sums for part in parts])
@@ -161,12 +143,11 @@ def _move_rows(problem: ShardedCoupling, T: Plan, transported: Array, tol: float
     """
     for _ in range(MAX_SWEEPS):
         held = problem.hold(T, _prototype_targets(problem.shards, T, problem.loss))
-        parts = problem.shards.collect(BestMoves(problem.weights, T, problem.fitted, held, problem.f2))
-        # Of every row: its best target, the change of J alone, and its linear cost now and the change of it.
-        target, change, linear = (np.concatenate(column) for column in zip(*parts, strict=True))
+        parts = problem.shards.collect(BestMoves(T, problem.weights, problem.fitted, held, problem.f2))
+        moves = ShardMoves(*(np.concatenate(column) for column in zip(*parts, strict=True)))
         value = problem.alpha * problem.structure(column_mass(T), transported)
-        least = tol * max(1.0, abs(value + float(linear[:, 0].sum())))  # relative to J, as in the descent
-        found = _best_subset(problem, T, value, target, change, linear[:, 1], least)
+        least = tol * max(1.0, abs(value + float(moves.linear[:, 0].sum())))  # relative to J, as in the descent
+        found = _best_subset(problem, T, value, moves, least)
         if found is None:
             break
         T, transported = found
@@ -174,27 +155,21 @@ def _move_rows(problem: ShardedCoupling, T: Plan, transported: Array, tol: float
 
 
 def _best_subset(
-    problem: ShardedCoupling,
-    T: Plan,
-    structure: float,
-    target: NDArray[np.int32],
-    change: Array,
-    linear_change: Array,
-    least: float,
+    problem: ShardedCoupling, T: Plan, structure: float, moves: ShardMoves, least: float
 ) -> tuple[Plan, Array] | None:
     """The plan after the largest set of best moves that lowers J by more than `least`, with its TᵀCT; or None."""
-    order = np.argsort(change, kind="stable")  # best moves first, of those that lower J
+    change, order = moves.change, np.argsort(moves.change, kind="stable")  # best moves first, of those that lower J
     n_moves = int(np.searchsorted(change[order], 0.0))
     for _ in range(MAX_HALVINGS):
         chosen = order[:n_moves]
         # Too little to gain, even if the moves did not interact.
         if n_moves == 0 or -change[chosen].sum() <= least:
             return None
-        moved = _move(T, chosen, target, problem.weights)
+        moved = _move(T, chosen, moves.target, problem.weights)
         transported = transported_on_shards(problem.shards, moved)
         # The true change of J: moves of neighbours interact.
         after = problem.alpha * problem.structure(column_mass(moved), transported)
-        if after + float(linear_change[chosen].sum()) < structure - least:
+        if after + float(moves.linear[:, 1][chosen].sum()) < structure - least:
             return moved, transported
         n_moves //= 2  # the better half
     return None

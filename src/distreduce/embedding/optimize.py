@@ -1,17 +1,21 @@
-"""Optimizers of the Z-step: SciPy's L-BFGS, run to convergence, and Adam, as in the paper."""
+"""The Z-step: which implementation of its objective to use, and its optimizers, L-BFGS and, as in the paper, Adam."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.optimize import minimize
 
 from distreduce._utils.optimize import Adam, BestSoFar
+from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array
+from distreduce.embedding import plain
+from distreduce.embedding.fused import FusedObjective, supports
 from distreduce.embedding.problem import EmbeddingProblem, Terms
-from distreduce.exceptions import NumericalError
+from distreduce.exceptions import InvalidInputError, NumericalError
 
 Objective = Callable[[Array], tuple[Terms, Array]]
 # How often Adam returns to its best point with half the step before it ends there.
@@ -20,30 +24,28 @@ MOST_HALVINGS = 10
 
 @dataclass(frozen=True)
 class EmbeddingResult:
-    """Result of a Z-step.
-
-    Attributes
-    ----------
-    prototypes : (m, p) array
-        Z with the smallest F seen.
-    terms : Terms
-        Terms of F at Z.
-    value : float
-        F(Z).
-    n_evaluations : int
-        Number of evaluations of F.
-    converged : bool
-        Whether the tolerance was met.
-    stuck : bool
-        Whether F was NaN or infinite wherever the optimizer went next, however small the step.
-    """
+    """Result of a Z-step: the Z (m, p) with the smallest F seen, and F there."""
 
     prototypes: Array
     terms: Terms
     value: float
     n_evaluations: int
     converged: bool
-    stuck: bool
+    stuck: bool  # F was NaN or infinite wherever the optimizer went next, however small the step
+
+
+def make_objective(problem: EmbeddingProblem, backend: str = "auto", workers: Workers = SERIAL) -> Objective:
+    """Return ``objective(Z) -> (Terms, gradient)``; "auto": fused loops if they support the kernel, else NumPy."""
+    name, _, device = backend.partition(":")  # "torch:cuda:0" names a device
+    if name == "torch":
+        from distreduce.embedding.torch import TorchObjective  # optional dependency
+
+        return TorchObjective(problem, device or None)
+    if backend == "numpy" or (backend == "auto" and not supports(problem)):
+        return partial(plain.value_and_gradient, problem)
+    if not supports(problem):  # "numba" was asked for by name, so do not fall back silently
+        raise InvalidInputError(f"backend='numba' does not support embedding_kernel={problem.kernel!r}; use 'auto'.")
+    return FusedObjective(problem, workers)
 
 
 class _BestPrototypes(BestSoFar):

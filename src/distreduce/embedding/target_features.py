@@ -16,24 +16,15 @@ RESIDUAL = 1e-6  # no landmark is added once the error of the kernel is below th
 
 @dataclass(frozen=True)
 class TargetFeatures:
-    r"""Nyström features :math:`\varphi(y) = F^{-1} k(Y_r, y)` with :math:`K(Y_r, Y_r) = F F^\top`.
+    r"""Nyström features :math:`\varphi(y) = F^{-1} k(Y_r, y)` with :math:`K(Y_r, Y_r) = F F^\top`, F lower triangular.
 
-    Attributes
-    ----------
-    kernel : Kernel
-        k, positive semi-definite.
-    landmarks : (D, c) array or None
-        Y_r; None where k is an inner product and y is its own feature.
-    factor : (D, D) array or None
-        Lower triangular F; None likewise.
-    error : float
-        The largest k(y, y) − |φ(y)|² in the sample. K − Φ Φᵀ is positive semi-definite, so by Cauchy-Schwarz no entry
-        between two targets of the sample is larger.
+    `error` is the largest k(y, y) − |φ(y)|² in the sample. K − Φ Φᵀ is positive semi-definite, so by Cauchy-Schwarz no
+    entry between two targets of the sample is larger.
     """
 
     kernel: Kernel
-    landmarks: Array | None
-    factor: Array | None
+    landmarks: Array | None  # Y_r (D, c); None where k is an inner product and y is its own feature
+    factor: Array | None  # F (D, D); None likewise
     error: float
 
     def __call__(self, Y: Array) -> Array:

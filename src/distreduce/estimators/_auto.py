@@ -22,11 +22,10 @@ from distreduce.mapping.choice import (
     TaughtSamples,
     choose_map,
     fit_predictor,
-    learn_candidate,
     predict_left_out,
 )
 from distreduce.mapping.kernel_map import KernelMap
-from distreduce.sharding.order import row_keys
+from distreduce.sharding.merge import row_keys
 from distreduce.sharding.sample import Sample
 from distreduce.solver.input_kernel import input_kernel, median_length_scale
 
@@ -88,7 +87,7 @@ def _candidates(estimator: Any, samples: TaughtSamples, sample: Sample, unit: fl
     candidates = [Candidate(kernel) for kernel in kernels]
     # Only an RBF of not too many features can measure each by its own length.
     if kernel == "rbf" and not samples.precomputed and samples.features.shape[1] <= MOST_LEARNED:
-        candidates.append(learn_candidate(samples, median))
+        candidates.append(Candidate(RBF(1.0), median))
     return candidates
 
 
@@ -119,7 +118,7 @@ def target_settings(settings: Mapping[str, Any], choice: MapChoice, total_weight
     return {**settings, "eta": total_weight}  # as the geometry term grows, so that neither outweighs the other
 
 
-def expected_targets(choice: MapChoice, sample: Sample, folds: Index) -> Array:
+def expected_targets(choice: MapChoice, sample: Sample, folds: Index, *, shares: bool) -> Array:
     """Return what X says about the targets of each sample, its own having no part in it; NaN where they are unknown.
 
     The coupling sees these instead of the targets: a prototype then stands for samples that are alike in what matters
@@ -137,7 +136,7 @@ def expected_targets(choice: MapChoice, sample: Sample, folds: Index) -> Array:
         inputs = None if sample.precomputed else scale_features(samples.features, choice.scales)
         unit = 1.0 if choice.scales is None else choice.scales
         expected[others] = mean + KernelMap(choice.kernel, inputs, coefficients, unit)(part)
-    return keep_in_range(expected, sample.targets)
+    return keep_in_range(expected, sample.targets, shares=shares)
 
 
 def scale_features(features: Any, scales: Array | None) -> Any:
@@ -145,11 +144,11 @@ def scale_features(features: Any, scales: Array | None) -> Any:
     return features if scales is None else divide_columns(features, scales)
 
 
-def keep_in_range(expected: Array, targets: Array) -> Array:
-    """Clip predictions to the range of the targets; class shares sum to one. NaN where the targets are unknown."""
+def keep_in_range(expected: Array, targets: Array, *, shares: bool) -> Array:
+    """Clip predictions to the range of the targets; class `shares` sum to one. NaN where the targets are unknown."""
     supervised = supervised_rows(targets)
     known = targets[supervised]
     expected = np.clip(expected, known.min(axis=0), known.max(axis=0))
-    if known.shape[1] > 1 and np.allclose(known.sum(axis=1), 1.0) and known.min() >= 0.0:
+    if shares:
         expected = expected / np.maximum(expected.sum(axis=1, keepdims=True), 1e-12)
     return np.where(supervised[:, None], expected, np.nan)

@@ -18,7 +18,7 @@ from distreduce._utils.typing import Array
 from distreduce.estimators._evidence import QUALITY
 from distreduce.estimators._fitted import fitted_attributes
 from distreduce.estimators._monitor import CallbackSupportMixin, progress, watch
-from distreduce.estimators._plan import Supervision, plan_fit
+from distreduce.estimators._plan import SharedChoice, Supervision, plan_fit
 from distreduce.estimators._renamed import (
     RenamedParametersMixin,
     Translation,
@@ -152,12 +152,12 @@ class BaseReduction(
         """Read the targets; None if the estimator has none."""
         return None
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, shared: SharedChoice | None = None) -> Self:
         """Plan, solve and set the fitted attributes, or leave the estimator as it was if anything fails."""
         with whole_fit(self) as fitting:
             self._validate_params()
             with workers(self.n_jobs) as pool, progress(self) as bar:
-                plan = plan_fit(self, X, y, sample_weight, pool)
+                plan = plan_fit(self, X, y, sample_weight, pool, shared)
                 with watch(self, X, y, sample_weight, bar, plan.checkpoint) as monitor:
                     fitted = fit_reduction(plan.problem, plan.random_state, workers=pool, monitor=monitor)
                     fitting.best = fitted.reduction  # carried by errors from here on

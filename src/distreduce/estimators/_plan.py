@@ -54,19 +54,7 @@ MOST_DENSE = 10_000
 
 @dataclass(frozen=True)
 class Supervision:
-    """The targets of SDR, and how to use them; DistR has none.
-
-    Attributes
-    ----------
-    targets : Targets
-        y as it was read.
-    loss : BregmanLoss
-        Supervision loss.
-    kernel : Kernel
-        Kernel on the targets.
-    settings : mapping
-        Settings of the solver that concern targets; eta may be "auto".
-    """
+    """The targets of SDR as they were read, their loss and kernel, and the solver's settings; eta may be "auto"."""
 
     targets: Targets
     loss: BregmanLoss
@@ -76,25 +64,7 @@ class Supervision:
 
 @dataclass(frozen=True)
 class FitPlan:
-    """All that a fit needs, checked.
-
-    Attributes
-    ----------
-    X : array, sparse matrix or Rows
-        Validated samples; Rows if they lie on a cluster.
-    weights : (n,) array
-        Weight of each row of X.
-    supervision : Supervision or None
-        Targets; None for DistR.
-    merged : Merged
-        Which rows are equal; the solver sees distinct samples only.
-    problem : ReductionProblem
-        Problem for the solver.
-    random_state : RandomState
-        Generator of the fit.
-    checkpoint : Checkpoint or None
-        File of the fit.
-    """
+    """All that a fit needs, checked. X are Rows if they lie on a cluster; DistR has no supervision."""
 
     X: Any
     weights: Array
@@ -105,7 +75,16 @@ class FitPlan:
     checkpoint: Checkpoint | None
 
 
-def plan_fit(estimator: Any, X: Any, y: Any, sample_weight: Any, workers: Workers) -> FitPlan:
+@dataclass
+class SharedChoice:
+    """What the first of several fits to the same samples chose; the others take it."""
+
+    choice: MapChoice | None = None
+
+
+def plan_fit(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, workers: Workers, shared: SharedChoice | None = None
+) -> FitPlan:
     """Read and check the data, merge equal rows, and choose everything that depends on the data.
 
     Parameters
@@ -120,6 +99,8 @@ def plan_fit(estimator: Any, X: Any, y: Any, sample_weight: Any, workers: Worker
         Weights.
     workers : Workers
         Threads.
+    shared : SharedChoice or None
+        What other fits to the same samples chose.
 
     Returns
     -------
@@ -142,7 +123,7 @@ def plan_fit(estimator: Any, X: Any, y: Any, sample_weight: Any, workers: Worker
     parameters = check_checkpoint(estimator, X.shape[0], sharded=sharded)
     # Merge equal rows and set up the problem.
     prepare = _prepare_sharded if sharded else _prepare_dense
-    merged, problem, random_state = prepare(estimator, X, weights, supervision, workers)
+    merged, problem, random_state = prepare(estimator, X, weights, supervision, workers, shared or SharedChoice())
     checkpoint = None
     if parameters is not None:
         checkpoint = open_checkpoint(estimator.checkpoint, parameters, problem.sample)
@@ -191,7 +172,7 @@ Preparation = tuple[Merged, ReductionProblem, np.random.RandomState]
 
 
 def _prepare_dense(
-    estimator: Any, X: Any, weights: Array, supervision: Supervision | None, workers: Workers
+    estimator: Any, X: Any, weights: Array, supervision: Supervision | None, workers: Workers, shared: SharedChoice
 ) -> Preparation:
     """Merge equal rows in memory."""
     precomputed = estimator.metric == "precomputed"
@@ -204,16 +185,18 @@ def _prepare_dense(
     folds = None if supervision is None else assign_folds(find_groups(sample.features, precomputed=precomputed))
     choice = None
     if supervision is not None and folds is not None and wants_choice(estimator):
-        choice = _choose(estimator, sample, folds, unit, workers)
+        choice = shared.choice = shared.choice or _choose(estimator, sample, folds, unit, workers)
         supervision = replace(supervision, settings=target_settings(supervision.settings, choice, merged.weights.sum()))
-        targets = expected_targets(choice, sample, folds) if _softens(estimator, choice) else sample.targets
+        targets = sample.targets
+        if _softens(estimator, choice):
+            targets = expected_targets(choice, sample, folds, shares=supervision.targets.classes is not None)
         sample = replace(sample, features=scale_features(sample.features, choice.scales), targets=targets)
     problem = _problem(estimator, sample, sample, supervision, unit, X.shape[0], merged, choice)
     return merged, replace(problem, folds=folds), own_generator(estimator.random_state)
 
 
 def _prepare_sharded(
-    estimator: Any, X: Any, weights: Array, supervision: Supervision | None, workers: Workers
+    estimator: Any, X: Any, weights: Array, supervision: Supervision | None, workers: Workers, shared: SharedChoice
 ) -> Preparation:
     """Merge equal rows, sort them into cells of near ones, and cut them into shards."""
     rows = X if isinstance(X, Rows) else LocalRows(X, workers)
@@ -223,8 +206,9 @@ def _prepare_sharded(
     scale: float | Array = unit
     choice = None
     if supervision is not None and wants_choice(estimator):
-        drawn, folds = _draw(rows, merged, supervision, unit)
-        choice = _choose(estimator, drawn, folds, unit, workers)
+        if shared.choice is None:
+            shared.choice = _choose(estimator, *_draw(rows, merged, supervision, unit), unit, workers)
+        choice = shared.choice
         supervision = replace(supervision, settings=target_settings(supervision.settings, choice, merged.weights.sum()))
         scale = unit if choice.scales is None else unit * choice.scales
     # Sorted by content, so that neither order nor partition of the rows matters.
@@ -233,7 +217,9 @@ def _prepare_sharded(
     sample = rows.to_shards(scale, *_solver_targets(supervision, merged), arrangement)
     problem = _problem(estimator, sample, sample.subsample, supervision, unit, rows.shape[0], merged, choice)
     if problem.n_prototypes is None:  # no more distinct samples than prototypes: few enough for dense arrays
-        return _prepare_dense(estimator, rows.gather().astype(np.float64), weights, supervision, workers)
+        # Chosen anew: the folds of all samples are not those of the drawn ones.
+        X = rows.gather().astype(np.float64)
+        return _prepare_dense(estimator, X, weights, supervision, workers, SharedChoice())
     return merged, problem, random_state
 
 

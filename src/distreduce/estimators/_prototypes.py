@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from distreduce._utils.distances import nearest
 from distreduce._utils.typing import Array
+from distreduce.estimators._plan import SharedChoice
 from distreduce.estimators._targets import read_targets
 from distreduce.estimators._validate import read_weights
 from distreduce.exceptions import InvalidInputError
@@ -40,7 +41,8 @@ def fit_each_number(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple
         raise InvalidInputError(
             f"n_prototypes='auto' needs at least {FEWEST * SAMPLES_PER_PROTOTYPE} samples; got {n}. Give a number."
         )
-    models = [clone(estimator).set_params(n_prototypes=m, checkpoint=None).fit(X, y, sample_weight) for m in numbers]
+    shared = SharedChoice()  # metric and ridge do not depend on the number
+    models = [clone(estimator).set_params(n_prototypes=m)._fit(X, y, sample_weight, shared) for m in numbers]
     weights = read_weights(sample_weight, models[0].embedding_)
     errors = np.array([_left_out_errors(model, y, weights) for model in models])
     used = weights > 0

@@ -15,6 +15,7 @@ from distreduce.estimators._plan import Supervision
 from distreduce.estimators._prototypes import fit_each_number
 from distreduce.estimators._renamed import Translation, translate_target_form
 from distreduce.estimators._targets import read_targets
+from distreduce.estimators._transaction import whole_fit
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import RBF, Kernel, Linear, RationalQuadratic, get_kernel
 from distreduce.losses import LOSSES, BregmanLoss, get_loss
@@ -53,8 +54,8 @@ class SDR(BaseReduction):
         Effective number of neighbours in the input affinity, smaller than the number of samples. The default is lowered
         to a third of the samples if there are fewer than 90.
     task : {"auto", "regression", "classification"}, default="auto"
-        How to read y. With "auto", strings and booleans are classes, and so are whole numbers with at most two distinct
-        values or, on average, three samples per value.
+        How to read y. With "auto", strings and booleans are classes, and so are at most 20 distinct whole numbers with
+        three samples per value on average (0 and 1 always). The label -1 among others from 0 on is an unknown class.
     loss : {"kl", "square"}, default="kl"
         Loss of the Gromov-Wasserstein term, which compares the affinities of samples and of prototypes.
     target_loss : str or BregmanLoss, default="auto"
@@ -312,13 +313,13 @@ class SDR(BaseReduction):
             )
         if self.n_prototypes != "auto":
             return self._fit(X, y, sample_weight)
-        self._validate_params()
-        model, table = fit_each_number(self, X, y, sample_weight)
-        earlier = [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
-        for name in earlier:  # of a fit to labels, for example
-            delattr(self, name)
-        found = {name: value for name, value in vars(model).items() if name.endswith("_")}
-        self.__dict__.update(found, prototype_choice_=table)
+        with whole_fit(self):
+            self._validate_params()
+            model, table = fit_each_number(self, X, y, sample_weight)
+            for name in [name for name in vars(self) if name.endswith("_")]:  # of a fit to labels, for example
+                delattr(self, name)
+            found = {name: value for name, value in vars(model).items() if name.endswith("_")}
+            self.__dict__.update(found, prototype_choice_=table)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:

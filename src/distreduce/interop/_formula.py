@@ -33,32 +33,15 @@ class MapFormula:
     .. math:: z(x) = \sum_i k(u, c_i)\, L_i, \qquad u = (x - o) / s
 
     where k is :math:`e^{-d^2/2}` ("rbf"), :math:`(1 + d^2/2a)^{-a}` ("rq") with :math:`d^2 = |u - c|^2`, or
-    :math:`\langle u, c\rangle` ("linear").
-
-    Attributes
-    ----------
-    kernel : str
-        Name of k.
-    alpha : float
-        a of "rq".
-    offset : array of shape (d,)
-        o.
-    scale : array of shape (d,)
-        s.
-    centres : array of shape (n, d) or None
-        c; None if rows are distances to the training samples, so that d = |u|.
-    coefficients : array of shape (n, p)
-        L.
-    feature_names : array of str of shape (d,), or None
-        Names of the features that the model was fitted to.
+    :math:`\langle u, c\rangle` ("linear"). The notes of :func:`distreduce.interop.save_map` describe the fields.
     """
 
     kernel: str
-    alpha: float
-    offset: Array
-    scale: Array
-    centres: Array | None
-    coefficients: Array
+    alpha: float  # a
+    offset: Array  # o (d,)
+    scale: Array  # s (d,)
+    centres: Array | None  # c (n, d); None if rows are distances to the training samples, so that d = |u|
+    coefficients: Array  # L (n, p)
     feature_names: NDArray[np.str_] | None = None
 
     def after(self, offset: Array, scale: Array) -> MapFormula:
@@ -79,9 +62,8 @@ def map_formula(model: Any) -> MapFormula:
     elif isinstance(model, BaseReduction):
         found = _from_kernel_map(model.map_)
     else:
-        found = map_formula(model.reduction_)
-        if isinstance(model, SDRGPRegressor):  # it reduces features divided by their learned scales
-            found = found.after(np.zeros(model.n_features_in_), model.input_scale_)
+        # It reduces scaled features.
+        found = map_formula(model.reduction_).after(np.zeros(model.n_features_in_), model.input_scale_)
     names = getattr(model, "feature_names_in_", None)
     return replace(found, feature_names=None if names is None else names.astype(str))
 

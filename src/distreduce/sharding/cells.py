@@ -38,21 +38,11 @@ _BLOCK = 256  # rows whose scores are in memory at once
 
 
 class Probes(NamedTuple):
-    """Where to search: everything that does not depend on single samples.
+    """Where to search: everything that does not depend on single samples."""
 
-    Attributes
-    ----------
-    centres : (c, d) array
-        Centres of the cells.
-    counts : (c,) array
-        Number of samples in every cell.
-    near : (c, w) int32 array
-        For every cell the cells in reach: itself first, then by distance between centres, padded with −1.
-    """
-
-    centres: Array
-    counts: Array
-    near: Array
+    centres: Array  # of the cells, (c, d)
+    counts: Array  # number of samples in every cell, (c,)
+    near: Array  # for every cell those in reach: itself first, then by distance between centres, padded with −1 (c, w)
 
 
 def n_cells(n: int) -> int:

@@ -106,7 +106,7 @@ def check_gatherable(n: int, d: int) -> None:
         )
 
 
-def predict_by_blocks(estimator: Any, method: str, X: Any, **options: Any) -> Any:
+def predict_by_blocks(estimator: Any, method: str, X: Any, /, **options: Any) -> Any:
     """The result of ``estimator.method(X, **options)`` as a lazy dask array, or several: one block per partition.
 
     Nothing is computed before the caller asks for it. The number of features and their names are checked at once.

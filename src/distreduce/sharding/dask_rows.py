@@ -9,7 +9,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from numpy.typing import NDArray
 
 from distreduce._utils.distances import divide_columns
 from distreduce._utils.typing import Array, Index
-from distreduce.sharding.cells import find_centres, n_cells, nearest_centre, sample_size
 from distreduce.sharding.dask_collections import (
     check_block,
     check_gatherable,
@@ -28,12 +26,11 @@ from distreduce.sharding.dask_collections import (
     partitions,
 )
 from distreduce.sharding.dask_shards import RETRIES, DaskShards, submit_all
-from distreduce.sharding.merge import Merged
-from distreduce.sharding.order import Arrangement, arrange_by_cells, merge_by_key, row_keys
+from distreduce.sharding.merge import row_keys
+from distreduce.sharding.order import Arrangement
 from distreduce.sharding.row_file import no_room
-from distreduce.sharding.rows import RowMap, Rows, subsample_size, take_subsample
-from distreduce.sharding.sample import ShardedSample
-from distreduce.sharding.shards import Part, Shard, ShardPass
+from distreduce.sharding.rows import Arrays, RowMap, Rows
+from distreduce.sharding.shards import Part, Shard, ShardPass, Shards
 
 
 def read_rows(X: Any, on_shards: Callable[[int], bool]) -> Any:
@@ -49,14 +46,7 @@ def read_rows(X: Any, on_shards: Callable[[int], bool]) -> Any:
 
 
 class DaskRows(Rows):
-    """Rows of a dask array or frame (n, d) on a cluster, checked.
-
-    Attributes
-    ----------
-    shape : (n, d)
-    extremes : (2, d) array
-        Smallest and largest number of every column.
-    """
+    """Rows of a dask array or frame (n, d) on a cluster, checked."""
 
     def __init__(self, X: Any, client: Any) -> None:
         from dask.delayed import delayed
@@ -74,57 +64,37 @@ class DaskRows(Rows):
         self._partitions = DaskShards([{"features": block} for block in blocks], bounds, client)
 
     def gather(self) -> Array:
-        """All rows, in this process."""
         check_gatherable(*self.shape)
         return np.concatenate(self._client.gather(self._blocks))
 
     def take(self, rows: Index) -> Array:
-        """Some rows, in the given order, in this process."""
         chosen = np.zeros(self.shape[0], dtype=bool)
         chosen[rows] = True
-        found = np.concatenate(self._partitions.collect(_Take(chosen)))
+        found = np.concatenate(self._partitions.collect(_Apply(_take_rows, chosen)))
         # The partitions return the rows in ascending order: restore the order that was asked for.
         return np.asarray(found[np.searchsorted(np.sort(rows), rows)])
 
     def map(self, row_map: RowMap) -> Array:
-        """Places (n, p) of all rows."""
-        return np.concatenate(self._partitions.collect(_Apply(row_map)))
+        return self._apply(row_map)
 
-    def merge(self, Y: Array | None, weights: Array) -> Merged:
-        """As :func:`distreduce.sharding.order.merge_rows`."""
-        return merge_by_key(np.concatenate(self._partitions.collect(_Keys(Y))), weights)
+    def _keys(self, Y: Array | None) -> NDArray[np.uint64]:
+        return np.concatenate(self._partitions.collect(_Apply(row_keys, Y)))
 
-    def arrange(self, merged: Merged, unit: float | Array, random_state: np.random.RandomState) -> Arrangement:
-        """As :func:`distreduce.sharding.order.arrange`."""
-        # In the order of their hashes, the first rows are a random sample.
-        k = n_cells(len(merged.rows))
-        means = find_centres(
-            divide_columns(self.take(merged.rows[: sample_size(k, self.shape[1])]), unit), k, random_state
-        )
-        nearest = np.concatenate(self._partitions.collect(_Apply(partial(_nearest_centre, unit=unit, centres=means))))
-        return arrange_by_cells(merged, nearest[merged.rows], means)
+    def _apply(self, function: Callable[[Any], Array]) -> Array:
+        return np.concatenate(self._partitions.collect(_Apply(function)))
 
-    def to_shards(
-        self, unit: float | Array, targets: Array | None, kernel_targets: Array | None, arrangement: Arrangement
-    ) -> ShardedSample:
-        """As in the base class; the rows of a shard travel between the workers only."""
-        order, bounds = arrangement.merged.rows, arrangement.bounds
-        features = self._regroup(order, bounds, unit)
+    def _cut(self, unit: float | Array, small: Arrays, arrangement: Arrangement) -> Shards:
+        """The rows of a shard travel between the workers only."""
+        features = self._regroup(arrangement.merged.rows, arrangement.bounds, unit)
         parts: list[dict[Part, Any]] = [
             {"features": future, "targets": None, "kernel_targets": None} for future in features
         ]
-        shards = DaskShards(parts, bounds, self._client)
-        small: dict[Part, Any] = {"cells": arrangement.cells, "targets": targets, "kernel_targets": kernel_targets}
+        shards = DaskShards(parts, arrangement.bounds, self._client)
         # Small arrays go to the workers as arguments of a pass: each shard gets its own rows.
         for name, array in small.items():
             if array is not None:
                 shards.keep(name, _Slice(array))
-        # A subsample for starting points and landmarks, in this process.
-        chosen = arrangement.random_order[: subsample_size(self.shape[1])]
-        subsample = take_subsample(
-            divide_columns(self.take(order[chosen]), unit), targets, kernel_targets, arrangement, chosen
-        )
-        return ShardedSample(shards, arrangement.merged.weights, subsample, arrangement.probes, arrangement.others)
+        return shards
 
     def _regroup(self, rows: Index, bounds: Index, unit: float | Array) -> list[Any]:
         """A future for every shard: its features, put together from the partitions that hold rows of it."""
@@ -145,38 +115,16 @@ class DaskRows(Rows):
 
 
 @dataclass(frozen=True)
-class _Take(ShardPass[Array]):
-    """The chosen rows."""
-
-    reads = ("features",)
-    per_sample = ("chosen",)
-    chosen: NDArray[np.bool_]
-
-    def __call__(self, shard: Shard) -> Array:
-        return _take_rows(shard.features, self.chosen)
-
-
-@dataclass(frozen=True)
 class _Apply(ShardPass[Array]):
-    """A function of the rows."""
+    """A function of the rows and, unless `own` is None, of their rows of another array."""
 
     reads = ("features",)
-    function: Callable[[Any], Array]
+    per_sample = ("own",)
+    function: Callable[..., Array]
+    own: Array | None = None
 
     def __call__(self, shard: Shard) -> Array:
-        return self.function(shard.features)
-
-
-@dataclass(frozen=True)
-class _Keys(ShardPass[NDArray[np.uint64]]):
-    """Hashes of the rows of X and Y."""
-
-    reads = ("features",)
-    per_sample = ("Y",)
-    Y: Array | None
-
-    def __call__(self, shard: Shard) -> NDArray[np.uint64]:
-        return row_keys(shard.features, self.Y)
+        return self.function(shard.features, *([] if self.own is None else [self.own]))
 
 
 @dataclass(frozen=True)
@@ -210,10 +158,6 @@ def _extent(rows: Array) -> tuple[int, Array, Array]:
     """Number of rows, and smallest and largest number of every column."""
     low = rows.min(axis=0, initial=np.inf)  # an empty partition changes no extreme
     return len(rows), low, rows.max(axis=0, initial=-np.inf)
-
-
-def _nearest_centre(rows: Array, unit: float | Array, centres: Array) -> Array:
-    return nearest_centre(divide_columns(rows, unit), centres)
 
 
 def _take_rows(rows: Array, which: Array) -> Array:

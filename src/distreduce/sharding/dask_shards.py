@@ -42,8 +42,8 @@ class DaskShards(Shards):
         super().__init__(parts, bounds)
         self._client = client
 
-    def collect(self, shard_pass: ShardPass[Result]) -> list[Result]:
-        return list(self._client.gather(self._run_pass(shard_pass)))
+    def _bring(self, results: list[Any]) -> list[Any]:
+        return list(self._client.gather(results))
 
     def total(self, shard_pass: ShardPass[Result]) -> Result:
         tasks = self._run_pass(shard_pass)

@@ -1,7 +1,7 @@
 """The data as a weighted measure: duplicates merged, rows in an order that depends on their values alone.
 
 The solver therefore sees the same bits whether a sample is repeated or has a weight of two, and in whatever order the
-samples come.
+samples come. Rows in memory are sorted by their values, those of large samples by hashes of them.
 """
 
 from __future__ import annotations
@@ -10,29 +10,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
+from distreduce._utils.numba import KERNEL
 from distreduce._utils.typing import Array, Index
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ divided by the golden ratio
+_LANES = np.array([0x243F6A8885A308D3, 0x13198A2E03707344], dtype=np.uint64)  # digits of π
 
 
 @dataclass(frozen=True)
 class Merged:
-    """Distinct rows, and which row became which.
+    """Distinct rows, and which row became which."""
 
-    Attributes
-    ----------
-    rows : (k,) array
-        For each distinct sample, the number of one row that holds it.
-    group : (n,) array
-        For each row, the number of its distinct sample; −1 for rows of weight zero, which take no part.
-    weights : (k,) array
-        Total weight of each distinct sample.
-    """
-
-    rows: Index
-    group: Index
-    weights: Array
+    rows: Index  # for each distinct sample, the number of one row that holds it
+    group: Index  # for each row, the number of its distinct sample; −1 for rows of weight zero, which take no part
+    weights: Array  # total weight of each distinct sample
 
     @property
     def trivial(self) -> bool:
@@ -49,16 +44,32 @@ def merge_duplicates(X: Any, Y: Array | None, weights: Array, *, precomputed: bo
     if precomputed:
         order, inverse = np.arange(len(used)), np.arange(len(used))
     else:
-        _, order, inverse = np.unique(_row_keys(X[used], None if Y is None else Y[used]), True, True)
+        _, order, inverse = np.unique(_value_keys(X[used], None if Y is None else Y[used]), True, True)
     group = np.full(len(weights), -1, dtype=np.intp)
     group[used] = inverse.ravel()
+    return _with_totals(used[order], group, weights)
+
+
+def merge_by_key(keys: NDArray[np.uint64], weights: Array) -> Merged:
+    """Merge rows of equal keys and sort them by key; rows of weight zero are left out."""
+    used = np.flatnonzero(weights > 0)
+    order = used[np.lexsort((keys[used, 1], keys[used, 0]))]
+    new = np.ones(len(order), dtype=bool)  # a key that differs from the one before it starts a new sample
+    new[1:] = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
+    group = np.full(len(weights), -1, dtype=np.intp)
+    group[order] = new.cumsum() - 1
+    return _with_totals(order[new], group, weights)
+
+
+def _with_totals(rows: Index, group: Index, weights: Array) -> Merged:
+    used = np.flatnonzero(weights > 0)
     # Small weights first: not even the rounding of a sum may depend on the order of the rows.
-    sorted_rows = np.argsort(weights[used], kind="stable")
-    totals = np.bincount(inverse.ravel()[sorted_rows], weights=weights[used][sorted_rows], minlength=len(order))
-    return Merged(used[order], group, totals.astype(np.float64))
+    small_first = used[np.argsort(weights[used], kind="stable")]
+    totals = np.bincount(group[small_first], weights=weights[small_first], minlength=len(rows))
+    return Merged(rows, group, totals.astype(np.float64))
 
 
-def _row_keys(X: Any, Y: Array | None) -> NDArray[np.void]:
+def _value_keys(X: Any, Y: Array | None) -> NDArray[np.void]:
     """One comparable key per row, ordered as the numbers themselves: no unit or origin of X changes the order."""
     if sparse.issparse(X):
         X = _sparse_ranks(X)
@@ -83,3 +94,45 @@ def _sparse_ranks(X: Any) -> Array:
     ]
     ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
     return np.array([[ranks[key]] for key in keys], dtype=np.float64)
+
+
+def row_keys(X: Any, Y: Array | None = None) -> NDArray[np.uint64]:
+    """Hashes (n, 2), of 128 bits, of the numbers in the rows of X (dense or sparse) and of Y.
+
+    A row's hash depends on its numbers alone: not on their type or storage, nor on the sign of zero or the bits of NaN.
+    It is the sum over the non-zero numbers of a mix of (column, number), in two lanes.
+
+    Examples
+    --------
+    >>> keys = row_keys(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, -0.0]]), None)
+    >>> bool((keys[0] == keys[2]).all()), bool((keys[0] == keys[1]).any())
+    (True, False)
+    """
+    keys = np.zeros((X.shape[0], 2), dtype=np.uint64)
+    for table, first_column in ((X, 0), (Y, X.shape[1])):
+        if table is not None:
+            entries = sparse.csr_array(table, copy=True)
+            entries.sum_duplicates()
+            _add_hashes(entries.indptr, entries.indices, entries.data, first_column, _LANES, keys)
+    return keys
+
+
+@njit(**KERNEL)
+def _add_hashes(indptr: Array, columns: Array, values: Array, first: int, lanes: Array, keys: Array) -> None:
+    for i in range(len(indptr) - 1):
+        for entry in range(indptr[i], indptr[i + 1]):
+            value = float(values[entry])
+            if value != 0.0:  # a stored zero must not differ from one that is not stored
+                bits = np.float64(value if value == value else np.nan).view(np.uint64)  # one bit pattern for all NaN
+                column = np.uint64(first + columns[entry] + 1) * _GOLDEN
+                for lane in range(2):
+                    # Sums modulo 2⁶⁴ do not depend on the order of the entries.
+                    keys[i, lane] += _mix(bits ^ _mix(column ^ lanes[lane]))
+
+
+@njit(**KERNEL)
+def _mix(bits: np.uint64) -> np.uint64:
+    """The finaliser of SplitMix64: every bit of the result depends on every bit of the argument."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))

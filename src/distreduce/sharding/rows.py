@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Protocol
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from distreduce._utils.distances import divide_columns
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index
-from distreduce.sharding.merge import Merged
-from distreduce.sharding.order import Arrangement, arrange, merge_rows
+from distreduce.sharding.cells import find_centres, n_cells, nearest_centre, sample_size
+from distreduce.sharding.merge import Merged, merge_by_key, row_keys
+from distreduce.sharding.order import Arrangement, arrange_by_cells
 from distreduce.sharding.row_file import RowFile, StoredRows
 from distreduce.sharding.sample import Sample, ShardedSample
-from distreduce.sharding.shards import LocalShards, Part
+from distreduce.sharding.shards import Part, Shards, local_shards, shard_rows
 
 # The subsample for starting points and landmarks has at most this many rows, and at most this many numbers ...
 SUBSAMPLE_ROWS, SUBSAMPLE_NUMBERS = 50_000, 50_000_000
 # ... but always this many rows: the out-of-sample map has as many landmarks.
 LEAST_SUBSAMPLE = 2000
 FILE_ROWS = 4096  # read and written at once
+BLOCK_ROWS = 2048  # rows that a task works on
+
+Arrays: TypeAlias = dict[Part, Array | None]
 
 
 class RowMap(Protocol):
@@ -33,92 +40,109 @@ class RowMap(Protocol):
 
 
 class Rows(ABC):
-    """Rows of X that need not lie in this process.
+    """Rows of X, of shape (n, d), that need not lie in this process.
 
-    Attributes
-    ----------
-    shape : (n, d)
-    extremes : array or sparse matrix
-        Rows that contain the smallest and the largest number of every column, and possibly other rows.
+    `extremes` are rows that contain the smallest and the largest number of every column, and possibly other rows.
     """
 
     shape: tuple[int, int]
     extremes: Any
 
     @abstractmethod
-    def merge(self, Y: Array | None, weights: Array) -> Merged:
-        """Merge equal rows; see :func:`distreduce.sharding.order.merge_rows`."""
-
-    @abstractmethod
     def take(self, rows: Index) -> Any:
         """Some rows, in the given order, in this process."""
-
-    @abstractmethod
-    def arrange(self, merged: Merged, unit: float | Array, random_state: np.random.RandomState) -> Arrangement:
-        """Put merged rows in order; see :func:`distreduce.sharding.order.arrange`."""
-
-    @abstractmethod
-    def to_shards(
-        self, unit: float | Array, targets: Array | None, kernel_targets: Array | None, arrangement: Arrangement
-    ) -> ShardedSample:
-        """Cut the arranged rows, divided by `unit`, into shards; targets have one row per distinct sample."""
-
-    @abstractmethod
-    def map(self, row_map: RowMap) -> Array:
-        """Places (n, p) of all rows."""
 
     @abstractmethod
     def gather(self) -> Any:
         """All rows, in this process."""
 
-
-class LocalRows(Rows):
-    """Rows of an array, a sparse matrix or a memory-mapped array of this process."""
-
-    def __init__(self, X: Any, workers: Workers) -> None:
-        self.shape, self.extremes = X.shape, X
-        self.X, self.workers = X, workers
+    @abstractmethod
+    def map(self, row_map: RowMap) -> Array:
+        """Places (n, p) of all rows."""
 
     def merge(self, Y: Array | None, weights: Array) -> Merged:
-        return merge_rows(self.X, Y, weights, self.workers)
-
-    def take(self, rows: Index) -> Any:
-        return self.X[rows]
+        """Merge rows that are equal in X and in Y (n, c); they come in the order of their hashes."""
+        return merge_by_key(self._keys(Y), weights)
 
     def arrange(self, merged: Merged, unit: float | Array, random_state: np.random.RandomState) -> Arrangement:
-        return arrange(self.X, merged, unit, random_state, self.workers)
+        """Put merged rows in order; near is what is near in X / unit."""
+        # In the order of their hashes, the first rows are a random sample.
+        k = n_cells(len(merged.rows))
+        sampled = divide_columns(self.take(merged.rows[: sample_size(k, self.shape[1])]), unit)
+        centres = find_centres(sampled, k, random_state)
+        # Of merged rows as well: X may be a file, which is read fastest from first to last.
+        nearest = self._apply(partial(_nearest_centre, unit=unit, centres=centres))
+        return arrange_by_cells(merged, nearest[merged.rows], centres)
 
     def to_shards(
         self, unit: float | Array, targets: Array | None, kernel_targets: Array | None, arrangement: Arrangement
     ) -> ShardedSample:
-        """As in the base class; the shards of a memory-mapped array lie in a temporary file."""
-        X, order, bounds = self.X, arrangement.merged.rows, arrangement.bounds
-        # A mapped X may exceed the memory: in their new order, its rows go to a file as well.
-        is_mapped = isinstance(getattr(X, "base", None), np.memmap)
-        file = _write_in_order(X, unit, order) if is_mapped else None
-        parts: list[dict[Part, Any]] = []
-        for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
-            rows = slice(start, stop)
-            features = divide_columns(X[order[rows]], unit) if file is None else StoredRows(file, int(start), int(stop))
-            parts.append(
-                {
-                    "features": features,
-                    "cells": arrangement.cells[rows],
-                    "targets": None if targets is None else targets[rows],
-                    "kernel_targets": None if kernel_targets is None else kernel_targets[rows],
-                }
-            )
-        # Sparse rows are small, however many columns they have.
-        chosen = arrangement.random_order[: SUBSAMPLE_ROWS if sparse.issparse(X) else subsample_size(X.shape[1])]
-        subsample = take_subsample(divide_columns(X[order[chosen]], unit), targets, kernel_targets, arrangement, chosen)
-        shards = LocalShards(parts, bounds, self.workers)
-        return ShardedSample(shards, arrangement.merged.weights, subsample, arrangement.probes, arrangement.others)
+        """Cut the arranged rows, divided by `unit`, into shards; targets have one row per distinct sample."""
+        small: Arrays = {"cells": arrangement.cells, "targets": targets, "kernel_targets": kernel_targets}
+        shards, merged = self._cut(unit, small, arrangement), arrangement.merged
+        # A subsample for starting points and landmarks. Sparse rows are small, however many columns they have.
+        size = SUBSAMPLE_ROWS if sparse.issparse(self.extremes) else subsample_size(self.shape[1])
+        chosen = arrangement.random_order[:size]
+        subsample = Sample(
+            divide_columns(self.take(merged.rows[chosen]), unit),
+            merged.weights[chosen],
+            targets=None if targets is None else targets[chosen],
+            kernel_targets=None if kernel_targets is None else kernel_targets[chosen],
+        )
+        return ShardedSample(shards, merged.weights, subsample, arrangement.probes, arrangement.others)
+
+    @abstractmethod
+    def _keys(self, Y: Array | None) -> NDArray[np.uint64]:
+        """Hashes of all rows; see :func:`distreduce.sharding.merge.row_keys`."""
+
+    @abstractmethod
+    def _apply(self, function: Callable[[Any], Array]) -> Array:
+        """The results of a function of some rows for all rows, one after another."""
+
+    @abstractmethod
+    def _cut(self, unit: float | Array, small: Arrays, arrangement: Arrangement) -> Shards:
+        """The shards, with the features, divided by `unit`, and their rows of the small arrays as parts."""
+
+
+class LocalRows(Rows):
+    """Rows of an array, a sparse matrix or a memory-mapped array of this process."""
+
+    def __init__(self, X: Any, workers: Workers = SERIAL) -> None:
+        self.shape, self.extremes = X.shape, X
+        self.X, self.workers = X, workers
+
+    def take(self, rows: Index) -> Any:
+        return self.X[rows]
+
+    def gather(self) -> Any:
+        return self.X
 
     def map(self, row_map: RowMap) -> Array:
         return row_map(self.X, self.workers)
 
-    def gather(self) -> Any:
-        return self.X
+    def _keys(self, Y: Array | None) -> NDArray[np.uint64]:
+        return self._by_blocks(lambda rows: row_keys(self.X[rows], None if Y is None else Y[rows]))
+
+    def _apply(self, function: Callable[[Any], Array]) -> Array:
+        return self._by_blocks(lambda rows: function(self.X[rows]))
+
+    def _by_blocks(self, function: Callable[[slice], Array]) -> Array:
+        def one(block: int, n_blocks: int) -> Array:
+            return function(slice(block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, self.shape[0])))
+
+        return np.concatenate(self.workers.run(one, -(-self.shape[0] // BLOCK_ROWS)))
+
+    def _cut(self, unit: float | Array, small: Arrays, arrangement: Arrangement) -> Shards:
+        X, order = self.X, arrangement.merged.rows
+        shards = local_shards(small, self.workers, arrangement.bounds)
+        slices = [shard_rows(shards.bounds, number) for number in range(len(shards))]
+        if isinstance(getattr(X, "base", None), np.memmap):
+            # A mapped X may exceed the memory: in their new order, its rows go to a file as well.
+            file = _write_in_order(X, unit, order)
+            shards.put("features", [StoredRows(file, rows.start, rows.stop) for rows in slices])
+        else:
+            shards.put("features", [divide_columns(X[order[rows]], unit) for rows in slices])
+        return shards
 
 
 def subsample_size(n_features: int) -> int:
@@ -132,16 +156,9 @@ def subsample_size(n_features: int) -> int:
     return max(LEAST_SUBSAMPLE, min(SUBSAMPLE_ROWS, SUBSAMPLE_NUMBERS // n_features))
 
 
-def take_subsample(
-    features: Any, targets: Array | None, kernel_targets: Array | None, arrangement: Arrangement, chosen: Index
-) -> Sample:
-    """The chosen samples, whose features are given."""
-    return Sample(
-        features,
-        arrangement.merged.weights[chosen],
-        targets=None if targets is None else targets[chosen],
-        kernel_targets=None if kernel_targets is None else kernel_targets[chosen],
-    )
+def _nearest_centre(rows: Any, unit: float | Array, centres: Array) -> Array:
+    """A function of the module, so that it can be sent to a cluster."""
+    return nearest_centre(divide_columns(rows, unit), centres)
 
 
 def _write_in_order(X: Any, unit: float | Array, rows: Index) -> RowFile:

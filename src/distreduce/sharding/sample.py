@@ -14,27 +14,13 @@ from distreduce.sharding.shards import Shard, ShardPass, Shards
 
 @dataclass(frozen=True)
 class Sample:
-    """Distinct samples with their weights and targets.
+    """Distinct samples with their weights and targets; rows of targets that are NaN are unsupervised."""
 
-    Attributes
-    ----------
-    features : (n, d) array or sparse matrix
-        Rows of X or, if `precomputed`, their mutual distances (n, n).
-    weights : (n,) array
-        Weights h of the samples.
-    precomputed : bool
-        Whether `features` are distances.
-    targets : (n, c) array or None
-        Targets Y of the supervision loss; rows of NaN are unsupervised.
-    kernel_targets : (n, c) array or None
-        Targets Y of the dependence term; rows of NaN are unsupervised.
-    """
-
-    features: Any
-    weights: Array
+    features: Any  # rows of X (n, d), dense or sparse, or, if `precomputed`, their mutual distances (n, n)
+    weights: Array  # h (n,)
     precomputed: bool = False
-    targets: Array | None = None
-    kernel_targets: Array | None = None
+    targets: Array | None = None  # Y of the supervision loss (n, c)
+    kernel_targets: Array | None = None  # Y of the dependence term (n, c)
 
     def fingerprints(self) -> list[str]:
         """Digests of the rows."""
@@ -43,27 +29,13 @@ class Sample:
 
 @dataclass(frozen=True)
 class ShardedSample:
-    """Distinct samples in shards.
-
-    Attributes
-    ----------
-    shards : Shards
-        With the parts "features", "cells", "targets" and "kernel_targets" (see :class:`Sample`).
-    weights : (n,) array
-        Weights h of all samples.
-    subsample : Sample
-        A random subsample, in this process.
-    probes : Probes
-        Which cells the neighbours of the samples of a cell are sought in.
-    others : list of lists
-        Which shards the neighbours of the samples of a shard are sought in.
-    """
+    """Distinct samples in shards, which have the parts "features", "cells", "targets" and "kernel_targets"."""
 
     shards: Shards
-    weights: Array
-    subsample: Sample
-    probes: Probes
-    others: Sequence[Sequence[int]]
+    weights: Array  # h of all samples (n,)
+    subsample: Sample  # a random one, in this process
+    probes: Probes  # which cells the neighbours of the samples of a cell are sought in
+    others: Sequence[Sequence[int]]  # which shards the neighbours of the samples of a shard are sought in
 
     def fingerprints(self) -> list[str]:
         """Digests of the rows, one per shard."""

@@ -14,14 +14,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from distreduce._utils.threads import SERIAL, Workers
-from distreduce._utils.typing import Array, Index
-from distreduce.sharding.graph import GraphRows, Incoming, Nearest
+from distreduce._utils.typing import Array, Index, Plan
 
 # Fixed numbers: the borders of shards decide roundings, and must not depend on the machine.
 ROWS_PER_SHARD = 2048
@@ -34,44 +33,54 @@ Part: TypeAlias = Literal[
 ]
 
 
+class GraphRows(NamedTuple):
+    """Rows of a sparse n×n matrix in compressed form; the pattern of the full matrix is symmetric.
+
+    ``indptr`` (int64, one more than rows) counts from the shard's first row. ``indices`` (int32, sorted within a row)
+    are numbers of samples over all shards and include the row's own number. ``values`` are float32.
+    """
+
+    indptr: Array
+    indices: Array
+    values: Array
+
+
+class Nearest(NamedTuple):
+    """The nearest samples found so far: float32 squared distances and int32 sample numbers, (rows, k) each.
+
+    Every row is a heap with the farthest sample first. Empty places hold an infinite distance and the largest int32.
+    """
+
+    distances: Array
+    indices: Array
+
+
+class Incoming(NamedTuple):
+    """Links to samples of a shard from the samples that found them.
+
+    ``ends`` are numbers of samples within the shard, ``sources`` numbers over all shards, ``distances`` are float32.
+    """
+
+    ends: Array
+    sources: Array
+    distances: Array
+
+
 class Shard:
     """One shard as a pass sees it: with the parts that the pass reads, and no others.
 
-    Attributes
-    ----------
-    number : int
-        Its place among the shards.
-    rows : slice
-        Its rows among those of the sample.
-    features : array, sparse matrix or StoredRows
-        Rows of X.
-    cells : (rows,) array
-        The cell of every sample, sorted.
-    targets : (rows, c) array or None
-        Targets of the supervision loss.
-    kernel_targets : (rows, c) array or None
-        Targets of the dependence term.
-    searched : (rows, w) array
-        Which of the cells in reach each sample is compared with, during the search for neighbours.
-    nearest : Nearest
-        The neighbours found so far, during the search.
-    incoming : tuple of Incoming
-        Links from other samples, during the search.
-    graph : GraphRows
-        Squared distances to the neighbours.
-    affinity : GraphRows
-        Rows of the input affinity C.
+    `number` is its place among the shards, `rows` are its rows among those of the sample.
     """
 
-    features: Any
-    cells: NDArray[np.int32]
-    targets: Array | None
-    kernel_targets: Array | None
-    searched: NDArray[np.bool_]
-    nearest: Nearest
-    incoming: tuple[Incoming, ...]
-    graph: GraphRows
-    affinity: GraphRows
+    features: Any  # rows of X: an array, a sparse matrix or StoredRows
+    cells: NDArray[np.int32]  # of every sample, sorted
+    targets: Array | None  # of the supervision loss (rows, c)
+    kernel_targets: Array | None  # of the dependence term (rows, c)
+    searched: NDArray[np.bool_]  # which of the cells in reach each sample is compared with, in the search (rows, w)
+    nearest: Nearest  # the neighbours found so far, in the search
+    incoming: tuple[Incoming, ...]  # links from other samples, in the search
+    graph: GraphRows  # squared distances to the neighbours
+    affinity: GraphRows  # rows of the input affinity C
 
     def __init__(self, number: int, rows: slice, parts: Mapping[Part, Any]) -> None:
         self.number, self.rows = number, rows
@@ -105,6 +114,14 @@ class ShardPass(ABC, Generic[Result]):
 
 
 @dataclass(frozen=True)
+class PlanPass(ShardPass[Result]):
+    """A pass that takes a plan T (n, m); `own` are the shard's rows of it."""
+
+    per_sample: ClassVar[tuple[str, ...]] = ("own",)
+    own: Plan
+
+
+@dataclass(frozen=True)
 class ShardFold(ABC, Generic[Result]):
     """A function of one shard and, one after another, of those that it has to see."""
 
@@ -116,15 +133,7 @@ class ShardFold(ABC, Generic[Result]):
 
 
 class Shards(ABC):
-    """Parts of every shard by name, and what can be done with them.
-
-    Parameters
-    ----------
-    parts : list of dicts
-        The parts of every shard.
-    bounds : (s + 1,) array
-        Shard i holds the rows ``bounds[i]:bounds[i + 1]`` of the sample.
-    """
+    """Parts of every shard by name; shard i holds the rows ``bounds[i]:bounds[i + 1]`` of the sample."""
 
     def __init__(self, parts: Sequence[Mapping[Part, Any]], bounds: Index) -> None:
         self.bounds = bounds
@@ -133,9 +142,13 @@ class Shards(ABC):
     def __len__(self) -> int:
         return len(self._parts)
 
-    @abstractmethod
     def collect(self, shard_pass: ShardPass[Result]) -> list[Result]:
         """Results of all shards, in this process."""
+        return self._bring(self._run_pass(shard_pass))
+
+    def collect_part(self, name: Part) -> list[Any]:
+        """A part of all shards, in this process."""
+        return self._bring([part[name] for part in self._parts])
 
     @abstractmethod
     def total(self, shard_pass: ShardPass[Result]) -> Result:
@@ -146,11 +159,16 @@ class Shards(ABC):
 
     def keep(self, name: Part, shard_pass: ShardPass[Any]) -> None:
         """Leave every result with its shard, as the part `name`."""
-        self._set(name, self._run_pass(shard_pass))
+        self.put(name, self._run_pass(shard_pass))
 
     def fold(self, name: Part, fold: ShardFold[Any], others: Sequence[Sequence[int]]) -> None:
         """Keep as the part `name` of shard i what the fold makes of it and the shards ``others[i]``, in that order."""
-        self._set(name, self._run_fold(fold, others))
+        self.put(name, self._run_fold(fold, others))
+
+    def put(self, name: Part, results: Sequence[Any]) -> None:
+        """Give each shard its result, from where the shards are, as the part `name`."""
+        for part, result in zip(self._parts, results, strict=True):
+            part[name] = result
 
     def drop(self, name: Part) -> None:
         """Forget a part of every shard."""
@@ -165,9 +183,9 @@ class Shards(ABC):
     def _run_fold(self, fold: ShardFold[Any], others: Sequence[Sequence[int]]) -> list[Any]:
         """Results of all shards, where the shards are."""
 
-    def _set(self, name: Part, results: Sequence[Any]) -> None:
-        for part, result in zip(self._parts, results, strict=True):
-            part[name] = result
+    @abstractmethod
+    def _bring(self, results: list[Any]) -> list[Any]:
+        """Results or parts from where the shards are into this process."""
 
 
 class LocalShards(Shards):
@@ -177,14 +195,14 @@ class LocalShards(Shards):
         super().__init__(parts, bounds)
         self._workers = workers
 
-    def collect(self, shard_pass: ShardPass[Result]) -> list[Result]:
-        return self._workers.run(self._call(shard_pass), len(self))
-
     def total(self, shard_pass: ShardPass[Result]) -> Result:
         return add_up(self._workers.stream(self._call(shard_pass), len(self)))
 
     def _run_pass(self, shard_pass: ShardPass[Any]) -> list[Any]:
-        return self.collect(shard_pass)
+        return self._workers.run(self._call(shard_pass), len(self))
+
+    def _bring(self, results: list[Any]) -> list[Any]:
+        return results
 
     def _run_fold(self, fold: ShardFold[Any], others: Sequence[Sequence[int]]) -> list[Any]:
         def call(number: int, n_shards: int) -> Any:

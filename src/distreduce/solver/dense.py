@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from distreduce._utils.distances import divide_columns, sq_distances
-from distreduce._utils.threads import SERIAL, Workers
+from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index, Plan
 from distreduce.affinity import squared_distances, symmetric_entropic_affinity
 from distreduce.coupling import CouplingProblem, initial_plan, solve_balanced, solve_semirelaxed, structure_constant
 from distreduce.coupling.plan import affinity_times_plan, plan_from_array
-from distreduce.embedding.dependence_target import TargetForm, dependence_target
+from distreduce.embedding.dependence_target import dependence_target
 from distreduce.embedding.initial import initial_prototypes
-from distreduce.embedding.problem import Dependence, InnerLoss
+from distreduce.embedding.problem import InnerLoss
 from distreduce.exceptions import NumericalError
 from distreduce.kernels import Kernel
-from distreduce.losses import BregmanLoss, SquaredLoss, supervised_rows
+from distreduce.losses import supervised_rows
 from distreduce.mapping import KernelMap, LeftOut, MapRegression, barycentres
-from distreduce.mapping.landmarks import Memory
 from distreduce.mapping.left_out import cross_fitted
 from distreduce.sharding.sample import Sample
 from distreduce.solver.medoids import medoids, medoids_from_distances
-from distreduce.solver.oracle import Coupled
-from distreduce.solver.problem import ReductionProblem
+from distreduce.solver.oracle import Coupled, SampleOracle
+from distreduce.solver.problem import ReductionProblem, Settings
 
 # From here on the n×n affinity is kept in single precision: 10,000 samples then take 0.4 GB instead of 0.8.
 SINGLE_PRECISION_FROM = 4000
@@ -62,126 +60,64 @@ class Leaving:
         return _kernel_matrix(sample, self.kernel, workers)
 
 
-@dataclass(frozen=True)
-class DenseOracle:
-    """:class:`distreduce.solver.oracle.SampleOracle` of a sample in memory.
-
-    Attributes
-    ----------
-    sample : Sample
-        Samples with weights and targets.
-    affinity : (n, n) array
-        Input affinity C.
-    plan : (n, m) sparse array
-        Initial coupling T.
-    prototypes : (m, p) array
-        Initial prototypes Z.
-    target_loss : BregmanLoss
-        Supervision loss.
-    target_kernel : Kernel or None
-        Kernel on the targets; None leaves the dependence out.
-    projection : MapRegression or None
-        Factorized kernel of the map; None leaves the map out of the objective.
-    leaving : Leaving or None
-        How samples are left out; None without targets.
-    workers : Workers
-        Threads.
-    """
+@dataclass(frozen=True, kw_only=True)
+class DenseOracle(SampleOracle):
+    """The answers for a sample in memory."""
 
     sample: Sample
-    affinity: Array
-    plan: Plan
-    prototypes: Array
-    target_loss: BregmanLoss = field(default_factory=SquaredLoss)
-    target_kernel: Kernel | None = None
-    projection: MapRegression | None = None
-    leaving: Leaving | None = None
-    workers: Workers = SERIAL
+    affinity: Array  # C (n, n)
+    projection: MapRegression | None = None  # None leaves the map out of the objective
+    leaving: Leaving | None = None  # None without targets
 
     def structure_constant(self, loss: InnerLoss) -> float:
-        """Return the part of GW that depends on neither T nor Z."""
         return structure_constant(self.affinity, self.sample.weights, loss)
 
     def transported(self, plan: Plan) -> Array:
-        """Return TᵀCT."""
         return _transport(plan, affinity_times_plan(self.affinity, plan, self.workers))
 
     def supervision(self, plan: Plan) -> float:
-        """Return Σ_ij L_s(y_i, g_j*(T)) T_ij."""
         targets, loss = self.sample.targets, self.target_loss
         if targets is None:
             return 0.0
         return float(plan.multiply(loss.cost(targets, loss.prototype_targets(plan, targets))).sum())
 
-    def dependence_target(
-        self, plan: Plan, form: TargetForm, dependence: Dependence
-    ) -> tuple[Array | None, Array | None]:
-        """Return B and ω of the dependence."""
+    def dependence_target(self, plan: Plan, settings: Settings) -> tuple[Array | None, Array | None]:
         targets = self.sample.kernel_targets
         if targets is None or self.target_kernel is None:
             return None, None
-        return dependence_target(plan, targets, self.target_kernel, form, dependence)
+        return dependence_target(plan, targets, self.target_kernel, settings.target_form, settings.dependence)
 
     def map_quadratic(self, plan: Plan) -> Array | None:
-        """Return R."""
         return None if self.projection is None else self.projection.quadratic(plan)
 
     def map_fitted(self, plan: Plan, prototypes: Array) -> Array | None:
-        """Return the map's values KL at the samples."""
         if self.projection is None:
             return None
         F = barycentres(plan, self.sample.weights) @ prototypes
         return self.projection.fitted(F, self.projection.coefficients(F))
 
     def couple(
-        self,
-        plan: Plan,
-        f2: Array,
-        h2: Array,
-        prototypes: Array,
-        fitted: Array | None,
-        *,
-        alpha: float,
-        tol: float,
+        self, plan: Plan, f2: Array, h2: Array, prototypes: Array, fitted: Array | None, *, alpha: float, tol: float
     ) -> Coupled:
-        """Solve the T-step from `plan`: balanced with one prototype per sample, else semi-relaxed."""
+        """Balanced with one prototype per sample, else semi-relaxed."""
         # The map's distance to the prototypes as a linear cost; see Steps.t_step.
         linear = None
         if fitted is not None and self.projection is not None:
             linear = 0.5 * self.projection.mu * sq_distances(fitted, prototypes)
+        sample = self.sample
         problem = CouplingProblem(
-            self.affinity,
-            self.sample.weights,
-            f2,
-            h2,
-            targets=self.sample.targets,
-            loss=self.target_loss,
-            alpha=alpha,
-            linear=linear,
+            self.affinity, sample.weights, f2, h2, sample.targets, self.target_loss, alpha=alpha, linear=linear
         )
         solver = solve_balanced if plan.shape[0] == plan.shape[1] else solve_semirelaxed
         found = solver(problem, plan, tol=tol, workers=self.workers)
         return Coupled(found.plan, _transport(found.plan, found.affinity_plan))
 
-    def memory(self) -> Memory | None:
-        """Return None: each answer depends only on its arguments."""
-        return None
-
-    def restore(self, memory: Memory | None) -> None:
-        """Do nothing: there is no state."""
-
-    @property
-    def map_inputs(self) -> Any:
-        """The samples, or None if they are given by their distances."""
-        return None if self.sample.precomputed else self.sample.features
-
     def map_coefficients(self, plan: Plan, prototypes: Array) -> Array:
-        """Return L (n, p)."""
         assert self.projection is not None
         return self.projection.coefficients(barycentres(plan, self.sample.weights) @ prototypes)
 
     def left_out(self, plan: Plan, prototypes: Array) -> LeftOut | None:
-        """Return where the samples would lie had neither map nor metric seen their fold; None without folds."""
+        """Where the samples would lie had neither map nor metric seen their fold; None without folds."""
         sample, left, projection = self.sample, self.leaving, self.projection
         if left is None:
             return None
@@ -194,7 +130,6 @@ class DenseOracle:
         return cross_fitted(partial(left.similarity, sample, self.workers), F, ridge, left.folds, known)
 
     def medoids(self, plan: Plan) -> Index:
-        """Return the medoid of each prototype."""
         of = medoids_from_distances if self.sample.precomputed else medoids
         return of(self.sample.features, plan)
 
@@ -215,8 +150,18 @@ def prepare_dense(
     stage("map")
     K = _kernel_matrix(sample, problem.input_kernel, workers)
     projection = MapRegression(K, sample.weights, problem.mu, problem.map_reg)
-    loss, kernel = problem.target_loss, problem.target_kernel
-    return DenseOracle(sample, affinity, plan, start, loss, kernel, projection, Leaving.of(problem), workers)
+    return DenseOracle(
+        sample=sample,
+        affinity=affinity,
+        plan=plan,
+        prototypes=start,
+        target_loss=problem.target_loss,
+        target_kernel=problem.target_kernel,
+        projection=projection,
+        leaving=Leaving.of(problem),
+        map_inputs=None if sample.precomputed else sample.features,
+        workers=workers,
+    )
 
 
 def _affinity(sample: Sample, perplexity: float, workers: Workers) -> Array:

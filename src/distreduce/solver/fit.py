@@ -22,11 +22,7 @@ from distreduce.solver.sharded import prepare_sharded
 
 
 def fit_reduction(
-    problem: ReductionProblem,
-    random_state: np.random.RandomState,
-    *,
-    workers: Workers,
-    monitor: Monitor | None = None,
+    problem: ReductionProblem, random_state: np.random.RandomState, *, workers: Workers, monitor: Monitor | None = None
 ) -> Fitted:
     """Fit SDR, or without targets DistR, to the sample of a problem.
 

@@ -26,50 +26,24 @@ FAILURES = (ArithmeticError, np.linalg.LinAlgError, MemoryError)
 
 @dataclass(frozen=True)
 class Progress:
-    """State of the loop after an outer iteration: all that the next one depends on.
+    """State of the loop after an outer iteration: all that the next one depends on."""
 
-    Attributes
-    ----------
-    state : State
-        The best state so far, which is the latest: a step that raises J is rejected.
-    history : tuple of Record
-        Records of all accepted states.
-    iteration : int
-        Number of the outer iteration.
-    frozen : bool
-        Whether the coupling stays as it is from now on.
-    converged : bool
-        Whether the tolerance was met.
-    finished : bool
-        Whether there is no next iteration.
-    faults : tuple of str
-        Steps that failed and were undone.
-    memory : Memory or None
-        State of the oracle.
-    """
-
-    state: State
-    history: tuple[Record, ...]
+    state: State  # the best so far, which is the latest: a step that raises J is rejected
+    history: tuple[Record, ...]  # of all accepted states
     iteration: int = 0
-    frozen: bool = False
+    frozen: bool = False  # the coupling stays as it is from now on
     converged: bool = False
-    finished: bool = False
-    faults: tuple[str, ...] = ()
-    memory: Memory | None = None
+    finished: bool = False  # there is no next iteration
+    faults: tuple[str, ...] = ()  # steps that failed and were undone
+    memory: Memory | None = None  # state of the oracle
 
 
 @dataclass(frozen=True)
 class Monitor:
     """What watches a fit.
 
-    Attributes
-    ----------
-    callback : callable or None
-        Called with the latest record before every outer iteration; the loop ends if it returns True.
-    checkpoint : Checkpoint or None
-        File that keeps the progress of the loop.
-    stage : callable
-        Called with the name of each stage of the preparation.
+    `callback` is called with the latest record before every outer iteration; the loop ends if it returns True. `stage`
+    is called with the name of each stage of the preparation.
     """
 
     callback: Callable[[Record], object] | None = None

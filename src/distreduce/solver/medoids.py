@@ -16,7 +16,7 @@ from scipy import sparse
 
 from distreduce._utils.typing import Array, Index, Plan
 from distreduce.coupling.plan import column_mass
-from distreduce.sharding.shards import Shard, ShardPass
+from distreduce.sharding.shards import PlanPass, Shard
 
 BLOCK_NUMBERS = 4_000_000  # numbers in the differences that are held at once
 
@@ -57,28 +57,24 @@ def distances_to_means(features: Any, plan: Plan, means: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class PrototypeSums(ShardPass[Array]):
+class PrototypeSums(PlanPass[Array]):
     """A shard's part of TᵀX."""
 
     reads = ("features",)
-    per_sample = ("plan",)
-    plan: Plan
 
     def __call__(self, shard: Shard) -> Array:
-        return prototype_sums(shard.features, self.plan)
+        return prototype_sums(shard.features, self.own)
 
 
 @dataclass(frozen=True)
-class DistancesToMeans(ShardPass[Array]):
+class DistancesToMeans(PlanPass[Array]):
     """|x_i − x̄_k|² for the entries of a shard's rows of T."""
 
     reads = ("features",)
-    per_sample = ("plan",)
-    plan: Plan
     means: Array
 
     def __call__(self, shard: Shard) -> Array:
-        return distances_to_means(shard.features, self.plan, self.means)
+        return distances_to_means(shard.features, self.own, self.means)
 
 
 def distances_within(distances: Array, plan: Plan) -> Array:

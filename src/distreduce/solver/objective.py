@@ -49,27 +49,8 @@ def objective(
     For unit weights h the map's term is the paper's :math:`\tfrac{\mu}{2}\|TZ - KL\|^2`. L is eliminated in closed form
     in :mod:`distreduce.mapping`.
 
-    Parameters
-    ----------
-    oracle : SampleOracle
-        Evaluates the supervision term, the only one that needs the samples.
-    plan : (n, m) sparse array
-        T.
-    prototypes : (m, p) array
-        Z.
-    problem : EmbeddingProblem
-        The Z-step at T; it holds α, η and the targets of the dependence D.
-    terms : Terms
-        GW without its constant, D, and the map's term, at Z.
-    constant : float
-        The part of GW that depends on neither T nor Z.
-    iteration : int
-        Outer iteration.
-
-    Returns
-    -------
-    Record
-        J and its terms.
+    The oracle evaluates the supervision term, the only one that needs the samples. The `problem` of the Z-step at T
+    holds α, η and the targets of the dependence D; `terms` are GW without its `constant`, D, and the map's term, at Z.
     """
     # The four terms, each with its weight.
     supervision = (1 - problem.alpha) * oracle.supervision(plan)

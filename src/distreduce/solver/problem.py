@@ -37,63 +37,24 @@ class Settings:
 
 @dataclass(frozen=True)
 class ReductionProblem:
-    """Minimize J (see :func:`distreduce.solver.objective.objective`) over T, Z and L for one weighted sample.
-
-    Attributes
-    ----------
-    sample : Sample or ShardedSample
-        Distinct samples, in memory or in shards.
-    settings : Settings
-        Constants of the objective and of the solver.
-    n_components : int
-        Dimension p of the prototypes.
-    n_prototypes : int or None
-        Number m of prototypes; None is one prototype per sample.
-    perplexity : float
-        Perplexity of the input affinity.
-    init : str, array or sparse array
-        Name of the initial coupling, or the coupling itself with one row per sample.
-    target_loss : BregmanLoss
-        Supervision loss.
-    target_kernel : Kernel or None
-        Kernel on the targets; None without targets.
-    input_kernel : Kernel
-        Kernel K of the out-of-sample map.
-    mu : float
-        Weight of the distance between prototypes and map.
-    map_reg : float
-        Ridge penalty λ of the map.
-    unit : float
-        X was divided by this number; the fitted map divides new samples by it.
-    scales : (d,) array or None
-        The features were also divided by these, one per feature; the fitted map takes features that were not.
-    fold_scales : sequence of arrays or None
-        The scales as learned without each fold.
-    folds : (n,) array or None
-        Fold in which a sample is left out, for left-out places in memory.
-    relaxed : bool
-        Whether prototypes end where the map puts their samples; the ridge draws it away from where the fit puts them.
-    has_signal : bool
-        False if the targets were left out because X says nothing about them.
-    n_neighbors : int or None
-        Number of neighbours in the graph of a sharded sample; None is three times the perplexity.
-    """
+    """Minimize J (see :func:`distreduce.solver.objective.objective`) over T, Z and L for one weighted sample."""
 
     sample: Sample | ShardedSample
     settings: Settings
-    n_components: int
-    n_prototypes: int | None
+    n_components: int  # dimension p of the prototypes
+    n_prototypes: int | None  # m; None is one prototype per sample
     perplexity: float
-    init: Any
+    init: Any  # name of the initial coupling, or the coupling itself with one row per sample
     target_loss: BregmanLoss
-    target_kernel: Kernel | None
-    input_kernel: Kernel
-    mu: float
-    map_reg: float
-    unit: float = 1.0
-    scales: Array | None = None
-    fold_scales: Sequence[Array] | None = None
-    folds: Index | None = None
+    target_kernel: Kernel | None  # None without targets
+    input_kernel: Kernel  # K of the out-of-sample map
+    mu: float  # weight of the distance between prototypes and map
+    map_reg: float  # ridge penalty λ of the map
+    unit: float = 1.0  # X was divided by this number; the fitted map divides new samples by it
+    scales: Array | None = None  # (d,), by which the features were also divided; the fitted map takes them undivided
+    fold_scales: Sequence[Array] | None = None  # the scales as learned without each fold
+    folds: Index | None = None  # (n,), the fold in which a sample is left out, for left-out places in memory
+    # Whether prototypes end where the map puts their samples; the ridge draws it away from where the fit puts them.
     relaxed: bool = False
-    has_signal: bool = True
-    n_neighbors: int | None = None
+    has_signal: bool = True  # False: the targets were left out because X says nothing about them
+    n_neighbors: int | None = None  # in the graph of a sharded sample; None is three times the perplexity

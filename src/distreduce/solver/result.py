@@ -12,33 +12,15 @@ from distreduce.solver.objective import Record
 
 @dataclass(frozen=True)
 class Reduction:
-    """Result of the outer loop.
-
-    Attributes
-    ----------
-    plan : (n, m) sparse array
-        Coupling T.
-    prototypes : (m, p) array
-        Prototypes Z.
-    history : tuple of Record
-        J after the first Z-step and after every outer iteration that lowered it.
-    converged : bool
-        Whether the tolerance was met.
-    stopped : bool
-        Whether a callback stopped the loop.
-    interrupted : bool
-        Whether a KeyboardInterrupt did.
-    faults : tuple of str
-        Steps that failed and were undone, one sentence each.
-    """
+    """Result of the outer loop: the coupling T (n, m), the prototypes Z (m, p), and how it ended."""
 
     plan: Plan
     prototypes: Array
-    history: tuple[Record, ...]
+    history: tuple[Record, ...]  # J after the first Z-step and after every outer iteration that lowered it
     converged: bool
-    stopped: bool = False
-    interrupted: bool = False
-    faults: tuple[str, ...] = ()
+    stopped: bool = False  # by a callback
+    interrupted: bool = False  # by a KeyboardInterrupt
+    faults: tuple[str, ...] = ()  # steps that failed and were undone, one sentence each
 
     @property
     def objective(self) -> float:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -23,109 +22,65 @@ from distreduce.coupling.sharded import (
     supervision_on_shards,
     transported_on_shards,
 )
-from distreduce.embedding.dependence_target import TargetForm, dependence_target_of_sums
+from distreduce.embedding.dependence_target import dependence_target_of_sums
 from distreduce.embedding.initial import prototypes_from_means
-from distreduce.embedding.problem import Dependence, InnerLoss
+from distreduce.embedding.problem import InnerLoss
 from distreduce.embedding.target_features import TargetFeatures, nystrom_features
 from distreduce.exceptions import CheckpointError
-from distreduce.kernels import Kernel
-from distreduce.losses import BregmanLoss, supervised_rows
+from distreduce.losses import supervised_rows
 from distreduce.mapping import LeftOut
 from distreduce.mapping.landmarks import LandmarkRegression, Memory
 from distreduce.sharding.sample import ShardedSample
-from distreduce.sharding.shards import Shard, ShardPass, Shards
+from distreduce.sharding.shards import PlanPass, Shard, Shards
 from distreduce.solver.checkpoint import ADVICE
 from distreduce.solver.medoids import DistancesToMeans, PrototypeSums, nearest_members, prototype_means
-from distreduce.solver.oracle import Coupled
-from distreduce.solver.problem import ReductionProblem
+from distreduce.solver.oracle import Coupled, SampleOracle
+from distreduce.solver.problem import ReductionProblem, Settings
 
 # Landmarks of the out-of-sample map: fit and model grow with their number, not with that of the samples. New samples
 # of a mixture in 50 dimensions landed in their class in 0.30 of the cases with 500 of 4000 samples, in 0.41 with 2000.
 LANDMARKS = 2000
 
 
-@dataclass(frozen=True)
-class ShardedOracle:
-    """:class:`distreduce.solver.oracle.SampleOracle` of shards, for fewer prototypes than samples.
+@dataclass(frozen=True, kw_only=True)
+class ShardedOracle(SampleOracle):
+    """The answers for samples in shards, of which there must be more than prototypes.
 
-    Attributes
-    ----------
-    shards : Shards
-        With the parts "features", "affinity", "targets" and "kernel_targets" (the last two None without targets).
-    weights : (n,) array
-        Weights of the samples.
-    plan : (n, m) sparse array
-        Initial coupling T.
-    prototypes : (m, p) array
-        Initial prototypes Z.
-    map_inputs : (r, d) array or sparse array
-        Landmarks of the map.
-    projection : LandmarkRegression
-        The map on them.
-    target_loss : BregmanLoss
-        Supervision loss.
-    target_kernel : Kernel or None
-        Kernel on the targets; None without targets.
-    target_features : TargetFeatures or None
-        Features of that kernel, where the form "transport" would need its n×n matrix.
-    workers : Workers
-        Threads.
+    The shards have the parts "features", "affinity", "targets" and "kernel_targets" (these two None without targets).
     """
 
     shards: Shards
     weights: Array
-    plan: Plan
-    prototypes: Array
-    map_inputs: Any
     projection: LandmarkRegression
-    target_loss: BregmanLoss
-    target_kernel: Kernel | None
-    target_features: TargetFeatures | None
-    workers: Workers
+    target_features: TargetFeatures | None  # where the form "transport" would need the n×n matrix of the target kernel
 
     def structure_constant(self, loss: InnerLoss) -> float:
-        """Return the part of GW that depends on neither T nor Z."""
         return structure_constant_on_shards(self.shards, self.weights, loss)
 
     def transported(self, plan: Plan) -> Array:
-        """Return TᵀCT."""
         return transported_on_shards(self.shards, plan)
 
     def supervision(self, plan: Plan) -> float:
-        """Return Σ_ij L_s(y_i, g_j*(T)) T_ij."""
         return 0.0 if self.target_kernel is None else supervision_on_shards(self.shards, plan, self.target_loss)
 
-    def dependence_target(
-        self, plan: Plan, form: TargetForm, dependence: Dependence
-    ) -> tuple[Array | None, Array | None]:
-        """Return B and ω of the dependence."""
+    def dependence_target(self, plan: Plan, settings: Settings) -> tuple[Array | None, Array | None]:
         if self.target_kernel is None:
             return None, None
+        form = settings.target_form
         # "transport" sums features of K_Y, the other forms the targets themselves.
         features, kernel = (self.target_features, None) if form == "transport" else (None, self.target_kernel)
         table = self.shards.total(_KernelTargetSums(plan, features))
-        return dependence_target_of_sums(table[:, :-1], table[:, -1], kernel, form, dependence)
+        return dependence_target_of_sums(table[:, :-1], table[:, -1], kernel, form, settings.dependence)
 
     def map_quadratic(self, plan: Plan) -> Array | None:
-        """Return R."""
         return self.projection.quadratic(plan)
 
     def map_fitted(self, plan: Plan, prototypes: Array) -> Array | None:
-        """Return the map's values KL at the samples."""
         return self.projection.fitted(plan, prototypes)
 
     def couple(
-        self,
-        plan: Plan,
-        f2: Array,
-        h2: Array,
-        prototypes: Array,
-        fitted: Array | None,
-        *,
-        alpha: float,
-        tol: float,
+        self, plan: Plan, f2: Array, h2: Array, prototypes: Array, fitted: Array | None, *, alpha: float, tol: float
     ) -> Coupled:
-        """Solve the T-step from `plan`."""
         # Without a fitted map its cost gets the weight zero.
         mu = 0.0 if fitted is None else self.projection.mu
         places = np.zeros((len(self.weights), prototypes.shape[1])) if fitted is None else fitted
@@ -133,11 +88,10 @@ class ShardedOracle:
         return Coupled(*solve_on_shards(problem, plan, tol=tol))
 
     def memory(self) -> Memory | None:
-        """Return the state of the map, which is updated from plan to plan."""
+        """The state of the map, which is updated from plan to plan."""
         return self.projection.memory
 
     def restore(self, memory: Memory | None) -> None:
-        """Restore the state of the map."""
         if memory is not None and len(memory.transported) != self.projection.n_landmarks:
             raise CheckpointError(
                 f"The checkpoint is of a map with {len(memory.transported)} landmarks, and this one has "
@@ -146,15 +100,12 @@ class ShardedOracle:
         self.projection.memory = memory  # without it the last bits would differ from an undisturbed fit
 
     def map_coefficients(self, plan: Plan, prototypes: Array) -> Array:
-        """Return L (r, p)."""
         return self.projection.coefficients(plan, prototypes)
 
     def left_out(self, plan: Plan, prototypes: Array) -> LeftOut | None:
-        """Return where the samples would lie had the map not seen them."""
         return LeftOut(self.projection.left_out(plan, prototypes))
 
     def medoids(self, plan: Plan) -> Index:
-        """Return the medoid of each prototype."""
         distances = self.shards.collect(DistancesToMeans(plan, _means(self.shards, plan)))
         return nearest_members(plan, np.concatenate(distances))
 
@@ -184,24 +135,26 @@ def prepare_sharded(
     if problem.target_kernel is not None and targets is not None and problem.settings.target_form == "transport":
         features = nystrom_features(targets, problem.target_kernel)
     return ShardedOracle(
-        shards, weights, plan, start, landmarks, projection, problem.target_loss, problem.target_kernel, features,
-        workers,
-    )  # fmt: skip
+        shards=shards,
+        weights=weights,
+        plan=plan,
+        prototypes=start,
+        target_loss=problem.target_loss,
+        target_kernel=problem.target_kernel,
+        target_features=features,
+        projection=projection,
+        map_inputs=landmarks,
+        workers=workers,
+    )
 
 
 def _initial_plan(sample: ShardedSample, problem: ReductionProblem, random_state: np.random.RandomState) -> Plan:
     assert problem.n_prototypes is not None
     if not isinstance(problem.init, str):
         return plan_from_array(problem.init, sample.weights)
+    affinity_of = partial(neighbour_affinity, perplexity=problem.perplexity)
     return initial_plan_on_shards(
-        problem.init,
-        problem.n_prototypes,
-        shards=sample.shards,
-        weights=sample.weights,
-        sample=sample.subsample,
-        target_kernel=problem.target_kernel,
-        affinity_of=partial(neighbour_affinity, perplexity=problem.perplexity),
-        random_state=random_state,
+        problem.init, problem.n_prototypes, sample, problem.target_kernel, affinity_of, random_state
     )
 
 
@@ -211,12 +164,10 @@ def _means(shards: Shards, plan: Plan) -> Array:
 
 
 @dataclass(frozen=True)
-class _KernelTargetSums(ShardPass[Array]):
+class _KernelTargetSums(PlanPass[Array]):
     """A shard's part of Tᵀφ(Y) over samples with known targets, with their mass in the last column."""
 
     reads = ("kernel_targets",)
-    per_sample = ("own",)
-    own: Plan
     features: TargetFeatures | None
 
     def __call__(self, shard: Shard) -> Array:

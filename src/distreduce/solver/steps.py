@@ -13,14 +13,7 @@ from distreduce._utils.typing import Array, Plan
 from distreduce.affinity import student_affinity
 from distreduce.coupling import structure_matrices
 from distreduce.coupling.plan import column_mass
-from distreduce.embedding import (
-    EmbeddingProblem,
-    EmbeddingResult,
-    make_objective,
-    minimize_adam,
-    minimize_lbfgs,
-    plain,
-)
+from distreduce.embedding import EmbeddingProblem, EmbeddingResult, make_objective, minimize_adam, minimize_lbfgs, plain
 from distreduce.exceptions import NumericalError
 from distreduce.mapping import barycentres
 from distreduce.solver.objective import Record, objective
@@ -30,27 +23,13 @@ from distreduce.solver.problem import Settings
 
 @dataclass(frozen=True)
 class State:
-    """A coupling with the prototypes found for it.
-
-    Attributes
-    ----------
-    coupled : Coupled
-        T and the transported affinity.
-    prototypes : (m, p) array
-        Z.
-    record : Record
-        J at T and Z.
-    settled : bool
-        Whether the Z-step met its tolerance.
-    stuck : bool
-        Whether it ended because its objective became NaN or infinite.
-    """
+    """A coupling with the prototypes Z (m, p) found for it, and J there."""
 
     coupled: Coupled
     prototypes: Array
     record: Record
-    settled: bool
-    stuck: bool = False
+    settled: bool  # the Z-step met its tolerance
+    stuck: bool = False  # it ended because its objective became NaN or infinite
 
 
 class Steps:
@@ -112,7 +91,7 @@ class Steps:
         settings = self.settings
         # Ask the samples for all that the Z-step needs, and check it before the optimizer sees it.
         q = column_mass(coupled.plan)
-        target, omega = self.oracle.dependence_target(coupled.plan, settings.target_form, settings.dependence)
+        target, omega = self.oracle.dependence_target(coupled.plan, settings)
         quadratic = self.oracle.map_quadratic(coupled.plan)
         _require_finite("coupling", q, coupled.transported)
         _require_finite("target kernel", target, omega)

@@ -1,4 +1,4 @@
-"""The formulas of this package in plain NumPy: to be read, and to test the compiled loops against."""
+"""The formulas of the affinities in plain NumPy, to test the compiled loops against."""
 
 from __future__ import annotations
 
