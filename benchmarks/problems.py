@@ -77,7 +77,14 @@ def reduction_problem(data: Labelled, m: int, n_threads: int, init: str = "spect
         plan = initial_plan(init, m, weights=weights, affinity=C, features=data.X, random_state=random_state)
     start = initial_prototypes(data.X, plan, 2, random_state, precomputed=False)
     sample = Sample(data.X, weights, targets=Y, kernel_targets=Y)
-    return DenseOracle(sample, C, plan, start, CrossEntropyLoss(), Delta())
+    return DenseOracle(
+        sample=sample,
+        affinity=C,
+        plan=plan,
+        prototypes=start,
+        target_loss=CrossEntropyLoss(),
+        target_kernel=Delta(),
+    )
 
 
 def embedding_problem(problem: DenseOracle) -> EmbeddingProblem:

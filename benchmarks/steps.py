@@ -17,8 +17,8 @@ from timing import median_seconds, threads_of, timed, yardstick_seconds, yardsti
 
 from distreduce import SDR
 from distreduce._utils.threads import workers
-from distreduce.affinity import entropic_affinity, squared_distances, student_affinity, symmetric_entropic_affinity
-from distreduce.affinity.reference import kkt_residual
+from distreduce.affinity import squared_distances, student_affinity, symmetric_entropic_affinity
+from distreduce.affinity.row_entropic import row_bandwidths
 from distreduce.coupling import affinity_times_plan, solve_semirelaxed, structure_constant
 from distreduce.embedding import EmbeddingProblem, make_objective, plain
 from distreduce.solver.dense import DenseOracle
@@ -74,12 +74,13 @@ def _autograd_steps(problem: DenseOracle, Z: Array, n_threads: int) -> list[Step
 def affinity(data: Labelled, n_threads: int) -> list[Row]:
     """Time the symmetric entropic affinity: Newton's method on the dual against Adam at the paper's learning rates."""
     D = squared_distances(data.X)
-    weights, scale = np.ones(len(D)), entropic_affinity(D, PERPLEXITY).gamma
+    weights = np.ones(len(D))
+    scale = row_bandwidths(D, PERPLEXITY, weights).gamma
     with workers(n_threads) as pool:
         found = symmetric_entropic_affinity(D, PERPLEXITY, workers=pool)
         ours = median_seconds(lambda: symmetric_entropic_affinity(D, PERPLEXITY, workers=pool), 3)
     case = f"{data.name}, perplexity {PERPLEXITY:g}"
-    residual = kkt_residual(found.matrix, found.gamma, weights, PERPLEXITY, scale)
+    residual = yardstick.kkt_residual(found.matrix, found.gamma, weights, PERPLEXITY, scale)
     rows = [Row("2 affinity", case, "ours", ours, 1.0, "KKT residual", residual, note=f"{found.n_evaluations} passes")]
     # Three steps decide how many threads suit the yardstick.
     _, threads = yardstick_seconds(lambda: yardstick.affinity(D, PERPLEXITY, 0.01, steps=3), n_threads)
@@ -91,7 +92,7 @@ def affinity(data: Labelled, n_threads: int) -> list[Row]:
         if adam.broke:
             rows.append(Row("2 affinity", case, method, seconds, note=f"not a number at step {adam.n_iter}"))
             continue
-        residual = kkt_residual(adam.matrix, adam.gamma, weights, PERPLEXITY, scale)
+        residual = yardstick.kkt_residual(adam.matrix, adam.gamma, weights, PERPLEXITY, scale)
         note = f"{adam.n_iter} steps"
         rows.append(Row("2 affinity", case, method, seconds, seconds / ours, "KKT residual", residual, note=note))
     return rows

@@ -38,6 +38,14 @@ class AdamAffinity:
     broke: bool
 
 
+def kkt_residual(affinity: Array, gamma: Array, weights: Array, perplexity: float, scale: Array) -> float:
+    """Largest of |r_i − 1|, log ξ − H_i and min(γ_i / scale_i, H_i − log ξ)."""
+    entropy = -(affinity * np.log(np.where(affinity > 0.0, affinity, 1.0))) @ weights
+    slack = entropy - np.log(perplexity)
+    violation = np.maximum(-slack, np.minimum(gamma / scale, slack))
+    return float(np.maximum(np.abs(affinity @ weights - 1.0), violation).max())
+
+
 def affinity(sq_distances: Array, perplexity: float, learning_rate: float, steps: int = AFFINITY_STEPS) -> AdamAffinity:
     """Dual ascent by Adam from γ = 1, μ = 0, with γ kept non-negative."""
     D, n = torch.from_numpy(sq_distances), len(sq_distances)

@@ -8,7 +8,7 @@ import numpy as np
 
 from distreduce.exceptions import InvalidInputError
 from distreduce.metrics import calibration_curve, classification_scores, regression_scores
-from distreduce.metrics.intervals import interval_scores, observed_shares
+from distreduce.metrics.intervals import interval_levels, level_curve, level_scores
 from distreduce_paper.cell import Cell
 from distreduce_paper.measure import measure
 from distreduce_paper.methods import PREDICTORS
@@ -19,7 +19,6 @@ CLASSIFICATION = ("mnist2k", "coil20")
 OURS = ("SDR-GP", "SDR-GP, embedding alone", "SDR-GP, paper's recipe", "SDR-GP, paper's algorithm")
 OTHERS = ("ARD GP", "NCA-GP", "KSPCA-GP", "UMAP-GP", "PCA-GP", "linear", "DGP", "DKL", "DKL-pretrained")
 IN_PAPER = ("NCA-GP", "KSPCA-GP", "UMAP-GP", "DGP", "DKL", "DKL-pretrained")
-N_LEVELS = 99  # of the calibration curves, as in the paper
 
 
 def lacks_task(data: str, method: str) -> bool:
@@ -62,10 +61,10 @@ def fit_and_score(cell: Cell) -> dict[str, Any]:
         mean, std = model.predict(parts.X_test, return_std=True)
         scores = regression_scores(parts.y_test, mean, std)
         # Gaussian intervals, which the model's own quantiles replace below.
-        levels, observed = calibration_curve(parts.y_test, mean, std, n_levels=N_LEVELS)
+        observed = calibration_curve(parts.y_test, mean, std)[1]
         if hasattr(model, "predict_quantiles"):
-            scores |= interval_scores(model, parts.X_test, parts.y_test, n_levels=N_LEVELS)
-            observed = observed_shares(model, parts.X_test, parts.y_test, levels)
+            levels = interval_levels(model, parts.X_test, parts.y_test)
+            scores, observed = scores | level_scores(levels), level_curve(levels)[1]
         scores["coverage"] = observed.round(4).tolist()
     return {name: _shorten(value) for name, value in scores.items()} | {"fit_seconds": round(seconds, 4)}
 

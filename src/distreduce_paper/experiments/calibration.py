@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from distreduce.metrics.intervals import LEVELS
 from distreduce.plotting.calibration import draw_calibration
 from distreduce_paper.experiment import Experiment
-from distreduce_paper.experiments._prediction import N_LEVELS, OTHERS, OURS, REGRESSION
+from distreduce_paper.experiments._prediction import OTHERS, OURS, REGRESSION
 from distreduce_paper.published import label
 from distreduce_paper.report.blocks import Block, Table, Text
 from distreduce_paper.report.comparison import DASH, format_mean
@@ -71,12 +72,11 @@ def _draw_tradeoff(figure: Figure, frame: pd.DataFrame, names: list[str]) -> Non
 
 def _draw_curves(figure: Figure, frame: pd.DataFrame, names: list[str]) -> None:
     axes = figure.subplots(1, len(names), squeeze=False)[0]
-    expected = np.linspace(0, 1, N_LEVELS)
     for ax, name in zip(axes, names, strict=True):
         curves, styles = {}, []
         for method, part in frame[frame["data"] == name].groupby("method", sort=False):
             # All cells have the same levels, so the curves can be averaged point by point.
-            curves[str(method)] = expected, np.mean(part["coverage"].tolist(), axis=0)
+            curves[str(method)] = LEVELS, np.mean(part["coverage"].tolist(), axis=0)
             style = method_style(str(method))
             styles.append({"color": style["color"], "linestyle": style["linestyle"], "linewidth": 1.2})
         draw_calibration(ax, curves, styles)
