@@ -15,7 +15,7 @@ from distreduce_paper.experiment import Experiment, Selection
 
 __all__ = ["NAMES", "Cell", "Experiment", "Selection", "load_experiment"]
 
-# In the order of the report. Each is a module of `experiments` with an EXPERIMENT; the last two go beyond the paper.
+# In the order of the report. Each is a module of `experiments` with an EXPERIMENT; the last four go beyond the paper.
 NAMES = (
     "prototypes",
     "regression",
@@ -30,6 +30,8 @@ NAMES = (
     "dkl",
     "honest",
     "picture",
+    "classes",
+    "uci",
 )
 
 

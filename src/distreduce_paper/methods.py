@@ -11,14 +11,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import SVC
 
 from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor, baselines
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp import GPClassifier, GPRegressor
-from distreduce_paper.embed_once import EmbedOnce
+from distreduce_paper import baselines as paper_baselines
+from distreduce_paper.baselines import familiar
+from distreduce_paper.baselines.embed_once import EmbedOnce
 from distreduce_paper.experiment import Kind
 
 Maker = Callable[[int], Any]  # from a seed to an unfitted estimator
@@ -134,17 +145,17 @@ add_embedding("all features", lambda p, seed: FunctionTransformer(), with_gp=Fal
 # Deep baselines. The networks of DKL have convolutions, so they see pixels.
 add_predictor(
     "DKL",
-    regression=lambda seed: baselines.DKLRegressor(random_state=seed),
-    classification=lambda seed: baselines.DKLClassifier(random_state=seed),
+    regression=lambda seed: paper_baselines.DKLRegressor(random_state=seed),
+    classification=lambda seed: paper_baselines.DKLClassifier(random_state=seed),
     images=True,
 )
 add_predictor(
     "DKL-pretrained",
-    regression=lambda seed: baselines.DKLRegressor(pretrained=True, random_state=seed),
-    classification=lambda seed: baselines.DKLClassifier(pretrained=True, random_state=seed),
+    regression=lambda seed: paper_baselines.DKLRegressor(pretrained=True, random_state=seed),
+    classification=lambda seed: paper_baselines.DKLClassifier(pretrained=True, random_state=seed),
     images=True,
 )
-add_predictor("DGP", regression=lambda seed: baselines.DeepGPRegressor(random_state=seed))
+add_predictor("DGP", regression=lambda seed: paper_baselines.DeepGPRegressor(random_state=seed))
 add_predictor(
     "ARD GP", regression=lambda seed: GPRegressor(), classification=lambda seed: GPClassifier(random_state=seed)
 )
@@ -153,6 +164,23 @@ add_predictor(
     regression=lambda seed: baselines.LinearBaseline(task="regression"),
     classification=lambda seed: baselines.LinearBaseline(task="classification"),
 )
+# What practitioners use; the last two where their libraries are installed.
+add_predictor(
+    "random forest",
+    regression=lambda seed: baselines.ConstantSpread(RandomForestRegressor(random_state=seed)),
+    classification=lambda seed: RandomForestClassifier(random_state=seed),
+)
+add_predictor(
+    "boosted trees",
+    regression=lambda seed: baselines.ConstantSpread(HistGradientBoostingRegressor(random_state=seed)),
+    classification=lambda seed: HistGradientBoostingClassifier(random_state=seed),
+)
+add_predictor(
+    "SVC, Platt",
+    classification=lambda seed: make_pipeline(StandardScaler(), CalibratedClassifierCV(SVC(), ensemble=False)),
+)
+add_predictor("CatBoost", regression=familiar.CatBoostNumbers, classification=familiar.make_catboost_classifier)
+add_predictor("NGBoost", regression=familiar.NGBoostNumbers)
 
 
 def _add_reduction_class(name: str, estimator: Callable[..., Any], **options: Any) -> None:
@@ -168,7 +196,7 @@ _add_reduction_class("SDR, eta=n", SDR.paper, eta=10_000.0)  # of the 10,000 ima
 _add_reduction_class("SDR, paper's algorithm", SDR.paper, **PAPER_REDUCTION)
 _add_reduction_class("FGW-only", SDR.paper, eta=0.0)
 _add_reduction_class("DistR", DistR)
-_add_reduction_class("Cluster-then-DR", baselines.ClusterThenReduce)
+_add_reduction_class("Cluster-then-DR", paper_baselines.ClusterThenReduce)
 _add_reduction_class("DR-then-Cluster", EmbedOnce)
 
 # From here on, plugins cannot replace a method of the package.

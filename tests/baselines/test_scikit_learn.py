@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.linear_model import Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from distreduce.baselines import NCA, EmbeddingGP, KernelSupervisedPCA, LinearBaseline, SupervisedUMAP
+from distreduce.baselines import NCA, ConstantSpread, EmbeddingGP, KernelSupervisedPCA, LinearBaseline, SupervisedUMAP
 
 
 @parametrize_with_checks(
     [
+        ConstantSpread(Ridge()),
         NCA(),
         NCA(task="regression"),
         NCA(task="classification"),

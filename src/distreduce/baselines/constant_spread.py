@@ -1,0 +1,71 @@
+"""A standard deviation for regressors that have none."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, clone
+from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from distreduce.metrics.held_out import LARGE
+
+
+class ConstantSpread(RegressorMixin, MultiOutputMixin, MetaEstimatorMixin, BaseEstimator):
+    """A regressor whose predictions all have one standard deviation: that of its cross-validated errors.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A scikit-learn regressor.
+    cv : int, default=5
+        Number of folds.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The regressor, fitted to all samples.
+    std_ : float or (n_targets,) array
+        Root mean square of the errors on left-out samples, in the units of y.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import RidgeCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> mean, std = ConstantSpread(RidgeCV()).fit(X, y).predict(X[:3], return_std=True)
+    >>> mean.shape, std.shape
+    ((3,), (3,))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict"])],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+    }
+
+    def __init__(self, estimator: Any, cv: int = 5) -> None:
+        self.estimator = estimator
+        self.cv = cv
+
+    def fit(self, X: Any, y: Any) -> ConstantSpread:
+        """Fit the regressor to X (n_samples, n_features) and y, and measure its errors on left-out samples."""
+        self._validate_params()
+        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
+        size = float(np.abs(y).max())
+        self._unit = size if size > LARGE else 1.0
+        y = y / self._unit
+        folds = KFold(min(self.cv, len(y)), shuffle=True, random_state=0)
+        missed = y - cross_val_predict(self.estimator, X, y, cv=folds)
+        self.estimator_ = clone(self.estimator).fit(X, y)
+        self.std_ = self._unit * np.maximum(np.sqrt(np.mean(missed**2, axis=0)), 1e-300)
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predict targets and, with `return_std`, their standard deviation."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        mean = self._unit * np.asarray(self.estimator_.predict(X))
+        return (mean, np.broadcast_to(self.std_, mean.shape)) if return_std else mean
