@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression
 
 from distreduce._utils.threads import SERIAL
 from distreduce.gp import _crossfit
-from distreduce.gp._crossfit import assign_folds, cross_fit, find_copies, group_copies, thin_reference
+from distreduce.gp._crossfit import are_copies, arrange, assign_folds, cross_fit, find_copies, thin_reference
 from distreduce.gp._experts import Lesson, learn_own
 from distreduce.gp._novelty import Novelty
 
@@ -46,10 +46,12 @@ def test_near_copies_are_found_and_neighbours_are_not(rng):
 
 
 def test_copies_are_grouped_and_repeated_measurements_are_not(rng):
-    groups, y = np.repeat(np.arange(30), 2), rng.normal(size=(30, 1))
-    np.testing.assert_array_equal(group_copies(groups, np.repeat(y, 2, axis=0)), groups)
-    measured = group_copies(groups, rng.normal(size=(60, 1)))
-    assert len(set(measured)) == 60
+    X, y, groups = np.repeat(rng.normal(size=(30, 3)), 2, axis=0), rng.normal(size=(30, 1)), np.repeat(np.arange(30), 2)
+    assert are_copies(groups, np.repeat(y, 2, axis=0)) and not are_copies(groups, rng.normal(size=(60, 1)))
+    copies = arrange(X, np.repeat(y, 2, axis=0), np.ones(60))
+    np.testing.assert_array_equal(copies.weights, np.full(30, 2.0))
+    measured = arrange(X, rng.normal(size=(60, 1)), np.ones(60))
+    assert len(measured.order) == 60 and len(set(measured.groups)) == 60
 
 
 def test_each_sample_is_predicted_by_a_model_that_has_not_seen_it(rng):

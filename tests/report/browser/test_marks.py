@@ -19,7 +19,7 @@ def few(tmp_path_factory, X):
     folder = tmp_path_factory.mktemp("few")
     for name, n_classes in (("discs", 3), ("shapes", 24)):
         y = np.arange(150) % n_classes
-        model = SDR(n_prototypes=3, random_state=0, max_iter=2, tol=1.0).fit(X, y)
+        model = SDR(n_prototypes=3, task="classification", random_state=0, max_iter=2, tol=1.0).fit(X, y)
         model.prototypes_, model.prototype_weights_ = np.eye(3, 2), np.array([0.9, 0.05, 0.05])
         model.embedding_ = model.embedding_left_out_ = model.prototypes_[model.labels_]
         write_report(folder / f"{name}.html", model, X, y)
