@@ -52,7 +52,7 @@ def report(frame: pd.DataFrame) -> list[Block]:
     """Show all methods on every data set, and how far ours is behind the best other one."""
     if frame.empty:
         return [Text(NOTES)]
-    means = frame.groupby(["data", "method"], sort=False)[["mll", "accuracy", "ece"]].mean()
+    means = frame.groupby(["data", "method"], sort=False)[["mlp", "accuracy", "ece"]].mean()
     rows, behind = [], []
     for data, part in means.groupby(level="data", sort=False):
         own = part.droplevel("data")
@@ -60,26 +60,26 @@ def report(frame: pd.DataFrame) -> list[Block]:
         if OURS in own.index and len(own) > 1:
             others = own.drop(index=OURS)
             best = pd.Series(
-                {"mll": others["mll"].max(), "accuracy": others["accuracy"].max(), "ece": others["ece"].min()}
+                {"mlp": others["mlp"].max(), "accuracy": others["accuracy"].max(), "ece": others["ece"].min()}
             )
-            behind.append((str(data), best["mll"] - own.loc[OURS, "mll"], best["accuracy"] - own.loc[OURS, "accuracy"],
+            behind.append((str(data), best["mlp"] - own.loc[OURS, "mlp"], best["accuracy"] - own.loc[OURS, "accuracy"],
                            own.loc[OURS, "ece"] - best["ece"]))  # fmt: skip
     blocks: list[Block] = [
         Text(NOTES),
         Table("Log probability / accuracy / ECE, means over seeds.", pd.DataFrame(rows).fillna("–")),
     ]
     if behind:
-        blocks.append(_limits(pd.DataFrame(behind, columns=["data", "mll", "accuracy", "ece"])))
+        blocks.append(_limits(pd.DataFrame(behind, columns=["data", "mlp", "accuracy", "ece"])))
     return blocks
 
 
 def _text(scores: pd.Series) -> str:
-    return f"{scores['mll']:.3f} / {scores['accuracy']:.3f} / {scores['ece']:.3f}".replace("-", "−")
+    return f"{scores['mlp']:.3f} / {scores['accuracy']:.3f} / {scores['ece']:.3f}".replace("-", "−")
 
 
 def _limits(behind: pd.DataFrame) -> Text:
     """Count the data sets on which ours is within the limits of the best other method, score by score."""
-    limits = {"mll": ("log probability", BEHIND), "accuracy": ("accuracy", BEHIND), "ece": ("ECE", 0.03)}
+    limits = {"mlp": ("log probability", BEHIND), "accuracy": ("accuracy", BEHIND), "ece": ("ECE", 0.03)}
     parts = []
     for column, (name, limit) in limits.items():
         outside = behind[behind[column] > limit + 1e-9]

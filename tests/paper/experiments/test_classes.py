@@ -12,8 +12,8 @@ def frame(ours: tuple[float, float, float]) -> pd.DataFrame:
     scores = {"SDR-GP": ours, "linear": (-0.50, 0.80, 0.05), "CatBoost": (-0.60, 0.85, 0.02)}
     return pd.DataFrame(
         [
-            {"data": "d", "method": name, "mll": mll, "accuracy": accuracy, "ece": ece}
-            for name, (mll, accuracy, ece) in scores.items()
+            {"data": "d", "method": name, "mlp": mlp, "accuracy": accuracy, "ece": ece}
+            for name, (mlp, accuracy, ece) in scores.items()
         ]
     )
 
