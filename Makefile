@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST := pytest -n auto --dist worksteal
 
-.PHONY: demo test test-oldest test-newest lint docs bench reproduce clean
+.PHONY: demo test test-oldest test-newest test-wheel lint docs bench reproduce clean
 
 demo: $(STAMP)
 	$(BIN)/distreduce demo
@@ -26,6 +26,17 @@ test-oldest test-newest: test-%: .venv-%/.installed
 	.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check -c constraints/$*.txt -e '.[dev]'
 	touch $@
 
+# The same tests with the built wheel, in an environment and a folder without the sources.
+test-wheel:
+	rm -rf dist .venv-wheel
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check build
+	.venv-wheel/bin/python -m build --wheel
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$(ls dist/*.whl)[dev]"
+	folder=$$(mktemp -d) && git archive HEAD | tar x -C $$folder && rm -r $$folder/src && cd $$folder && \
+	OMP_NUM_THREADS=1 $(CURDIR)/.venv-wheel/bin/python -m $(PYTEST) -o pythonpath=tests --ignore tests/test_house.py \
+	-m "not slow and not browser" $(or $(TESTS),tests)
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -45,7 +56,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/core.py
 
 clean:
-	rm -rf $(VENV) .venv-oldest .venv-newest build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest .venv-newest .venv-wheel build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf docs/_build docs/_gallery docs/api/generated
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import os
 from pathlib import Path
+from typing import Any
 
 from distreduce._utils.text import did_you_mean
 from distreduce.datasets.dataset import Dataset
@@ -128,7 +129,7 @@ def unknown_name(name: str, known: list[str] | None = None) -> InvalidInputError
     )
 
 
-def _count(name: str, value: int | None, *, least: int) -> int | None:
+def _count(name: str, value: Any, *, least: int) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):  # True is an int in Python, but not a count

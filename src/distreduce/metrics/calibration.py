@@ -83,10 +83,7 @@ def calibration_curve(
     >>> expected.tolist(), observed.round(2).tolist()
     ([0.0, 0.5, 1.0], [0.0, 0.33, 1.0])
     """
-    if isinstance(n_levels, bool) or not isinstance(n_levels, (int, np.integer)) or n_levels < 2:
-        raise InvalidInputError(
-            f"n_levels={n_levels!r} must be an integer of at least 2: the levels 0 and 1 are among them."
-        )
+    _check_count("n_levels", n_levels, 2, ": the levels 0 and 1 are among them")
     if kind not in ("interval", "quantile"):
         raise InvalidInputError(f"kind={kind!r} must be 'interval' or 'quantile'.")
     expected = np.linspace(0, 1, n_levels)
@@ -138,9 +135,7 @@ def expected_calibration_error(
     >>> round(expected_calibration_error(["a", "a"], [[0.9, 0.1], [0.2, 0.8]], ["a", "b"]), 3)
     0.45
     """
-    # To Python, True is the integer 1.
-    if isinstance(n_bins, bool) or not isinstance(n_bins, (int, np.integer)) or n_bins < 1:
-        raise InvalidInputError(f"n_bins={n_bins!r} must be an integer of at least 1.")
+    _check_count("n_bins", n_bins, 1)
     codes, rows = read_probabilities(y, probabilities, classes)
     confidence, correct = rows.max(axis=1), rows.argmax(axis=1) == codes
     # "left" puts a confidence on a border into the lower bin, because bins are closed on the right.
@@ -234,3 +229,9 @@ def _observed(gaussian: tuple[Array, Array], levels: Array, kind: str) -> Array:
         below = np.searchsorted(ordered, ndtri(0.5 - levels / 2), side="left")
         return np.asarray((upto - below) / len(ordered))
     return np.asarray(1 - np.searchsorted(ordered, -ndtri(levels), side="left") / len(ordered))
+
+
+def _check_count(name: str, value: Any, least: int, why: str = "") -> None:
+    # To Python, True is the integer 1.
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise InvalidInputError(f"{name}={value!r} must be an integer of at least {least}{why}.")

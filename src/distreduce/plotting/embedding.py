@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -183,7 +184,7 @@ class View:
         self,
         model: BaseReduction,
         colours: Colours,
-        components: tuple[int, int] | None = None,
+        components: Sequence[int] | None = None,
         places: str = "left_out",
     ) -> None:
         self.model, self.colours, self.places = model, colours, choose_places(model, places)

@@ -1,0 +1,45 @@
+"""What releases are made of says the same everywhere."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+if sys.version_info < (3, 11):
+    pytest.skip("tomllib is new in Python 3.11", allow_module_level=True)
+import tomllib
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def bounds(lines: list[str]) -> dict[str, str]:
+    """Lower bounds by name, such as {"numpy": "1.24.1"}."""
+    found = (re.match(r"([A-Za-z0-9_.-]+)(?:\[[^\]]*\])?\s*>=\s*([0-9.]+)", line) for line in lines)
+    return {match[1].lower(): match[2] for match in found if match}
+
+
+def test_the_oldest_libraries_are_those_of_the_lower_bounds() -> None:
+    extras = [line for group in PROJECT["optional-dependencies"].values() for line in group]
+    pinned = dict(
+        line.lower().split("==") for line in (ROOT / "constraints" / "oldest.txt").read_text().split() if "==" in line
+    )
+    for name, version in bounds([*PROJECT["dependencies"], *extras]).items():
+        if name in pinned:
+            assert pinned[name].removesuffix(".0").startswith(version.removesuffix(".0")), name
+
+
+def test_the_conda_recipe_has_the_same_dependencies() -> None:
+    recipe = (ROOT / "conda" / "meta.yaml").read_text()
+    run = recipe.split("  run:\n")[1].split("test:")[0]
+    found = bounds([line.strip(" -").replace("-base", "") for line in run.splitlines()])
+    assert found.pop("python") == PROJECT["requires-python"].removeprefix(">=")
+    assert found == bounds(PROJECT["dependencies"])
+
+
+@pytest.mark.parametrize("file", ["CITATION.cff", "conda/meta.yaml"])
+def test_versions_agree(file: str) -> None:
+    assert re.search(rf'version[ :=]+"?{re.escape(PROJECT["version"])}"?', (ROOT / file).read_text())
