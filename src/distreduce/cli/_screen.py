@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from distreduce._utils.progress import progress_bar
-from distreduce._utils.text import list_words, strip_control
+from distreduce._utils.text import list_words, number_text, strip_control
 from distreduce.cli._models import OURS
 from distreduce.cli._names import PREDICTOR, REPORT
 from distreduce.estimators import SDR
@@ -35,7 +35,6 @@ EXPERT_NAMES = {
     "forest": "random forest",
     "boosting": "boosted trees",
 }
-FORMATS = {"rmse": ".4g"}  # in the units of the target; all others are of the size of one
 
 
 @contextmanager
@@ -135,7 +134,9 @@ def show_experts(metrics: dict[str, Any]) -> None:
 
 
 def _score_text(value: float | None, key: str) -> str:
-    return "–" if value is None else f"{value:{FORMATS.get(key, '.3f')}}"
+    if value is None:
+        return "–"
+    return number_text(value) if key == "rmse" else f"{value:.3f}"  # in the units of y, all others of the size of one
 
 
 def _make_table(metrics: dict[str, Any], heads: list[str], rows: list[list[str]]) -> Table:
