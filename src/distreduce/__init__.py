@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from distreduce._utils.versions import __version__
 
 if TYPE_CHECKING:
+    from distreduce.cli.fitted_folder import load_folder
     from distreduce.estimators import SDR, DistR, cross_val_embedding
     from distreduce.gp import SDRGPClassifier, SDRGPRegressor
 
@@ -18,10 +19,20 @@ _NAMES = {
     "SDRGPClassifier": "distreduce.gp",
     "SDRGPRegressor": "distreduce.gp",
     "cross_val_embedding": "distreduce.estimators",
+    "load_folder": "distreduce.cli.fitted_folder",
 }
 _ROOMS = ("baselines", "datasets", "gp", "interop", "metrics", "plotting", "report", "tables")
 
-__all__ = ["SDR", "DistR", "SDRGPClassifier", "SDRGPRegressor", "__version__", "cross_val_embedding", *_ROOMS]
+__all__ = [
+    "SDR",
+    "DistR",
+    "SDRGPClassifier",
+    "SDRGPRegressor",
+    "__version__",
+    "cross_val_embedding",
+    "load_folder",
+    *_ROOMS,
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from distreduce import SDR, SDRGPClassifier, SDRGPRegressor
+from distreduce import SDR, SDRGPClassifier, SDRGPRegressor, load_folder
 from distreduce.cli._names import FILES
 from distreduce.cli.main import main
+from distreduce.exceptions import DataWarning, InvalidInputError
 from distreduce.tables import reading
 from distreduce.tables.recipe_file import read_recipe, write_recipe
 
@@ -121,7 +122,7 @@ def test_rows_unlike_those_of_the_fit_are_reported(call, fitted, new):
     far[numbers] = 1e4 * (1 + far[numbers].abs())
     far.to_csv("far.csv", index=False)
     _, out, err = call("predict", fitted / "numbers", "far.csv", "--out", "far_predictions.csv")
-    assert "unlike any row of the fit" in out + err
+    assert "Unlike any row of the fit" in out + err
 
 
 def test_predict_writes_classes_and_probabilities(call, fitted, new):
@@ -374,3 +375,28 @@ def test_spoilt_metrics_are_refused(call, fitted, tmp_path, spoilt):
     (folder / "metrics.json").write_text(spoilt)
     code, _, err = call("report", folder)
     assert code == 1 and "does not say which file was fitted" in err
+
+
+@pytest.mark.filterwarnings("ignore:Unlike any row of the fit")
+@pytest.mark.parametrize("kind", ["numbers", "classes"])
+def test_a_folder_in_python_says_what_the_commands_say(fitted, call, kind):
+    new = rows(8, seed=3)
+    new.loc[2, "size"] = None
+    new.to_csv("new.csv", index=False)
+    assert call("predict", fitted / kind, "new.csv", "--coverage", 0.8, "-q")[0] == 0
+    assert call("transform", fitted / kind, "new.csv", "-q")[0] == 0
+    folder = load_folder(fitted / kind)
+    named = new.set_index(pd.Index(list("abcdefgh")))
+    predicted, placed = folder.predict(named, coverage=0.8), folder.transform(named)
+    assert list(predicted.index) == list("abcdefgh")
+    for found, file in ((predicted, "predictions.csv"), (placed, "embedding.csv")):
+        expected = pd.read_csv(file).drop(columns="row")
+        found = found.reset_index(drop=True).astype(expected.dtypes)  # a file has no Int64 with gaps
+        pd.testing.assert_frame_equal(found, expected, rtol=1e-12)
+
+
+def test_a_folder_in_python_warns_of_levels_that_it_does_not_know(fitted, tmp_path):
+    with pytest.warns(DataWarning, match=r"'town': 8 rows with levels .*oslo"):
+        load_folder(fitted / "numbers").predict(rows(8).assign(town="oslo"))
+    with pytest.raises(InvalidInputError, match="nowhere"):
+        load_folder(tmp_path / "nowhere")

@@ -32,8 +32,8 @@ class Findings:
         ]
         if self.novel > 0.06 * self.n_rows:  # a few are by chance
             sentences.append(
-                f"{count_of(self.novel, 'row')} of {self.n_rows:,} are unlike any row of the fit (novelty below "
-                f"{NOVEL:g}): their predictions are extrapolations."
+                f"Unlike any row of the fit (novelty below {NOVEL:g}), so that predictions are extrapolations: "
+                f"{self.novel:,} of {self.n_rows:,} rows."
             )
         return sentences + [
             f"{name!r}: {count_of(count, 'row')} of {self.n_rows:,} lie more than {FAR:g} standard deviations from the "

@@ -89,7 +89,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         """
         if self.missing not in POLICIES:
             raise InvalidInputError(f"missing={self.missing!r} must be one of {', '.join(POLICIES)}.")
-        frame = _read_frame(X)
+        frame = read_frame(X)
         self.recipe_ = learn_recipe(
             frame, (), None, WHERE, missing=self.missing, categories=self.categories, leave_out=self.leave_out
         )
@@ -112,7 +112,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         findings = Findings()
-        found, _ = self.recipe_.matrix(_read_frame(X), WHERE, findings)
+        found, _ = self.recipe_.matrix(read_frame(X), WHERE, findings)
         for sentence in findings.describe_surprises():
             warn_user(f"Column {sentence}", DataWarning)
         return found
@@ -173,7 +173,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _read_frame(X: Any) -> pd.DataFrame:
+def read_frame(X: Any) -> pd.DataFrame:
+    """Return a data frame of any library as one of pandas, with texts for names and rows numbered from 0."""
     frame = X.to_pandas() if hasattr(X, "to_pandas") else X
     if not isinstance(frame, pd.DataFrame):
         raise InvalidTypeError(f"X is a {type(X).__name__}; give a DataFrame, whose columns have names.")
