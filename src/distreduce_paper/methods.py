@@ -119,7 +119,6 @@ add_predictor(
     classification=lambda seed: SDRGPClassifier(random_state=seed),
 )
 add_predictor("SDR-GP, embedding alone", regression=lambda seed: SDRGPRegressor(residual=False, random_state=seed))
-add_predictor("SDR-GP, three dimensions", regression=lambda seed: SDRGPRegressor(3, random_state=seed))
 add_predictor(
     "SDR-GP, paper's recipe",
     regression=lambda seed: SDRGPRegressor.paper(random_state=seed),

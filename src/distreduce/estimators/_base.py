@@ -28,9 +28,10 @@ from distreduce.estimators._renamed import (
 )
 from distreduce.estimators._saving import SavingMixin
 from distreduce.estimators._transaction import whole_fit
-from distreduce.estimators._validate import Backends
+from distreduce.estimators._validate import Backends, check_places
 from distreduce.estimators._warnings import warn_about_fit, warn_about_picture
 from distreduce.exceptions import InvalidInputError
+from distreduce.mapping.inverse import InverseMap, slopes
 from distreduce.sharding.dask_collections import is_dask, predict_by_blocks
 from distreduce.solver.fit import fit_reduction
 
@@ -119,6 +120,49 @@ class BaseReduction(
             raise InvalidInputError(f"Negative values in data passed to {type(self).__name__}: distances are ≥ 0.")
         with workers(self.n_jobs) as pool:
             return self.map_(X, pool)
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Return the samples that would lie at places of the embedding, as far as places tell.
+
+        A kernel ridge regression from places to features, whose smoothness left-out samples choose. What the embedding
+        does not show, such as features that say nothing about y, comes out near its mean.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_places, n_components)
+            Places.
+
+        Returns
+        -------
+        array of shape (n_places, n_features)
+            Samples, in the units of the features.
+        """
+        check_is_fitted(self)
+        self._require_features("inverse_transform")
+        return InverseMap(self.map_)(check_places(X, self.prototypes_.shape[1]))
+
+    def explain(self, X: Any) -> Array:
+        """Return how each feature moves each sample: the slopes ∂z/∂x of the map, exact.
+
+        Multiply them by the standard deviations of the features to compare features of different units.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples, seen or unseen.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components, n_features)
+            Derivative of every coordinate of the place with respect to every feature.
+        """
+        check_is_fitted(self)
+        self._require_features("explain")
+        return slopes(self.map_, validate_data(self, X, reset=False, dtype=np.float64))
+
+    def _require_features(self, method: str) -> None:
+        if self.map_.inputs is None:
+            raise InvalidInputError(f"{method} needs features; this model was fitted to precomputed distances.")
 
     def summary(self) -> pd.DataFrame:
         """Summarize the prototypes in a table.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight
 
@@ -142,3 +142,11 @@ def require_seed(estimator: Any) -> None:
         raise InvalidInputError(
             "checkpoint needs random_state, such as random_state=0: a fit can only resume from the start that it had."
         )
+
+
+def check_places(Z: Any, n_components: int) -> Array:
+    """Return places of the embedding as an array (n, n_components); raise InvalidInputError for another shape."""
+    places = np.asarray(check_array(Z, dtype=np.float64))
+    if places.shape[1] != n_components:
+        raise InvalidInputError(f"X has {places.shape[1]} columns; places of this embedding have {n_components}.")
+    return places

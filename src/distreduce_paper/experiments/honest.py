@@ -80,7 +80,7 @@ EXPERIMENT = Experiment(
     paper="",
     datasets=(*REGRESSION, *MAKERS),
     task="regression",
-    methods=("SDR-GP", "SDR-GP, three dimensions", PLAIN),
+    methods=("SDR-GP", PLAIN),
     run=fit_and_score,
     report=report,
 )

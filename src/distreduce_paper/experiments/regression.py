@@ -13,9 +13,9 @@ METRICS = {"mll": "mll", "mse": "mse"}
 NOTES = """\
 Two components, 80/20 splits, targets standardized by the training part. MLL is the mean log density of a held-out \
 target, noise included, under a Gaussian with the predicted mean and deviation. Four rows are ours. *SDR-GP* is \
-`SDRGPRegressor()` with default parameters: a plain ARD GP learns the metric, a GP is trained on leave-one-out \
-embeddings, and its prediction is mixed with those of a smooth and of a rough plain GP. *Embedding alone* leaves the \
-plain GPs out of the mixture. The *paper's recipe* has the paper's objective, constants and GP of 20 Adam steps, but \
+`SDRGPRegressor()` with default parameters: a GP on left-out embeddings, three GPs on all features, a linear model, a \
+forest and boosted trees, mixed by how well each predicts samples that it has not seen. *Embedding alone* leaves all \
+but the first out. The *paper's recipe* has the paper's objective, constants and GP of 20 Adam steps, but \
 eliminates the map and uses L-BFGS. The *paper's algorithm* alternates Z, map and plan with Adam at 0.001, as \
 printed. The paper has no row for the ARD GP on all features, trained to convergence."""
 

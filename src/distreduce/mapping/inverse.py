@@ -1,0 +1,82 @@
+"""The map read backwards: how features move a place, and which sample would lie at a place."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import cho_solve
+from scipy.spatial.distance import pdist
+
+from distreduce._utils.typing import Array, Index
+from distreduce.exceptions import InvalidInputError
+from distreduce.kernels import RBF, DistanceKernel, Linear
+from distreduce.mapping.kernel_map import KernelMap, factorise_kernel
+from distreduce.mapping.left_out import left_out_embedding
+
+REFERENCE = 1000  # training samples behind the inverse: the kernel ridge regression takes n³ operations
+# Length scales in units of the median distance of places, and ridges, that left-out samples choose from.
+FACTORS, RIDGES = (0.05, 0.1, 0.2, 0.5), (1e-3, 1e-2, 0.1, 1.0)
+
+
+def slopes(map_: KernelMap, X: Array) -> Array:
+    r"""Derivatives (t, p, d) of the place of each row with respect to each feature, exact.
+
+    .. math:: \frac{\partial z(x)}{\partial x} = \sum_i L_i\, 2 k'(|x - x_i|^2)\,(x - x_i)
+
+    for a kernel that is a function of the squared distance; features with length scales of their own are divided by
+    them first, and the slopes once more.
+    """
+    if isinstance(map_.kernel, Linear):
+        slope = map_.coefficients.T @ map_.inputs
+        return np.broadcast_to(np.asarray(slope) / map_.unit, (len(X), *slope.shape)).copy()
+    kernel, scales = map_.kernel, np.asarray(map_.unit, dtype=np.float64)
+    inputs = map_.inputs.toarray() if sparse.issparse(map_.inputs) else np.asarray(map_.inputs, dtype=np.float64)
+    rows = X / scales
+    if isinstance(kernel, RBF) and isinstance(kernel.length_scale, tuple):  # of each feature: in their units
+        lengths = np.asarray(kernel.length_scale)
+        rows, inputs, scales, kernel = rows / lengths, inputs / lengths, scales * lengths, RBF(1.0)
+    if not isinstance(kernel, DistanceKernel):
+        raise InvalidInputError("explain needs an input_kernel that is a function of the distance, or the linear one.")
+    found = np.empty((len(X), map_.coefficients.shape[1], X.shape[1]))
+    for t, row in enumerate(rows):  # one row at a time: n numbers instead of n t
+        away = row - inputs
+        pull = 2.0 * kernel.derivative(np.einsum("ij,ij->i", away, away))
+        found[t] = (map_.coefficients * pull[:, None]).T @ away
+    return found / scales
+
+
+class InverseMap:
+    r"""Kernel ridge regression from places back to samples, with smoothness and ridge chosen by left-out samples.
+
+    .. math:: x(z) = \bar x + K_Z(z, Z)\,(K_Z + \rho I)^{-1}(X - \bar x)
+
+    Parameters
+    ----------
+    map_ : KernelMap
+        The fitted map; its training inputs, or landmarks, are X.
+    """
+
+    def __init__(self, map_: KernelMap) -> None:
+        rows = np.unique(np.linspace(0, map_.inputs.shape[0] - 1, REFERENCE).astype(int))
+        inputs = map_.inputs[rows]
+        X = (inputs.toarray() if sparse.issparse(inputs) else np.asarray(inputs, dtype=np.float64)) * map_.unit
+        self.places, self.mean = map_(X), X.mean(axis=0)
+        target = X - self.mean
+        spread = float(np.median(pdist(self.places))) or 1.0
+        groups = np.unique(X, axis=0, return_inverse=True)[1].ravel()
+        # The squared error of features in their own spread: else the one with the largest unit decides alone.
+        unit = np.where(target.std(axis=0) > 0, target.std(axis=0), 1.0)
+        error, self.kernel, ridge = min(
+            ((_left_out_error(RBF(f * spread), self.places, target / unit, r, groups), RBF(f * spread), r)
+             for f in FACTORS for r in RIDGES), key=lambda each: each[0])  # fmt: skip
+        K = self.kernel(self.places)
+        K[np.diag_indices(len(K))] += ridge
+        self.coefficients = cho_solve(factorise_kernel(K), target)
+
+    def __call__(self, Z: Array) -> Array:
+        """Samples (t, d) that would lie at the places."""
+        return np.asarray(self.mean + self.kernel(Z, self.places) @ self.coefficients)
+
+
+def _left_out_error(kernel: RBF, places: Array, target: Array, ridge: float, groups: Index) -> float:
+    return float(np.mean((left_out_embedding(kernel(places), target, ridge, groups) - target) ** 2))
