@@ -208,7 +208,7 @@ def test_json_too_long(saved: Path, monkeypatch: Any) -> None:
 
 
 def test_another_class_than_asked_for(saved: Path) -> None:
-    with pytest.raises(ModelFileError, match="holds a SDR, not a DistR; use SDR.load"):
+    with pytest.raises(ModelFileError, match="holds SDR, not DistR; use SDR.load"):
         DistR.load(saved)
 
 

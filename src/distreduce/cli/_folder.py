@@ -189,6 +189,11 @@ class Folder:
         weights = found if isinstance(found, dict) else {}
         return {name: weight for name, weight in weights.items() if isinstance(weight, float) and 0 <= weight <= 1}
 
+    def notes(self) -> list[str]:
+        """Return what the fit had to say about the data."""
+        found = json.loads((self.path / METRICS).read_text(encoding="utf-8")).get("notes")
+        return [note for note in found if isinstance(note, str)] if isinstance(found, list) else []
+
     def fit_rows(self, model: SDR) -> NDArray[np.intp]:
         """Return the rows of the file that the picture was fitted to."""
         # Rows that were only placed do not belong to the fit.

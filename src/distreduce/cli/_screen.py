@@ -109,7 +109,7 @@ def show_scores(metrics: dict[str, Any]) -> None:
     scores = metrics["held_out"]["scores"]
     shown = [key for key in SCORES if key in scores[OURS]]
     heads = ["", *(SCORES[key] for key in shown)]
-    rows = [[name, *(_score_text(found.get(key), key) for key in shown)] for name, found in scores.items()]
+    rows = [[name, *(score_text(found.get(key), key) for key in shown)] for name, found in scores.items()]
     # The same cells in three layouts, from the widest to the narrowest.
     broken = [[cell.replace(" ", "\n", 1) for cell in row] for row in (heads, *rows)]
     turned = [list(column) for column in zip(*broken, strict=True)]
@@ -133,7 +133,8 @@ def show_experts(metrics: dict[str, Any]) -> None:
         Console().print(Text.assemble((f"{OURS} ", "bold"), f"is a mixture, weighted by left-out rows: {listed}."))
 
 
-def _score_text(value: float | None, key: str) -> str:
+def score_text(value: float | None, key: str) -> str:
+    """Return a score with the digits that suit it."""
     if value is None:
         return "–"
     return number_text(value) if key == "rmse" else f"{value:.3f}"  # in the units of y, all others of the size of one

@@ -31,6 +31,7 @@ from distreduce.gp._target_scale import spread
 from distreduce.metrics import classification_scores
 from distreduce.metrics.held_out import held_out_scores
 from distreduce.metrics.intervals import interval_levels
+from distreduce.sharding.merge import merge_duplicates
 from distreduce.tables.prepare import PreparedTable
 
 MIN_ROWS = 10  # with fewer known targets, held-out scores say nothing
@@ -123,11 +124,15 @@ def _run(data: PreparedTable, options: FitOptions, advance: Callable[[str], obje
     if options.predict:
         comparison = compare_models(data, options, advance)
         seconds = {f"held out, {name}": spent for name, spent in comparison.seconds.items()}
+        known = usable[data.target.known[usable]]  # every row, however many the picture shows
+        repeats = int(np.sum(find_repeats(data, known) != np.arange(len(known))))
+        if repeats and len(comparison.test):
+            count = f"{repeats:,} rows repeat others" if repeats > 1 else "1 row repeats another"
+            notes.append(f"{count}; copies are on the same side of the split, so that they do not tell the answer.")
         if not len(comparison.test):
             notes.append("There is no held-out part (too few rows, or --test-size 0), so there are no scores.")
         advance("predictor")
         started = time.perf_counter()
-        known = usable[data.target.known[usable]]  # every row, however many the picture shows
         predictor = make_model(OURS, data.target, options)
         predictor.fit(data.X[known], data.target.values(known))
         seconds["predictor"] = time.perf_counter() - started
@@ -172,15 +177,29 @@ def compare_models(data: PreparedTable, options: FitOptions, advance: Callable[[
 def _split_rows(data: PreparedTable, options: FitOptions) -> tuple[Index, Index]:
     """Split the rows with a target into training and held-out rows; both are empty if there are too few."""
     known = np.flatnonzero(data.usable & data.target.known)
-    labels, size, seed = data.target.labels, round(options.test_size * len(known)), options.seed
+    copies = find_repeats(data, known)
+    once = known[copies == np.arange(len(known))]
+    labels, size, seed = data.target.labels, round(options.test_size * len(once)), options.seed
     nothing = np.empty(0, dtype=np.intp)
     if not size or len(known) < MIN_ROWS:
         return nothing, nothing
-    train = draw_rows(known, labels, len(known) - size, seed)
+    # Rows are drawn once each, and their copies follow them: in the other part, a copy would tell the answer.
+    drawn = draw_rows(once, labels, len(once) - size, seed)
+    train = known[np.isin(known[copies], drawn)]
     test = draw_rows(np.setdiff1d(known, train), labels, MAX_TEST_ROWS, seed)
     if labels is not None:  # no model can predict a class that is not among the training rows
         test = test[np.isin(labels[test].astype(str), labels[train].astype(str))]
     return (train, test) if len(test) > 1 else (nothing, nothing)
+
+
+def find_repeats(data: PreparedTable, rows: Index) -> Index:
+    """Return for each row the place, among these, of the first one that is equal in features and targets."""
+    values = data.target.values(rows)
+    codes = pd.factorize(values)[0][:, None] if data.target.task == "classification" else values.reshape(len(rows), -1)
+    found = merge_duplicates(data.X[rows], np.asarray(codes, dtype=np.float64), np.ones(len(rows)))
+    first = np.full(len(found.rows), len(rows))
+    np.minimum.at(first, found.group, np.arange(len(rows)))
+    return np.asarray(first[found.group], dtype=np.intp)
 
 
 def _score(model: Any, data: PreparedTable, train: Index, test: Index) -> tuple[dict[str, float], pd.DataFrame]:

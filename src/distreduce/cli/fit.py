@@ -181,6 +181,7 @@ def fit(
                 folder / REPORT, study.model, data.X[rows], data.target.rows(rows), data.table.iloc[rows],
                 study.held_out, experts=metrics["experts"], row_numbers=rows,
                 image_shape=data.recipe.image_shape, title=file.name, command=command,
+                notes=metrics["notes"],
             )  # fmt: skip
     # Only now is the folder in its place.
     if as_json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -60,6 +60,7 @@ def write_page(
     image_shape: tuple[int, int] | None,
     title: str,
     command: str,
+    notes: Sequence[str],
 ) -> None:
     """Write the page of the rows of the fit, which have these numbers in the file; `held_out` is held_out.csv."""
     about = describe_models(target.task)
@@ -70,6 +71,7 @@ def write_page(
         held_out=None if held_out is None else _split_by_model(held_out, target, about),
         experts={EXPERT_NAMES.get(name, name): weight for name, weight in experts.items()},
         image_shape=image_shape, title=f"{', '.join(target.names)}, from {title}", command=command,
+        notes=notes,
     )  # fmt: skip
 
 
@@ -99,7 +101,7 @@ def _rewrite_page(folder: Folder, path: Path, moved_to: Path | None) -> None:
     write_page(
         path, model, X, target, table.frame.iloc[rows], folder.held_out(recipe.task or "auto"),
         experts=folder.experts(), row_numbers=rows, image_shape=recipe.image_shape, title=file.name,
-        command=source.command,
+        command=source.command, notes=folder.notes(),
     )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ def score(
     results = open_results(folder, file)
     import numpy as np
 
-    from distreduce.cli._screen import SCORES
+    from distreduce.cli._screen import SCORES, score_text
     from distreduce.tables.findings import Findings
     from distreduce.tables.reading import read_table
     from distreduce.tables.target import read_target
@@ -54,8 +54,8 @@ def score(
     for name, label in SCORES.items():
         if name in scores["predictor"]:
             none = scores["no model"].get(name)
-            beside = "" if none is None else f"   (no model: {none:.4g})"
-            typer.echo(f"  {label:<18}{scores['predictor'][name]:.4g}{beside}")
+            beside = "" if none is None else f"   (no model: {score_text(none, name)})"
+            typer.echo(f"  {label:<18}{score_text(scores['predictor'][name], name)}{beside}")
     for line in () if quiet else (*notes, *findings.describe_surprises()):
         typer.echo(line, err=True)
 

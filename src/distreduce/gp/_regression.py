@@ -17,7 +17,7 @@ from distreduce.exceptions import InvalidInputError
 from distreduce.gp._estimator import BaseGP
 from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size, train_merged
 from distreduce.gp._hyperparameters import Training
-from distreduce.gp._stack import Stack, check_levels, weigh_by_leave_one_out
+from distreduce.gp._stack import Stack, check_coverage, check_levels, weigh_by_leave_one_out
 from distreduce.gp._target_scale import TargetScale, feature_spread
 from distreduce.sharding.dask_collections import compute, is_dask, predict_by_blocks
 
@@ -122,7 +122,7 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
         .. [1] Barber, Candes, Ramdas, Tibshirani (2021). Predictive inference with the jackknife+. Annals of
            Statistics 49(1).
         """
-        check_levels([coverage], "coverage")
+        check_coverage(coverage)
         if method not in ("model", "conformal"):
             raise InvalidInputError(f'method={method!r} must be "model" or "conformal".')
         if is_dask(X):

@@ -20,7 +20,7 @@ from distreduce.gp._classification import BaseGPClassifier
 from distreduce.gp._exact import check_exact_size
 from distreduce.gp._reduce import ReducingGP
 from distreduce.gp._regression import CHUNK
-from distreduce.gp._stack import check_levels
+from distreduce.gp._stack import check_coverage
 from distreduce.sharding.dask_collections import is_dask, predict_by_blocks
 from distreduce.sharding.merge import merge_duplicates
 
@@ -254,7 +254,7 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
         array of bool of shape (n_samples, n_classes)
             Which classes are in the set of each sample. A set is never empty.
         """
-        check_levels([coverage], "coverage")
+        check_coverage(coverage)
         check_is_fitted(self)
         if not hasattr(self, "stack_"):
             raise InvalidInputError(

@@ -237,3 +237,9 @@ def check_levels(levels: Any, name: str) -> Array:
     if found.ndim != 1 or len(found) == 0 or not ((found > 0) & (found < 1)).all():
         raise InvalidInputError(f"{name}={levels!r} must be numbers between 0 and 1, such as (0.05, 0.95).")
     return found
+
+
+def check_coverage(coverage: Any) -> None:
+    """Raise InvalidInputError unless the coverage is a probability between 0 and 1."""
+    if not isinstance(coverage, int | float | np.floating) or not 0 < coverage < 1:
+        raise InvalidInputError(f"coverage={coverage!r} must be a number between 0 and 1, such as 0.9.")

@@ -73,7 +73,7 @@ def _check_head(document: dict[str, Any], expected: type | None) -> str:
     if not isinstance(name, str) or name not in REGISTRY:
         raise RefusedError(f"its class is not one of {', '.join(REGISTRY)}")
     if expected is not None:
-        wrong = f"it holds a {name}, not a {expected.__name__}; use {name}.load or distreduce.persistence.load"
+        wrong = f"it holds {name}, not {expected.__name__}; use {name}.load or distreduce.persistence.load"
         require(issubclass(REGISTRY[name].cls, expected), wrong)
     return name
 

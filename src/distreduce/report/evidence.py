@@ -111,7 +111,8 @@ def describe_optimism(model: Any) -> Verdict | None:
     texts = [f"{value:.2f}".replace("-", "−") for value in (left_out, every, fitted)]
     sentence = (
         f"10 nearest neighbours on the map reach {'accuracy' if classes else 'R²'} {texts[0]} for samples left out of "
-        f"the fit, against {texts[1]} with all features; as fitted, the map would promise {texts[2]}."
+        f"the fit, against {texts[1]} with all features"
+        + (f"; as fitted, the map would promise {texts[2]}." if fitted > left_out else ".")
     )
     about = {"left out": "what the map shows", "all features": "without the map", "fitted": "places of the fit"}
     shares = [min(max(value, 0.0), 1.0) for value in (left_out, every, fitted)]

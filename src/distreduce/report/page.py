@@ -9,7 +9,7 @@ busy core), which keeps zooming, colouring and selecting fluid.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,7 @@ def write_report(
     image_shape: tuple[int, int] | None = None,
     title: str = "",
     command: str | None = None,
+    notes: Sequence[str] = (),
 ) -> Path:
     """Write the interactive page of a fitted reduction: one HTML file that needs no network.
 
@@ -86,6 +87,8 @@ def write_report(
         Heading of the page.
     command : str, optional
         The command that the page shows as its origin; by default the calls in Python.
+    notes : sequence of str, optional
+        What a reader should know of the data, such as filled cells or a column that gives the target away.
 
     Returns
     -------
@@ -106,7 +109,7 @@ def write_report(
     """
     # Check and render everything before the file is touched.
     subject = _check(model, X, y, sample_weight, table, row_numbers, image_shape)
-    text = _render(subject, held_out, experts, title, command)
+    text = _render(subject, held_out, experts, title, command, notes)
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
         raise InvalidInputError(
@@ -166,7 +169,9 @@ def _make_table(X: Any, samples: Any, model: BaseReduction) -> pd.DataFrame:
     return pd.DataFrame(samples, columns=list(names))
 
 
-def _render(subject: Subject, held_out: Any, experts: Any, title: str, command: str | None) -> str:
+def _render(
+    subject: Subject, held_out: Any, experts: Any, title: str, command: str | None, notes: Sequence[str]
+) -> str:
     # One selection for the map, the tables and the heat maps, which refer to each other by position.
     selection = select(subject.model)
     found = find_targets(subject, selection)
@@ -180,7 +185,7 @@ def _render(subject: Subject, held_out: Any, experts: Any, title: str, command: 
         "headline": headline,
         "verdicts": [each for each in (headline, describe_optimism(subject.model)) if each is not None],
         "facts": collect_facts(subject, named),
-        "warnings": collect_warnings(subject, selection),
+        "warnings": [*collect_warnings(subject, selection), *notes],
         "command": describe_call(subject) if command is None else command,
         "history": draw_history(subject),
         "ended": describe_end(subject),

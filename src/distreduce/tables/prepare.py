@@ -78,9 +78,9 @@ def _notes(target: Target, labelled: NDArray[np.bool_], usable: NDArray[np.bool_
             "--missing refuse stops."
         )
     if unknown:
-        fate = "They help to draw the picture." if labelled.all() else "They are left out."
+        fate = "help to draw the picture" if labelled.all() else "are left out"
         words = f" ({list_words(target.unknown_words)} among the numbers say so)" if target.unknown_words else ""
-        notes.append(f"{count_of(unknown, 'row')} without a target{words}. {fate}")
+        notes.append(f"Rows without a target{words} {fate}: {unknown:,}.")
     if target.task == "classification":
         counts = target.y.value_counts()
         rare = sorted(counts.index[counts == 1].tolist())  # cannot be in both parts of a split
