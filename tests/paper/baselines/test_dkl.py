@@ -28,9 +28,7 @@ SMALL: dict[str, Any] = {"hidden_layer_sizes": (30, 10), "random_state": 0}
 
 @parametrize_with_checks(
     [
-        DKLRegressor(hidden_layer_sizes=(50, 20), n_epochs=40),
         DKLRegressor(hidden_layer_sizes=(50, 20), n_epochs=40, pretrained=True, pretraining_epochs=10),
-        DKLClassifier(hidden_layer_sizes=(50, 20)),
         DKLClassifier(hidden_layer_sizes=(50, 20), n_epochs=20, pretrained=True, pretraining_epochs=20),
     ]
 )
