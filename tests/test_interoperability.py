@@ -33,8 +33,8 @@ QUICK = {"n_prototypes": 8, "tol": 1e-2, "random_state": 0}
 TRANSFORMERS = [
     SDR(**QUICK),
     DistR(3, **QUICK),
-    SDRGPRegressor(n_prototypes=8, residual=False, random_state=0),
-    SDRGPClassifier(2, n_prototypes=8, random_state=0),
+    SDRGPRegressor(n_prototypes=8, residual=False, gp_steps=3, random_state=0),
+    SDRGPClassifier(2, n_prototypes=8, gp_steps=3, random_state=0),
     baselines.NCA(random_state=0),
     baselines.KernelSupervisedPCA(),
     ClusterThenReduce(random_state=0),
@@ -76,7 +76,7 @@ def test_frames_as_scikit_learns_default_change_nothing_inside_a_fit(case, libra
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_predictions_are_the_same_with_frames_as_default(library):
     pytest.importorskip(library)
-    model = SDRGPRegressor(n_prototypes=8, random_state=0).fit(X, X[:, 2] + 0.5)
+    model = SDRGPRegressor(n_prototypes=8, gp_steps=3, random_state=0).fit(X, X[:, 2] + 0.5)
     expected = model.predict(X)
     with config_context(transform_output=library):
         np.testing.assert_array_equal(model.predict(X), expected)

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from cli.quick_predictor import quick_predictor
 
 from distreduce import SDR, SDRGPClassifier, SDRGPRegressor, load_folder
 from distreduce.cli._names import FILES
@@ -55,8 +56,9 @@ def fitted(tmp_path_factory):
     table.to_csv(where / "t.csv", index=False)
     options = ("--prototypes", 8, "--quiet")
     drop, impute = ("--missing", "drop", "--drop", "dear"), ("--missing", "impute", "--drop", "price")
-    assert run("fit", where / "t.csv", "-t", "price", "--out", where / "numbers", *drop, *options) == 0
-    assert run("fit", where / "t.csv", "-t", "dear", "--out", where / "classes", *impute, *options) == 0
+    with quick_predictor():
+        assert run("fit", where / "t.csv", "-t", "price", "--out", where / "numbers", *drop, *options) == 0
+        assert run("fit", where / "t.csv", "-t", "dear", "--out", where / "classes", *impute, *options) == 0
     return where
 
 
@@ -135,7 +137,7 @@ def test_predict_writes_classes_and_probabilities(call, fitted, new):
     assert found["class"].tolist() == np.array(["no", "yes"])[proba.argmax(axis=1)].tolist()
 
 
-def test_names_of_rows_are_in_every_table(call, tmp_path):
+def test_names_of_rows_are_in_every_table(call, quick, tmp_path):
     table = rows(40).drop(columns=["dear", "empty"]).assign(id=[f"{i:03d}" for i in range(40)])
     table.to_csv("t.csv", index=False)
     call("fit", "t.csv", "-t", "price", "--id", "id", "--out", "out", "--prototypes", 5, "-q")
@@ -301,7 +303,7 @@ def test_a_report_is_rebuilt_as_it_was(call, fitted, tmp_path, name):
     assert (folder / "report.html").read_bytes() == before
 
 
-def test_a_report_is_rebuilt_with_classes_that_look_like_numbers_gaps_or_formulas(call, tmp_path):
+def test_a_report_is_rebuilt_with_classes_that_look_like_numbers_gaps_or_formulas(call, quick, tmp_path):
     np.savez("t.npz", X=np.random.default_rng(0).normal(size=(45, 3)), y=np.array(["01", "None", "=1+1"] * 15))
     call("fit", "t.npz", "--out", "out", "--quiet")
     before = (tmp_path / "out/report.html").read_bytes()

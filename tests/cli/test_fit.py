@@ -169,7 +169,7 @@ def test_what_to_do_next_is_said(call):
     assert "my result/report.html" in out and "distreduce transform 'my result' new.csv" in out
 
 
-def test_json_is_the_content_of_metrics(call, tmp_path):
+def test_json_is_the_content_of_metrics(call, quick, tmp_path):
     messy().to_csv("t.csv", index=False)
     _, out, err = call("fit", "t.csv", "--target", "price", "--json", "--max-rows", "20")
     said = json.loads(out)
@@ -207,7 +207,7 @@ def test_pure_noise_is_called_noise(call):
     assert "The features say nothing about the target" in " ".join(out.split())
 
 
-def test_several_targets(call, tmp_path):
+def test_several_targets(call, quick, tmp_path):
     messy(30).assign(rent=lambda t: t["size"] ** 2).to_csv("t.csv", index=False)
     call("fit", "t.csv", "-t", "price", "-t", "rent", "--quiet")
     columns = pd.read_csv(tmp_path / "distreduce-t/held_out.csv").columns
@@ -217,7 +217,7 @@ def test_several_targets(call, tmp_path):
 @pytest.mark.parametrize(
     ("name", "column"), [("class", "town"), ("model", "fresh"), ("row", "town"), ("mean", "price")]
 )
-def test_a_target_may_have_the_name_of_a_column_of_the_tables(call, tmp_path, name, column):
+def test_a_target_may_have_the_name_of_a_column_of_the_tables(call, quick, tmp_path, name, column):
     table = messy(40)
     table.rename(columns={column: name}).to_csv("t.csv", index=False)
     assert call("fit", "t.csv", "--target", name, "--quiet") == (0, "", "")
@@ -258,7 +258,7 @@ def test_rows_without_a_target_are_placed(call, tmp_path):
     assert "Rows without a target help to draw the picture: 12." in out and places["sdr0"].notna().all()
 
 
-def test_classes_may_be_unknown_as_well(call, tmp_path):
+def test_classes_may_be_unknown_as_well(call, quick, tmp_path):
     table = messy().assign(kind=lambda t: t["id"] % 3 + 9).astype({"kind": "Int64"})
     table.loc[::5, "kind"] = None
     table.to_csv("t.csv", index=False)
@@ -427,7 +427,7 @@ def test_a_fit_that_breaks_leaves_the_earlier_result(call, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("target", ["price", "town"])
-def test_few_rows_are_compared_with_simple_models(call, target):
+def test_few_rows_are_compared_with_simple_models(call, quick, target):
     messy(11)[["size", "town", "fresh", "price"]].to_csv("t.csv", index=False)
     _, out, _ = call("fit", "t.csv", "--target", target, "--json")
     assert "linear" in json.loads(out)["held_out"]["scores"]
@@ -447,7 +447,7 @@ def test_rows_without_a_label_are_drawn_too():
     assert np.mean(draw_rows(np.arange(60), labels, 20, seed=0) < 30) == 0.5
 
 
-def test_few_rows_have_no_held_out_part(call, monkeypatch):
+def test_few_rows_have_no_held_out_part(call, quick, monkeypatch):
     monkeypatch.setattr(_study, "MIN_ROWS", 100)
     messy(20).to_csv("t.csv", index=False)
     _, out, _ = call("fit", "t.csv", "--target", "price")

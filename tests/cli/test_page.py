@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from cli.quick_predictor import quick_predictor
 
 from distreduce.cli.main import main
 
@@ -42,7 +43,8 @@ def fitted(tmp_path_factory):
         others = set.union(*map(set, TARGETS.values())) - set(targets)
         table.drop(columns=list(others)).to_csv(where / f"{name}.csv", index=False)
         asked = [part for target in targets for part in ("-t", target)]
-        assert run("fit", where / f"{name}.csv", *asked, "--out", where / name, "--prototypes", 6, "-q") == 0
+        with quick_predictor():
+            assert run("fit", where / f"{name}.csv", *asked, "--out", where / name, "--prototypes", 6, "-q") == 0
     return where
 
 
@@ -94,7 +96,7 @@ def test_spoilt_columns_are_one_sentence(fitted, tmp_path, capsys, column, value
     assert run("report", folder) == 1 and capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_target_that_is_constant_in_the_training_rows_is_scored(fitted, tmp_path):
+def test_a_target_that_is_constant_in_the_training_rows_is_scored(fitted, quick, tmp_path):
     table, tested = pd.read_csv(fitted / "two.csv"), pd.read_csv(fitted / "two" / "held_out.csv")["row"].unique()
     table["rent"] = np.where(table.index.isin(tested), table["rent"], 0.0)
     table.to_csv(tmp_path / "t.csv", index=False)

@@ -27,7 +27,7 @@ def call(monkeypatch, capsys, tmp_path):
 
 
 @pytest.mark.parametrize(("target", "measure"), [("price", "r2"), ("kind", "accuracy")])
-def test_the_scores_are_those_of_the_predictions(call, rng, target, measure):
+def test_the_scores_are_those_of_the_predictions(call, quick, rng, target, measure):
     x = rng.normal(size=(90, 2)).round(3)
     y = {"price": x[:, 0] + 0.1 * rng.normal(size=90), "kind": np.array(["a", "b"])[(x[:, 0] > 0).astype(int)]}[target]
     table = pd.DataFrame({"u": x[:, 0], "v": x[:, 1], target: y})

@@ -43,7 +43,7 @@ def run(n_jobs: int | None, blas_threads: int) -> str:
 
 @pytest.mark.slow
 def test_processes_with_other_thread_counts_give_the_same_bits() -> None:
-    assert len({run(1, 1), run(2, 1), run(None, 2), run(2, 4)}) == 1
+    assert len({run(1, 1), run(None, 2), run(2, 4)}) == 1
 
 
 @pytest.mark.parametrize("estimator", [SDR, DistR])

@@ -19,23 +19,23 @@ from distreduce.gp import SDRGPRegressor
 rng = np.random.default_rng(0)
 X = rng.normal(size=(100, 4))
 model = SDRGPRegressor({parameters}gp_steps=5, random_state=0).fit(X, np.sin(X[:, 0]) + 0.1 * rng.normal(size=100))
-new = rng.normal(size=(1_500_000, 4))
+new = rng.normal(size=(400_000, 4))
 model.predict(new[:10], return_std=True)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 mean, std = model.predict(new, return_std=True)
-assert np.isfinite(mean).all() and np.isfinite(std).all() and len(mean) == len(std) == 1_500_000
+assert np.isfinite(mean).all() and np.isfinite(std).all() and len(mean) == len(std) == 400_000
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("parameters", ["", "n_prototypes=20, "])
-def test_a_million_and_a_half_samples_are_predicted_in_two_gigabytes(parameters):
+def test_four_hundred_thousand_samples_are_predicted_in_half_a_gigabyte(parameters):
     code = MEMORY.format(parameters=parameters)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
     assert run.returncode == 0, run.stderr
-    assert int(run.stdout) < 2_000_000  # kilobytes
+    assert int(run.stdout) < 530_000, run.stdout  # kilobytes
 
 
 def friedman(n, seed):
@@ -43,8 +43,8 @@ def friedman(n, seed):
 
 
 @pytest.mark.slow
-def test_fifty_thousand_samples_train_and_predict_as_well_as_an_exact_gp_of_some():
-    X, y = friedman(50_000, 0)
+def test_twenty_thousand_samples_train_and_predict_as_well_as_an_exact_gp_of_some():
+    X, y = friedman(20_000, 0)
     new, truth = friedman(2000, 1)
     model = SDRGPRegressor(n_prototypes=100, max_reduction_samples=1000, random_state=0).fit(X, y)
     some = GPRegressor().fit(X[:600], y[:600])

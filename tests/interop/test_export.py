@@ -45,7 +45,7 @@ KINDS = {
     "standardised, linear": (make_pipeline(StandardScaler(), SDR(input_kernel="linear", **QUICK)), X, NEW),
     "only divided": (make_pipeline("passthrough", StandardScaler(with_mean=False), SDR(**QUICK)), X, NEW),
     "only moved": (make_pipeline(StandardScaler(with_std=False), SDR(**QUICK)), X, NEW),
-    "classifier": (SDRGPClassifier(2, n_prototypes=8, random_state=0), X, NEW),
+    "classifier": (SDRGPClassifier(2, n_prototypes=8, experts=[], gp_steps=3, random_state=0), X, NEW),
 }  # fmt: skip
 
 
@@ -73,7 +73,7 @@ def test_onnxruntime_places_new_samples_where_the_model_does(kind, tmp_path):
 
 def test_the_scales_of_a_gp_are_in_the_map(tmp_path):
     units = np.array([1.0, 10.0, 1e-3, 1e3])
-    model = SDRGPRegressor(n_prototypes=8, random_state=0).fit(X * units, SIZES)
+    model = SDRGPRegressor(n_prototypes=8, experts=[], gp_steps=3, random_state=0).fit(X * units, SIZES)
     save_map(model, tmp_path / "map.npz")
     np.testing.assert_allclose(load_map(tmp_path / "map.npz")(NEW * units), model.transform(NEW * units), atol=1e-9)
 

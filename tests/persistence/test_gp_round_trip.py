@@ -189,10 +189,10 @@ QUICK = {"gp_optimizer": "adam", "gp_steps": 1, "random_state": 0}
 LARGER = {
     "GPRegressor": GPRegressor(**QUICK),
     "SDRGPRegressor": SDRGPRegressor(gp_steps=3, random_state=0),
-    "SDRGPRegressor, paper": SDRGPRegressor(eta=10.0, **QUICK),
+    "SDRGPRegressor, paper": SDRGPRegressor(eta=10.0, experts=[], **QUICK),
     "GPClassifier": GPClassifier(**QUICK),
     "SDRGPClassifier": SDRGPClassifier(5, gp_steps=3, random_state=0),
-    "SDRGPClassifier, paper": SDRGPClassifier(5, **QUICK),
+    "SDRGPClassifier, paper": SDRGPClassifier(5, experts=[], **QUICK),
 }
 IN_ANOTHER_PROCESS = """
 import sys

@@ -195,10 +195,12 @@ def test_too_many_names(tmp_path: Path, model: Any, monkeypatch: Any) -> None:
         model.save(tmp_path / "m")
 
 
-@pytest.mark.parametrize("estimator", [SDR, DistR, SDRGPRegressor, SDRGPClassifier])
+@pytest.mark.parametrize(
+    "estimator", [SDR(), DistR(), *(kind(experts=[], gp_steps=3) for kind in (SDRGPRegressor, SDRGPClassifier))]
+)
 def test_the_path_of_a_checkpoint_is_not_saved(estimator: Any, tmp_path: Path) -> None:
     """Or a stranger's file would choose where the next fit writes."""
-    model = estimator(random_state=0, checkpoint=tmp_path / "secret-place").fit(X, GROUPS)
+    model = estimator.set_params(random_state=0, checkpoint=tmp_path / "secret-place").fit(X, GROUPS)
     model.save(tmp_path / "m")
     assert b"secret-place" not in (tmp_path / "m").read_bytes()
     assert persistence.load(tmp_path / "m").checkpoint is None

@@ -10,14 +10,14 @@ import numpy as np
 from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor
 
 RNG = np.random.default_rng(0)
-X = RNG.normal(size=(60, 4))
-NUMBERS = X[:, 0] ** 2 + X[:, 1] + 0.1 * RNG.normal(size=60)
+X = RNG.normal(size=(40, 4))
+NUMBERS = X[:, 0] ** 2 + X[:, 1] + 0.1 * RNG.normal(size=40)
 CLASSES = np.digitize(NUMBERS, [0.0, 1.5])
 FITS: dict[str, Any] = {
     "SDR": lambda n_jobs: SDR(n_prototypes=8, random_state=0, n_jobs=n_jobs).fit(X, NUMBERS),
     "DistR": lambda n_jobs: DistR(n_prototypes=8, random_state=0, n_jobs=n_jobs).fit(X),
-    "SDRGPRegressor": lambda n_jobs: SDRGPRegressor(random_state=0, n_jobs=n_jobs).fit(X, NUMBERS),
-    "SDRGPClassifier": lambda n_jobs: SDRGPClassifier(2, random_state=0, n_jobs=n_jobs).fit(X, CLASSES),
+    "SDRGPRegressor": lambda n_jobs: SDRGPRegressor(gp_steps=3, random_state=0, n_jobs=n_jobs).fit(X, NUMBERS),
+    "SDRGPClassifier": lambda n_jobs: SDRGPClassifier(2, gp_steps=3, random_state=0, n_jobs=n_jobs).fit(X, CLASSES),
 }
 
 

@@ -94,7 +94,8 @@ def test_a_finished_fit_is_not_done_again(kind, tmp_path, monkeypatch):
 @pytest.mark.parametrize("model", [SDRGPRegressor, SDRGPClassifier])
 def test_gp_estimators_hand_it_to_their_reduction(model, tmp_path, monkeypatch):
     y = CLASSES if model is SDRGPClassifier else NUMBERS
-    options = {"n_components": 2, "n_prototypes": 8, "gp_steps": 5, "perplexity": 10.0, "random_state": 0}
+    options = {"n_components": 2, "n_prototypes": 8, "perplexity": 10.0, "random_state": 0}
+    options |= {"experts": [], "gp_steps": 5}
     with monkeypatch.context() as patched, pytest.raises(Killed):
         killed_at(patched, 1)
         model(checkpoint=tmp_path / "file", **options).fit(X, y)

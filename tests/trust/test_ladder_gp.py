@@ -22,7 +22,7 @@ from distreduce.gp._reduce import ReducingGP
 from distreduce.gp._stack import Stack
 from distreduce.solver.dense import DenseOracle
 
-SMALL: dict[str, Any] = {"perplexity": 10.0, "gp_steps": 10, "random_state": 0, "n_jobs": 1}
+SMALL: dict[str, Any] = {"perplexity": 10.0, "experts": ["linear"], "gp_steps": 10, "random_state": 0, "n_jobs": 1}
 MODELS: dict[str, tuple[Any, Any]] = {
     "SDRGPRegressor": (SDRGPRegressor(**SMALL), NUMBERS),
     "SDRGPRegressor, prototypes": (SDRGPRegressor(n_prototypes=8, **SMALL), NUMBERS),

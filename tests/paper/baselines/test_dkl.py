@@ -28,9 +28,7 @@ SMALL: dict[str, Any] = {"hidden_layer_sizes": (30, 10), "random_state": 0}
 
 @parametrize_with_checks(
     [
-        DKLRegressor(hidden_layer_sizes=(50, 20), n_epochs=40),
         DKLRegressor(hidden_layer_sizes=(50, 20), n_epochs=40, pretrained=True, pretraining_epochs=10),
-        DKLClassifier(hidden_layer_sizes=(50, 20)),
         DKLClassifier(hidden_layer_sizes=(50, 20), n_epochs=20, pretrained=True, pretraining_epochs=20),
     ]
 )
@@ -185,7 +183,8 @@ def test_features_of_any_magnitude_train(regression: Any) -> None:
     assert np.isfinite(DKLRegressor(**SMALL).fit(1e100 * X, y).predict(X)).all()
 
 
-# The paper's mean less one of its standard deviations (MSE: plus one), held by the mean over two splits.
+# The paper's mean less one of its standard deviations (MSE: plus one), held by the mean over two splits of Boston and
+# by one of Energy, which has more rows.
 PAPER = {
     (False, "boston"): (-0.42 - 0.21, 0.13 + 0.07),
     (True, "boston"): (-0.76 - 0.05, 0.11 + 0.07),
@@ -205,7 +204,8 @@ def density_and_error(X: np.ndarray, y: np.ndarray, pretrained: bool, seed: int)
 @pytest.mark.parametrize(("pretrained", "name"), PAPER)
 def test_regression_is_within_a_standard_deviation_of_the_paper(data_dir: Path, pretrained: bool, name: str) -> None:
     X, y = getattr(data_sets, name)(data_dir)
-    density, error = np.mean([density_and_error(X, y, pretrained, seed) for seed in range(2)], axis=0)
+    seeds = range(2 if name == "boston" else 1)
+    density, error = np.mean([density_and_error(X, y, pretrained, seed) for seed in seeds], axis=0)
     lowest, highest = PAPER[pretrained, name]
     assert density >= lowest and error <= highest
 

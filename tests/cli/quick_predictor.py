@@ -1,0 +1,21 @@
+"""A predictor for tests of what `distreduce fit` writes, not of how well it predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import pytest
+
+from distreduce import SDRGPClassifier, SDRGPRegressor
+from distreduce.cli import _models
+
+
+@contextmanager
+def quick_predictor() -> Iterator[None]:
+    """Let `distreduce fit` mix Gaussian processes of few steps and a linear model, without trees."""
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in (SDRGPClassifier, SDRGPRegressor):
+            patch.setattr(_models, kind.__name__, partial(kind, experts=["linear"], gp_steps=3))
+        yield
