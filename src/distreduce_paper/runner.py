@@ -23,6 +23,7 @@ from distreduce_paper.plugins import Plugins, load_plugins
 from distreduce_paper.store import CellResult, Store
 
 WATCH_SECONDS = 1.0
+STOPPED = (128 + 1, 128 + 15)  # how the command ends by SIGHUP and SIGTERM: the run is to stop, no cell has failed
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,8 @@ def compute_cell(cell: Cell, plugins: Plugins = ()) -> CellResult:
                 warnings.simplefilter("ignore")  # thousands of fits; their scores show what went wrong
                 outcome = {"result": _check_scores(run(cell))}
         except (Exception, SystemExit) as error:  # one failing cell must not stop the others; the report shows it
+            if isinstance(error, SystemExit) and error.code in STOPPED:
+                raise
             outcome = {"error": _describe(error)}
     return _make_result(cell, outcome, **asdict(cost))
 

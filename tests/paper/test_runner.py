@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from distreduce.exceptions import StoreError
-from distreduce_paper import Cell, Selection, load_experiment
+from distreduce_paper import Cell, Selection, load_experiment, runner
 from distreduce_paper.runner import RunCounts, compute_cell, run_cells
 
 
@@ -82,6 +82,18 @@ def test_retry_computes_failed_cells_alone_and_the_new_result_counts(run, fake, 
 def test_whatever_a_cell_does_is_its_own_failure(run, error, cells, method, kind):
     outcome = run(cells(method, "counts"))
     assert (outcome.computed, outcome.failed, error(method)["type"]) == (2, 1, kind)
+
+
+def test_a_signal_stops_the_run_and_fails_no_cell(run, fake, cells, monkeypatch):
+    """The command turns SIGTERM into this exit."""
+
+    def stop(cell):
+        raise SystemExit(128 + 15)
+
+    monkeypatch.setattr(runner, "_check_scores", stop)
+    with pytest.raises(SystemExit):
+        run(cells("counts"))
+    assert fake.results() == {}
 
 
 @pytest.mark.slow
