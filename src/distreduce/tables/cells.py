@@ -29,6 +29,11 @@ DATE_FORMATS = {
     "%d %b %Y": "day month year",
     "%b %d, %Y": "month day, year",
 }
+# Texts that stand for a gap in any table: those that pandas takes as such in text files, and three more.
+GAPS = frozenset(
+    ("?", "-", ".", "", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>", "NULL", "null", "None", "NaN", "nan")
+    + ("-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN")
+)
 CURRENCY = "[$€£¥₹]|EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|CAD|AUD"
 # A currency before the number; behind it a currency, a percent sign, or after a blank a word such as lbs.
 MEASURE = re.compile(
@@ -83,6 +88,18 @@ def to_text(column: pd.Series) -> pd.Series:
     cells = cells.astype(str).str.strip().astype(object)
     out[known] = cells.where(cells != "", None)
     return out
+
+
+def empty_gaps(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a data frame in which the texts of `GAPS` are missing, as they are in one that comes from a text file."""
+    types, emptied = pd.api.types, {}
+    for name, column in frame.items():
+        # A category of pandas is the user's word: its levels are what they are called.
+        if types.is_string_dtype(column.dtype) and not isinstance(column.dtype, pd.CategoricalDtype):
+            gaps = np.array([isinstance(cell, str) and cell.strip() in GAPS for cell in column], dtype=bool)
+            if gaps.any():
+                emptied[str(name)] = column.mask(gaps, None)
+    return frame.assign(**emptied)
 
 
 def strip_unit(text: str) -> tuple[str, str]:

@@ -32,6 +32,8 @@ from distreduce.tables.cells import (
 MISSING, OTHER = "missing", "other"
 MAX_LEVELS = 30
 MIN_SHUFFLED = 20  # rows: in fewer rows, a feature may hold consecutive numbers by chance
+# How to ask for a category, and to leave a column out: at the command line and in Python.
+COMMAND_LINE, IN_PYTHON = ("--category {!r}", "--drop {!r}"), ("categories=[{!r}]", "leave_out=[{!r}]")
 CYCLES = (365.2425, 7.0, 1.0)  # days in a year, a week, a day
 
 
@@ -180,8 +182,8 @@ Used = Boolean | Number | Date | Category
 Column = Used | Dropped
 
 
-def guess_column(column: pd.Series, *, as_category: bool = False) -> Column:
-    """Guess the kind of one column; infinite numbers count as missing.
+def guess_column(column: pd.Series, *, as_category: bool = False, advice: tuple[str, str] = COMMAND_LINE) -> Column:
+    """Guess the kind of one column; infinite numbers count as missing. `advice` names options in errors.
 
     Left out are columns that are empty or constant, integers that float64 would round, and text in which every cell
     (or more than half of them, if there are more than `MAX_LEVELS` levels) is different.
@@ -213,8 +215,9 @@ def guess_column(column: pd.Series, *, as_category: bool = False) -> Column:
             return replace(numbers, unit=unit) if isinstance(numbers, Number) else numbers
         # Many levels, or mostly numbers: a column of numbers with a typo must not pass for text.
         if len(levels) > min(MAX_LEVELS, len(known) / 2) or are_mostly_numbers(known):
-            category, drop = f"--category {name!r} to take each value as a category", f"--drop {name!r}"
-            reject_malformed_numbers(known, f"; or give {category}, {drop} to leave the column out")
+            category, drop = (option.format(name) for option in advice)
+            instead = f"; or give {category} to take each value as a category, {drop} to leave the column out"
+            reject_malformed_numbers(known, instead)
         # Names and free text: (nearly) every row has its own value, so it says nothing about others.
         if len(levels) == len(known) or len(levels) > max(MAX_LEVELS, len(known) / 2):
             return Dropped(name=name, reason=f"text with {len(levels)} values in {len(known)} rows")

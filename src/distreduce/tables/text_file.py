@@ -21,13 +21,12 @@ from sklearn.utils.fixes import parse_version
 
 from distreduce._utils.safe_npz import DAMAGE, allowed_bytes
 from distreduce.exceptions import DatasetFileError, DistReduceError
-from distreduce.tables.cells import are_codes, is_number
+from distreduce.tables.cells import GAPS, are_codes, is_number
 from distreduce.tables.formats import TextLayout, kind_of
 from distreduce.tables.header import MAX_HEADER, Header, find_header
 
 AS_FOUND = TextLayout()
 START = 2**16  # bytes that tell text from binary files
-MISSING = ("?", "-", ".")  # besides those of pandas: empty, NA, NaN, null, None, …
 MAGIC = {b"PK": "an Excel workbook or a zip archive", b"PAR1": "a Parquet file", b"\x1f\x8b": "a gzip archive",
          b"\x89HDF": "an HDF5 file", b"\xd0\xcf": "an old Excel workbook", b"%PDF": "a PDF"}  # fmt: skip
 # Read the float64 nearest to the text. From pandas 3.1 on this is the default, and asking for it is deprecated.
@@ -122,7 +121,7 @@ class TextFile:
         return {
             "sep": separator, "decimal": header.decimal, "encoding": self.encoding, "names": list(header.names),
             "skiprows": header.skipped, "header": 0 if header.named else None, "index_col": False,
-            "skipinitialspace": True, "low_memory": False, "na_values": list(MISSING),
+            "skipinitialspace": True, "low_memory": False, "na_values": sorted(GAPS),
             "dtype": {name: str for name in as_text if name in header.names}, **EXACT,
         }  # fmt: skip
 
