@@ -31,6 +31,7 @@ from distreduce.tables.cells import (
 
 MISSING, OTHER = "missing", "other"
 MAX_LEVELS = 30
+MAX_RARE, MAX_RARE_LENGTH = 1000, 200  # levels without a column, and their characters, that a recipe may list
 MIN_SHUFFLED = 20  # rows: in fewer rows, a feature may hold consecutive numbers by chance
 # How to ask for a category, and to leave a column out: at the command line and in Python.
 COMMAND_LINE, IN_PYTHON = ("--category {!r}", "--drop {!r}"), ("categories=[{!r}]", "leave_out=[{!r}]")
@@ -137,13 +138,17 @@ class Date(Number):
 
 @dataclass(frozen=True, kw_only=True)
 class Category:
-    """One 0/1 column per level, one for all rarer levels if `other`, and one for missing cells if `flag`."""
+    """One 0/1 column per level, one for all rarer levels if `other`, and one for missing cells if `flag`.
+
+    `rare` lists the rarer levels, so that they can be told from unknown ones; it is empty if they are too many.
+    """
 
     kind: ClassVar[str] = "category"
     name: str
     levels: tuple[str, ...]
     other: bool = False
     flag: bool = False
+    rare: tuple[str, ...] = ()
 
     def read(self, column: pd.Series) -> Array:
         """Return cells as the index of their level; an unknown level has the index ``len(levels)``.
@@ -156,8 +161,11 @@ class Category:
         return np.asarray(codes.astype(np.float64).mask(cells.notna() & codes.isna(), float(len(self.levels))))
 
     def count_unknown(self, column: pd.Series, codes: Array) -> Counter[str]:
-        """Count the cells of each level that the fit did not know; with `other`, rare levels are not told apart."""
-        return Counter() if self.other else Counter(to_levels(column[codes == len(self.levels)]))
+        """Count the cells of each level that the fit did not know; of none if rare levels cannot be told apart."""
+        if self.other and not self.rare:
+            return Counter()
+        cells = to_levels(column[codes == len(self.levels)])
+        return Counter(cells[~cells.isin(self.rare)])
 
     def encode(self, codes: Array) -> Array:
         """Return (n, levels + other + missing); an unknown level is all zeros if there is no column for others."""
@@ -221,8 +229,10 @@ def guess_column(column: pd.Series, *, as_category: bool = False, advice: tuple[
         # Names and free text: (nearly) every row has its own value, so it says nothing about others.
         if len(levels) == len(known) or len(levels) > max(MAX_LEVELS, len(known) / 2):
             return Dropped(name=name, reason=f"text with {len(levels)} values in {len(known)} rows")
-    kept = tuple(sorted(levels.index[:MAX_LEVELS]))  # sorted: the order of X must not depend on that of the rows
-    return Category(name=name, levels=kept, other=len(levels) > MAX_LEVELS, flag=bool(cells.isna().any()))
+    # Sorted: the order of X must not depend on that of the rows.
+    kept, rare = tuple(sorted(levels.index[:MAX_LEVELS])), tuple(sorted(levels.index[MAX_LEVELS:]))
+    listed = rare if len(rare) <= MAX_RARE and all(len(level) <= MAX_RARE_LENGTH for level in rare) else ()
+    return Category(name=name, levels=kept, other=bool(rare), flag=bool(cells.isna().any()), rare=listed)
 
 
 def is_row_number(column: pd.Series) -> bool:
