@@ -10,6 +10,7 @@ import pandas as pd
 from distreduce._utils.text import count_of
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidCellError
+from distreduce.tables.units import strip_unit
 
 EPOCH = pd.Timestamp(0, tz="UTC")
 LARGEST_EXACT = 2**53  # float64 rounds integers beyond it
@@ -34,12 +35,6 @@ GAPS = frozenset(
     ("?", "-", ".", "", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>", "NULL", "null", "None", "NaN", "nan")
     + ("-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN")
 )
-CURRENCY = "[$€£¥₹]|EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|CAD|AUD"
-# A currency before the number; behind it a currency, a percent sign, or after a blank a word such as lbs.
-MEASURE = re.compile(
-    rf"(?P<before>{CURRENCY})?\s*(?P<number>[+-]?[\d,'.]*\d)(?P<after>\s*(?:{CURRENCY}|[%‰°])|\s+[^\W\d_][^\s\d]{{0,9}})?"
-)
-THOUSANDS = re.compile(r"[+-]?\d{1,3}([,'])\d{3}(\1\d{3})*(\.\d+)?")
 
 
 def is_number(column: pd.Series) -> bool:
@@ -100,22 +95,6 @@ def empty_gaps(frame: pd.DataFrame) -> pd.DataFrame:
             if gaps.any():
                 emptied[str(name)] = column.mask(gaps, None)
     return frame.assign(**emptied)
-
-
-def strip_unit(text: str) -> tuple[str, str]:
-    """Return the number in a text such as "€ 1,250" or "12%" without marks of thousands, and its unit ("" if none).
-
-    The text itself is returned if it is not a number with a unit: "12 kg 5", "1,5" or "A7".
-    """
-    found = MEASURE.fullmatch(text)
-    if found is None:
-        return text, ""
-    number = found["number"]
-    if "," in number or "'" in number:
-        if not THOUSANDS.fullmatch(number):
-            return text, ""
-        number = re.sub("[,']", "", number)
-    return number, ((found["before"] or "") + (found["after"] or "")).strip()
 
 
 def find_unit(cells: pd.Series) -> str | None:
