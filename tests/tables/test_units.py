@@ -5,7 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from distreduce.exceptions import InvalidCellError, InvalidInputError
 from distreduce.tables.columns import Category, Dropped, Number, guess_column
+from distreduce.tables.prepare import prepare
+from distreduce.tables.reading import locate_cells
 from distreduce.tables.units import strip_unit
 
 
@@ -76,3 +79,45 @@ def test_postcodes_with_various_letters_are_texts():
     letters = "ABCDEFGHIJ"
     cells = [f"{1000 + i} {letters[i % 10]}{letters[i // 10]}" for i in range(100)]  # as in the Netherlands
     assert type(guess_column(pd.Series(cells, name="c"))) is Dropped
+
+
+@pytest.mark.parametrize(
+    ("write", "unit", "mistake"),
+    [
+        ("{} m²", "m²", "unknown"),
+        ("{} lbs", "lbs", "1504 kg"),
+        ("{}%", "%", "x"),
+        ("€ {:,}", "€", "1,5"),
+        ("{},000", "", "unknown"),
+    ],
+)
+@pytest.mark.parametrize("n_values", [120, 12])  # would be left out as text, and become levels
+def test_one_typing_mistake_does_not_cost_a_column_its_unit(write, unit, mistake, n_values):
+    cells = [write.format(50 + i % n_values) for i in range(120)]
+    cells[57] = mistake
+    said = f"looks like numbers{f' in {unit}' if unit else ''} but has '{mistake}' \\(in 1 row\\).*--category 'c'"
+    with pytest.raises(InvalidCellError, match=said) as error:
+        guess_column(pd.Series(cells, name="c"))
+    assert error.value.row == 57
+
+
+def test_the_line_of_a_typing_mistake_among_units_is_named(tmp_path):
+    rows = [f"{50 + i} m²,{i**0.5}" for i in range(120)]
+    rows[30] = "unknown,3"
+    path = tmp_path / "t.csv"
+    path.write_text("area,y\n" + "\n".join(rows), encoding="utf-8")
+    with pytest.raises(InvalidInputError, match="'unknown' .* in line 32 of t.csv"), locate_cells(path):
+        prepare(path, ["y"])
+
+
+def test_a_column_of_two_units_is_text():
+    cells = [f"{i} {'kg' if i % 2 else 'lbs'}" for i in range(120)]
+    assert type(guess_column(pd.Series(cells, name="c"))) is Dropped
+
+
+def test_words_among_targets_with_a_unit_are_unknown_targets(tmp_path):
+    rows = [f"{i % 9}.5,{50 + i} m²" for i in range(120)]
+    rows[30] = "3,unknown"
+    (tmp_path / "t.csv").write_text("x,area\n" + "\n".join(rows), encoding="utf-8")
+    target = prepare(tmp_path / "t.csv", ["area"]).target
+    assert target.task == "regression" and target.unknown_words == ("unknown",) and target.known.sum() == 119

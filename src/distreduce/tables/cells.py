@@ -97,16 +97,21 @@ def empty_gaps(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**emptied)
 
 
-def find_unit(cells: pd.Series) -> str | None:
-    """Return the one unit of texts that are all numbers, some with this unit or with marks of thousands; else None."""
-    parts = [strip_unit(cell) for cell in cells.unique()]
-    units = {unit for _, unit in parts if unit}
-    return max(units, default="") if len(units) < 2 and all(map(_is_float, (number for number, _ in parts))) else None
+def find_unit(cells: pd.Series) -> str:
+    """Return the most frequent unit of texts that are numbers with a unit; "" if there are none."""
+    units = cells.map({cell: strip_unit(cell)[1] for cell in cells.unique()})
+    return str(units[units != ""].value_counts().index[0]) if (units != "").any() else ""
+
+
+def are_numbers(cells: pd.Series, unit: str) -> pd.Series:
+    """Return which texts are numbers, with or without this unit and marks of thousands."""
+    known = {cell for cell in cells.unique() if strip_unit(cell)[1] in ("", unit) and _is_float(strip_unit(cell)[0])}
+    return cells.isin(known)
 
 
 def _is_float(text: str) -> bool:
     try:
-        return np.isfinite(float(text))
+        return "_" not in text and not np.isnan(float(text))  # Python reads 1_000, pandas does not
     except ValueError:
         return False
 
@@ -172,23 +177,25 @@ def find_date_format(cells: pd.Series) -> str | None:
 
 
 def are_mostly_numbers(cells: pd.Series) -> bool:
-    """Return whether a share of `NEARLY_ALL` of the texts are numbers, and none is a code such as 01."""
-    return bool(is_plain_number(cells).mean() >= NEARLY_ALL and not are_codes(cells).any())
+    """Return whether a share of `NEARLY_ALL` of the texts are numbers of one unit, and none is a code such as 01."""
+    return bool(are_numbers(cells, find_unit(cells)).mean() >= NEARLY_ALL and not are_codes(cells).any())
 
 
 def reject_malformed_numbers(cells: pd.Series, instead: str = "") -> None:
-    """Raise InvalidInputError for text that is nearly all numbers: it holds a typo or an unknown notation.
+    """Raise InvalidInputError for text that is nearly all numbers: it holds a typo, another unit or another notation.
 
     `instead` says what else can be done with the column.
     """
-    plain = is_plain_number(cells)
-    # Digits with signs of other notations around them: 1,250 or 12 % or € 5 or 1'000.
+    unit = find_unit(cells)
+    proper = are_numbers(cells, unit)
+    # Digits with signs of other notations around them, which cannot be read or not in one column: 1,5 or 1.2.3 or #5.
     almost = cells.map(lambda cell: bool(re.fullmatch(r"[^\w.,+-]*[+-]?[\d.,' ]*\d[\d.,' ]*\s*[^\w\s]?", cell)))
-    if plain.all() or (plain | almost).mean() < NEARLY_ALL:  # proper numbers, or proper text
+    if proper.all() or (proper | almost).mean() < NEARLY_ALL:  # proper numbers, or proper text
         return
-    strange = cells[~plain]
+    strange = cells[~proper]
+    numbers = f"numbers in {unit}" if unit else "numbers"
     raise InvalidCellError(
-        f"Column {cells.name!r} looks like numbers but has {strange.iloc[0]!r} (in {count_of(len(strange), 'row')}). "
-        f"Write numbers as 1234.5 and leave unknown cells empty{instead}.",
+        f"Column {cells.name!r} looks like {numbers} but has {strange.iloc[0]!r} (in {count_of(len(strange), 'row')}). "
+        f"Write numbers as 1234.5{f' or 1234.5 {unit}' * bool(unit)} and leave unknown cells empty{instead}.",
         int(strange.index[0]),
     )

@@ -16,6 +16,7 @@ from distreduce.tables.cells import (
     LARGEST_EXACT,
     are_codes,
     are_mostly_numbers,
+    are_numbers,
     find_date_format,
     find_unit,
     is_number,
@@ -217,8 +218,10 @@ def guess_column(column: pd.Series, *, as_category: bool = False, advice: tuple[
         layout = find_date_format(known)
         if layout is not None:
             return _guess_date(column, layout)
-        unit = None if are_codes(known).any() else find_unit(known)
-        if unit is not None:  # prices with a currency, percentages, marks of thousands
+        unit = find_unit(known)
+        if (
+            are_numbers(known, unit).all() and not are_codes(known).any()
+        ):  # prices with a currency, percentages, marks of thousands
             numbers = _guess_number(pd.Series(to_numbers(column, unit), name=column.name))
             return replace(numbers, unit=unit) if isinstance(numbers, Number) else numbers
         # Many levels, or mostly numbers: a column of numbers with a typo must not pass for text.
