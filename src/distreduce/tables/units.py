@@ -19,6 +19,7 @@ MEASURE = re.compile(
     rf"(?:(?P<sign>[+-]?)(?P<before>{CURRENCY})\s*)?(?P<number>[+-]?[\d,'.]*\d)(?P<after>{'|'.join(UNITS)})?"
 )
 THOUSANDS = re.compile(r"[+-]?\d{1,3}([,'])\d{3}(\1\d{3})*(\.\d+)?")
+CONTINENTAL = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d*,\d+)")  # 1.250 or 1.250,5 or 0,5
 
 
 def strip_unit(text: str) -> tuple[str, str]:
@@ -36,3 +37,15 @@ def strip_unit(text: str) -> tuple[str, str]:
         number = re.sub("[,']", "", number)
     unit = " ".join(((found["before"] or "") + (found["after"] or "")).split())
     return (found["sign"] or "") + number, re.sub("([°º]) ", r"\1", unit)  # "° C" is "°C"
+
+
+def use_point(text: str) -> str:
+    """Return a number of a file with decimal commas, with or without a unit, with a point: "1.250,5 €" is "1250.5 €".
+
+    Other texts are returned as they are.
+    """
+    found = MEASURE.fullmatch(text)
+    if found is None or not CONTINENTAL.fullmatch(found["number"]):
+        return text
+    start, stop = found.span("number")
+    return text[:start] + found["number"].replace(".", "").replace(",", ".") + text[stop:]
