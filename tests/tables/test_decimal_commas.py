@@ -56,6 +56,37 @@ def test_levels_with_commas_are_those_of_new_files(write):
     np.testing.assert_array_equal(apply(data.recipe, write("new.csv", cells)), data.X)
 
 
+@pytest.mark.parametrize("other", [";{},5", ";{}"])  # whether another column decides, or the unit has to
+@pytest.mark.parametrize(
+    ("write_cell", "unit"), [("{},11 €", "€"), ("€ {},5", "€"), ("{},5%", "%"), ("1.{},25 €", "€"), ("-{},5 °C", "°C")]
+)
+def test_decimal_commas_go_with_units(tmp_path, write_cell, unit, other):
+    rows = [write_cell.format(100 + i) + other.format(i % 7) for i in range(60)]
+    rows += ["?" + other.format(1)] * 20
+    path = tmp_path / "t.csv"
+    path.write_text("a;y\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    data = prepare(path, ["y"])
+    (rule,) = data.recipe.rules
+    first = float(write_cell.format(100).replace(unit, "").replace(".", "").replace(",", "."))
+    assert (rule.unit, rule.center) == (unit, pytest.approx(first + 29.5 * np.sign(first)))
+    assert any("decimal comma" in note for note in data.notes)
+    np.testing.assert_array_equal(apply(data.recipe, path), data.X)
+
+
+def test_thousands_before_units_are_thousands_if_no_number_has_another_comma(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a;y\n" + "\n".join(f"€ {341 + i},750;{i % 7}" for i in range(60)) + "\n", encoding="utf-8")
+    assert prepare(path, ["y"]).recipe.rules[0].fill > 300_000
+
+
+def test_a_comma_in_a_text_does_not_decide_on_the_decimal_sign(tmp_path):
+    path = tmp_path / "t.csv"
+    rows = [f"{('1,2 ethyl', 'water', 'salt')[i % 3]}\t{i},250\t{i % 7}" for i in range(1, 61)]
+    path.write_text("a\tb\ty\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    with pytest.raises(InvalidInputError, match="may mean thousands or a fraction"):
+        prepare(path, ["y"])
+
+
 def test_truths_with_gaps_stand_beside_decimal_commas(write):
     assert prepare(write("t.csv", ["True", "", "False"] * 20), ["y"]).recipe.rules[0].kind == "boolean"
 
