@@ -131,6 +131,26 @@ def test_a_column_of_another_scale_is_found(table):
     assert sentence.startswith("'size': ") and "more than 10 standard deviations" in sentence
 
 
+@pytest.mark.parametrize(
+    ("cells", "reported"),
+    [
+        ([0.12, 0.4, 0.5, 0.11, 0.3], True),
+        (["0.12", "0.4", None, "0.5", "0.11", "0.3"], True),
+        ([0.12, 0.4, 0.5, 0.11, None], False),
+        (["12%", "40", "50", "11", "30"], False),
+        (["12 %", "40 %", "50 %", "11 %", "30 %"], False),
+    ],
+)
+@pytest.mark.parametrize("n_chunks", [1, 3])
+def test_numbers_without_the_unit_of_the_fit_are_found(cells, reported, n_chunks):
+    recipe, findings = learn(pd.DataFrame({"humidity": [f"{i % 50}%" for i in range(120)]})), Findings()
+    new = pd.DataFrame({"humidity": cells})
+    for part in range(n_chunks):
+        recipe.matrix(new[part::n_chunks], "new.csv", findings)
+    said = ["'humidity': no cell has the unit '%' that the fit had. Check the unit."]
+    assert findings.describe_surprises() == (said if reported else [])
+
+
 def test_columns_that_are_not_there_are_listed(table):
     with pytest.raises(InvalidInputError, match="new.csv lacks the columns 'size', 'day'"):
         learn(table).matrix(table[["town", "new"]], "new.csv")

@@ -27,8 +27,10 @@ from distreduce.tables.cells import (
     to_days,
     to_levels,
     to_numbers,
+    to_text,
     write_number,
 )
+from distreduce.tables.units import strip_unit
 
 MISSING, OTHER = "missing", "other"
 MAX_LEVELS = 30
@@ -102,6 +104,11 @@ class Number(Boolean):
 
     def read(self, column: pd.Series) -> Array:
         return to_numbers(column, self.unit)
+
+    def count_units(self, column: pd.Series) -> int:
+        """Count the cells that carry the unit."""
+        cells = () if is_number(column) else to_text(column).dropna()
+        return sum(strip_unit(cell)[1] == self.unit for cell in cells)
 
     def _scaled(self, codes: Array) -> Array:
         return (codes - self.center) / self.scale

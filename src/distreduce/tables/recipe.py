@@ -25,7 +25,7 @@ from distreduce.tables.columns import (
     is_row_number,
     pixel_columns,
 )
-from distreduce.tables.findings import FAR, Findings, list_counts
+from distreduce.tables.findings import FAR, Findings, UnitCount, list_counts
 
 POLICIES = ("impute", "drop", "refuse")
 
@@ -98,6 +98,9 @@ class ColumnRecipe:
                 findings.unknown.setdefault(rule.name, Counter()).update(unknown)
             if type(rule) is Number:
                 findings.far[rule.name] += int((np.abs(block[:, 0]) > FAR).sum())
+                if rule.unit:
+                    seen = findings.units.setdefault(rule.name, UnitCount(rule.unit))
+                    seen.add(int((~np.isnan(codes)).sum()), rule.count_units(table[rule.name]))
         self._reject_overflow(X, where)  # before NaN marks incomplete rows
         found = dict(zip((rule.name for rule in self.used), gaps.sum(axis=0).tolist(), strict=True))
         findings.missing.update({name: count for name, count in found.items() if count})
