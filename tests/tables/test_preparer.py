@@ -62,6 +62,37 @@ def test_unknown_levels_draw_a_warning(frame):
         TablePreparer().fit(frame).transform(frame.assign(town="oslo"))
 
 
+@pytest.mark.parametrize("gap", ["?", "NA", "-", " n/a ", "."])
+@pytest.mark.parametrize("dtype", [object, "string"])
+def test_texts_that_are_gaps_in_files_are_gaps_in_data_frames(gap, dtype, tmp_path):
+    cells = [*range(1, 11), gap] * 10
+    frame = pd.DataFrame({"a": pd.Series(cells).astype(str if dtype == "string" else object).astype(dtype)})
+    frame["b"] = np.sqrt(np.arange(110.0))
+    preparer = TablePreparer().fit(frame)
+    assert preparer.recipe_.rules[0].describe() == "number, with gaps"
+    frame.map(lambda cell: cell.strip() if isinstance(cell, str) else cell).to_csv(tmp_path / "t.csv", index=False)
+    expected = prepare(tmp_path / "t.csv", ["b"])
+    np.testing.assert_allclose(preparer.transform(frame)[:, :2], expected.X, atol=1e-12)
+    assert frame["a"].tolist()[10] == gap  # the caller's frame is as it was
+
+
+def test_gaps_of_a_parquet_file_are_those_of_a_text_file(tmp_path):
+    frame = pd.DataFrame({"a": [*map(str, range(1, 11)), "?"] * 10, "b": np.sqrt(np.arange(110.0))})
+    frame.to_parquet(tmp_path / "t.parquet")
+    assert prepare(tmp_path / "t.parquet", ["b"]).recipe.rules[0].describe() == "number, with gaps"
+
+
+def test_levels_of_a_category_of_pandas_are_what_they_are_called():
+    frame = pd.DataFrame({"sign": pd.Categorical(["+", "-", "+", "-"])})
+    assert TablePreparer().fit(frame).recipe_.columns == ["sign = +", "sign = -"]
+
+
+def test_an_error_about_a_cell_of_a_frame_names_parameters():
+    with pytest.raises(InvalidInputError, match=r"categories=\['a'\].* leave_out=\['a'\]") as error:
+        TablePreparer().fit(pd.DataFrame({"a": [*range(1, 11), "ten"] * 10}))
+    assert "--" not in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("options", "X", "error", "said"),
     [

@@ -108,11 +108,47 @@ def test_unknown_levels_are_counted_by_column(table):
     assert sentence.startswith("'town': 3 rows with levels that the fit did not know ('oslo', 'Paris')")
 
 
+@pytest.mark.parametrize(("n_levels", "reported"), [(40, True), (1030, True), (1031, False)])
+def test_unknown_levels_are_told_from_rare_ones(n_levels, reported):
+    fitted = pd.DataFrame({"c": [f"level {i}" for i in range(n_levels)] * 3})
+    recipe, findings = learn(fitted, categories=["c"]), Findings()
+    recipe.matrix(fitted, "t.csv", findings)
+    assert findings.describe_surprises() == []
+    recipe.matrix(pd.DataFrame({"c": ["level 7", "NEVERSEEN", "level 39", "NEVERSEEN"]}), "new.csv", findings)
+    said = ["'c': 2 rows with levels that the fit did not know ('NEVERSEEN'). Check the spelling."]
+    assert findings.describe_surprises() == (said if reported else [])
+
+
+def test_a_recipe_does_not_list_long_texts():
+    rule = learn(pd.DataFrame({"c": [f"{i} " + "long " * 50 for i in range(40)] * 3})).rules[0]
+    assert rule.other and rule.rare == ()
+
+
 def test_a_column_of_another_scale_is_found(table):
     findings = Findings()
     learn(table).matrix(table.assign(size=table["size"] * 1000), "new.csv", findings)
     (sentence,) = findings.describe_surprises()
     assert sentence.startswith("'size': ") and "more than 10 standard deviations" in sentence
+
+
+@pytest.mark.parametrize(
+    ("cells", "reported"),
+    [
+        ([0.12, 0.4, 0.5, 0.11, 0.3], True),
+        (["0.12", "0.4", None, "0.5", "0.11", "0.3"], True),
+        ([0.12, 0.4, 0.5, 0.11, None], False),
+        (["12%", "40", "50", "11", "30"], False),
+        (["12 %", "40 %", "50 %", "11 %", "30 %"], False),
+    ],
+)
+@pytest.mark.parametrize("n_chunks", [1, 3])
+def test_numbers_without_the_unit_of_the_fit_are_found(cells, reported, n_chunks):
+    recipe, findings = learn(pd.DataFrame({"humidity": [f"{i % 50}%" for i in range(120)]})), Findings()
+    new = pd.DataFrame({"humidity": cells})
+    for part in range(n_chunks):
+        recipe.matrix(new[part::n_chunks], "new.csv", findings)
+    said = ["'humidity': no cell has the unit '%' that the fit had. Check the unit."]
+    assert findings.describe_surprises() == (said if reported else [])
 
 
 def test_columns_that_are_not_there_are_listed(table):

@@ -43,6 +43,16 @@ def test_a_recipe_comes_back_as_it_was(recipe, tmp_path):
     assert read_recipe(tmp_path / "r.json") == recipe
 
 
+def test_rare_levels_come_back_and_may_be_absent_as_in_older_files(tmp_path):
+    recipe = learn_recipe(pd.DataFrame({"c": [f"level {i}" for i in range(40)] * 3}), ["y"], "regression", "t.csv")
+    write_recipe(recipe, tmp_path / "r.json")
+    assert read_recipe(tmp_path / "r.json") == recipe and len(recipe.rules[0].rare) == 10
+    content = json.loads((tmp_path / "r.json").read_text("utf-8"))
+    del content["columns"][0]["rare"]
+    (tmp_path / "r.json").write_text(json.dumps(content))
+    assert read_recipe(tmp_path / "r.json").columns == recipe.columns
+
+
 def test_a_recipe_of_an_earlier_version_encodes_as_one_of_today(recipe):
     earlier = read_recipe(Path(__file__).parent / "golden" / "recipe-0.1.0.json")
     assert earlier.columns == recipe.columns
@@ -81,6 +91,8 @@ def test_a_missing_file_says_what_to_name(tmp_path):
         (["columns", 0, "name"], "b", "twice"),
         (["columns", 1, "levels"], ["u", "u"], "'levels'"),
         (["columns", 1, "levels"], ["u", 3], "'levels'"),
+        (["columns", 1, "rare"], ["w", 3], "'rare'"),
+        (["columns", 1, "rare"], ["w"] * 1001, "'rare'"),
         (["columns", 3, "cycles"], [0], "'cycles'"),
     ],
 )

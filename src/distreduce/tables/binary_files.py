@@ -15,6 +15,7 @@ from sklearn.utils.fixes import parse_version
 
 from distreduce._utils.safe_npz import Arrays, allowed_bytes
 from distreduce.exceptions import InvalidInputError, MissingDependencyError
+from distreduce.tables.cells import empty_gaps
 from distreduce.tables.header import unique_names
 
 BATCH = 1024  # rows of a Parquet file between two checks of the memory
@@ -22,7 +23,7 @@ BATCH = 1024  # rows of a Parquet file between two checks of the memory
 
 def read_frame(path: Path) -> pd.DataFrame:
     """Return the table of a Parquet file, or the first sheet of an Excel workbook."""
-    return read_excel(path) if path.suffix.lower() == ".xlsx" else read_parquet(path)
+    return empty_gaps(read_excel(path) if path.suffix.lower() == ".xlsx" else read_parquet(path))
 
 
 def read_excel(path: Path) -> pd.DataFrame:

@@ -10,6 +10,7 @@ import pandas as pd
 from distreduce._utils.text import count_of
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidCellError
+from distreduce.tables.units import strip_unit
 
 EPOCH = pd.Timestamp(0, tz="UTC")
 LARGEST_EXACT = 2**53  # float64 rounds integers beyond it
@@ -29,12 +30,11 @@ DATE_FORMATS = {
     "%d %b %Y": "day month year",
     "%b %d, %Y": "month day, year",
 }
-CURRENCY = "[$€£¥₹]|EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|CAD|AUD"
-# A currency before the number; behind it a currency, a percent sign, or after a blank a word such as lbs.
-MEASURE = re.compile(
-    rf"(?P<before>{CURRENCY})?\s*(?P<number>[+-]?[\d,'.]*\d)(?P<after>\s*(?:{CURRENCY}|[%‰°])|\s+[^\W\d_][^\s\d]{{0,9}})?"
+# Texts that stand for a gap in any table: those that pandas takes as such in text files, and three more.
+GAPS = frozenset(
+    ("?", "-", ".", "", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>", "NULL", "null", "None", "NaN", "nan")
+    + ("-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN")
 )
-THOUSANDS = re.compile(r"[+-]?\d{1,3}([,'])\d{3}(\1\d{3})*(\.\d+)?")
 
 
 def is_number(column: pd.Series) -> bool:
@@ -85,32 +85,33 @@ def to_text(column: pd.Series) -> pd.Series:
     return out
 
 
-def strip_unit(text: str) -> tuple[str, str]:
-    """Return the number in a text such as "€ 1,250" or "12%" without marks of thousands, and its unit ("" if none).
-
-    The text itself is returned if it is not a number with a unit: "12 kg 5", "1,5" or "A7".
-    """
-    found = MEASURE.fullmatch(text)
-    if found is None:
-        return text, ""
-    number = found["number"]
-    if "," in number or "'" in number:
-        if not THOUSANDS.fullmatch(number):
-            return text, ""
-        number = re.sub("[,']", "", number)
-    return number, ((found["before"] or "") + (found["after"] or "")).strip()
+def empty_gaps(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a data frame in which the texts of `GAPS` are missing, as they are in one that comes from a text file."""
+    types, emptied = pd.api.types, {}
+    for name, column in frame.items():
+        # A category of pandas is the user's word: its levels are what they are called.
+        if types.is_string_dtype(column.dtype) and not isinstance(column.dtype, pd.CategoricalDtype):
+            gaps = np.array([isinstance(cell, str) and cell.strip() in GAPS for cell in column], dtype=bool)
+            if gaps.any():
+                emptied[str(name)] = column.mask(gaps, None)
+    return frame.assign(**emptied)
 
 
-def find_unit(cells: pd.Series) -> str | None:
-    """Return the one unit of texts that are all numbers, some with this unit or with marks of thousands; else None."""
-    parts = [strip_unit(cell) for cell in cells.unique()]
-    units = {unit for _, unit in parts if unit}
-    return max(units, default="") if len(units) < 2 and all(map(_is_float, (number for number, _ in parts))) else None
+def find_unit(cells: pd.Series) -> str:
+    """Return the most frequent unit of texts that are numbers with a unit; "" if there are none."""
+    units = cells.map({cell: strip_unit(cell)[1] for cell in cells.unique()})
+    return str(units[units != ""].value_counts().index[0]) if (units != "").any() else ""
+
+
+def are_numbers(cells: pd.Series, unit: str) -> pd.Series:
+    """Return which texts are numbers, with or without this unit and marks of thousands."""
+    known = {cell for cell in cells.unique() if strip_unit(cell)[1] in ("", unit) and _is_float(strip_unit(cell)[0])}
+    return cells.isin(known)
 
 
 def _is_float(text: str) -> bool:
     try:
-        return np.isfinite(float(text))
+        return "_" not in text and not np.isnan(float(text))  # Python reads 1_000, pandas does not
     except ValueError:
         return False
 
@@ -176,23 +177,25 @@ def find_date_format(cells: pd.Series) -> str | None:
 
 
 def are_mostly_numbers(cells: pd.Series) -> bool:
-    """Return whether a share of `NEARLY_ALL` of the texts are numbers, and none is a code such as 01."""
-    return bool(is_plain_number(cells).mean() >= NEARLY_ALL and not are_codes(cells).any())
+    """Return whether a share of `NEARLY_ALL` of the texts are numbers of one unit, and none is a code such as 01."""
+    return bool(are_numbers(cells, find_unit(cells)).mean() >= NEARLY_ALL and not are_codes(cells).any())
 
 
 def reject_malformed_numbers(cells: pd.Series, instead: str = "") -> None:
-    """Raise InvalidInputError for text that is nearly all numbers: it holds a typo or an unknown notation.
+    """Raise InvalidInputError for text that is nearly all numbers: it holds a typo, another unit or another notation.
 
     `instead` says what else can be done with the column.
     """
-    plain = is_plain_number(cells)
-    # Digits with signs of other notations around them: 1,250 or 12 % or € 5 or 1'000.
+    unit = find_unit(cells)
+    proper = are_numbers(cells, unit)
+    # Digits with signs of other notations around them, which cannot be read or not in one column: 1,5 or 1.2.3 or #5.
     almost = cells.map(lambda cell: bool(re.fullmatch(r"[^\w.,+-]*[+-]?[\d.,' ]*\d[\d.,' ]*\s*[^\w\s]?", cell)))
-    if plain.all() or (plain | almost).mean() < NEARLY_ALL:  # proper numbers, or proper text
+    if proper.all() or (proper | almost).mean() < NEARLY_ALL:  # proper numbers, or proper text
         return
-    strange = cells[~plain]
+    strange = cells[~proper]
+    numbers = f"numbers in {unit}" if unit else "numbers"
     raise InvalidCellError(
-        f"Column {cells.name!r} looks like numbers but has {strange.iloc[0]!r} (in {count_of(len(strange), 'row')}). "
-        f"Write numbers as 1234.5 and leave unknown cells empty{instead}.",
+        f"Column {cells.name!r} looks like {numbers} but has {strange.iloc[0]!r} (in {count_of(len(strange), 'row')}). "
+        f"Write numbers as 1234.5{f' or 1234.5 {unit}' * bool(unit)} and leave unknown cells empty{instead}.",
         int(strange.index[0]),
     )

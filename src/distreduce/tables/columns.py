@@ -16,6 +16,7 @@ from distreduce.tables.cells import (
     LARGEST_EXACT,
     are_codes,
     are_mostly_numbers,
+    are_numbers,
     find_date_format,
     find_unit,
     is_number,
@@ -26,12 +27,17 @@ from distreduce.tables.cells import (
     to_days,
     to_levels,
     to_numbers,
+    to_text,
     write_number,
 )
+from distreduce.tables.units import strip_unit
 
 MISSING, OTHER = "missing", "other"
 MAX_LEVELS = 30
+MAX_RARE, MAX_RARE_LENGTH = 1000, 200  # levels without a column, and their characters, that a recipe may list
 MIN_SHUFFLED = 20  # rows: in fewer rows, a feature may hold consecutive numbers by chance
+# How to ask for a category, and to leave a column out: at the command line and in Python.
+COMMAND_LINE, IN_PYTHON = ("--category {!r}", "--drop {!r}"), ("categories=[{!r}]", "leave_out=[{!r}]")
 CYCLES = (365.2425, 7.0, 1.0)  # days in a year, a week, a day
 
 
@@ -99,6 +105,11 @@ class Number(Boolean):
     def read(self, column: pd.Series) -> Array:
         return to_numbers(column, self.unit)
 
+    def count_units(self, column: pd.Series) -> int:
+        """Count the cells that carry the unit."""
+        cells = () if is_number(column) else to_text(column).dropna()
+        return sum(strip_unit(cell)[1] == self.unit for cell in cells)
+
     def _scaled(self, codes: Array) -> Array:
         return (codes - self.center) / self.scale
 
@@ -135,13 +146,17 @@ class Date(Number):
 
 @dataclass(frozen=True, kw_only=True)
 class Category:
-    """One 0/1 column per level, one for all rarer levels if `other`, and one for missing cells if `flag`."""
+    """One 0/1 column per level, one for all rarer levels if `other`, and one for missing cells if `flag`.
+
+    `rare` lists the rarer levels, so that they can be told from unknown ones; it is empty if they are too many.
+    """
 
     kind: ClassVar[str] = "category"
     name: str
     levels: tuple[str, ...]
     other: bool = False
     flag: bool = False
+    rare: tuple[str, ...] = ()
 
     def read(self, column: pd.Series) -> Array:
         """Return cells as the index of their level; an unknown level has the index ``len(levels)``.
@@ -154,8 +169,11 @@ class Category:
         return np.asarray(codes.astype(np.float64).mask(cells.notna() & codes.isna(), float(len(self.levels))))
 
     def count_unknown(self, column: pd.Series, codes: Array) -> Counter[str]:
-        """Count the cells of each level that the fit did not know; with `other`, rare levels are not told apart."""
-        return Counter() if self.other else Counter(to_levels(column[codes == len(self.levels)]))
+        """Count the cells of each level that the fit did not know; of none if rare levels cannot be told apart."""
+        if self.other and not self.rare:
+            return Counter()
+        cells = to_levels(column[codes == len(self.levels)])
+        return Counter(cells[~cells.isin(self.rare)])
 
     def encode(self, codes: Array) -> Array:
         """Return (n, levels + other + missing); an unknown level is all zeros if there is no column for others."""
@@ -180,8 +198,8 @@ Used = Boolean | Number | Date | Category
 Column = Used | Dropped
 
 
-def guess_column(column: pd.Series, *, as_category: bool = False) -> Column:
-    """Guess the kind of one column; infinite numbers count as missing.
+def guess_column(column: pd.Series, *, as_category: bool = False, advice: tuple[str, str] = COMMAND_LINE) -> Column:
+    """Guess the kind of one column; infinite numbers count as missing. `advice` names options in errors.
 
     Left out are columns that are empty or constant, integers that float64 would round, and text in which every cell
     (or more than half of them, if there are more than `MAX_LEVELS` levels) is different.
@@ -207,19 +225,24 @@ def guess_column(column: pd.Series, *, as_category: bool = False) -> Column:
         layout = find_date_format(known)
         if layout is not None:
             return _guess_date(column, layout)
-        unit = None if are_codes(known).any() else find_unit(known)
-        if unit is not None:  # prices with a currency, percentages, marks of thousands
+        unit = find_unit(known)
+        if (
+            are_numbers(known, unit).all() and not are_codes(known).any()
+        ):  # prices with a currency, percentages, marks of thousands
             numbers = _guess_number(pd.Series(to_numbers(column, unit), name=column.name))
             return replace(numbers, unit=unit) if isinstance(numbers, Number) else numbers
         # Many levels, or mostly numbers: a column of numbers with a typo must not pass for text.
         if len(levels) > min(MAX_LEVELS, len(known) / 2) or are_mostly_numbers(known):
-            category, drop = f"--category {name!r} to take each value as a category", f"--drop {name!r}"
-            reject_malformed_numbers(known, f"; or give {category}, {drop} to leave the column out")
+            category, drop = (option.format(name) for option in advice)
+            instead = f"; or give {category} to take each value as a category, {drop} to leave the column out"
+            reject_malformed_numbers(known, instead)
         # Names and free text: (nearly) every row has its own value, so it says nothing about others.
         if len(levels) == len(known) or len(levels) > max(MAX_LEVELS, len(known) / 2):
             return Dropped(name=name, reason=f"text with {len(levels)} values in {len(known)} rows")
-    kept = tuple(sorted(levels.index[:MAX_LEVELS]))  # sorted: the order of X must not depend on that of the rows
-    return Category(name=name, levels=kept, other=len(levels) > MAX_LEVELS, flag=bool(cells.isna().any()))
+    # Sorted: the order of X must not depend on that of the rows.
+    kept, rare = tuple(sorted(levels.index[:MAX_LEVELS])), tuple(sorted(levels.index[MAX_LEVELS:]))
+    listed = rare if len(rare) <= MAX_RARE and all(len(level) <= MAX_RARE_LENGTH for level in rare) else ()
+    return Category(name=name, levels=kept, other=bool(rare), flag=bool(cells.isna().any()), rare=listed)
 
 
 def is_row_number(column: pd.Series) -> bool:

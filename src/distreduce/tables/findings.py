@@ -10,25 +10,46 @@ from distreduce._utils.text import count_of, list_words
 
 NOVEL = 0.02  # p-value below which a row is unlike those of the fit
 FAR = 10.0  # standard deviations from the mean of the fit
+MIN_BARE = 5  # numbers without a unit that are more than an oversight
 MAX_COLUMNS = 8  # columns that a sentence lists
 
 
 @dataclass
+class UnitCount:
+    """How many numbers of a column there are, and how many of them carry the unit of the fit."""
+
+    unit: str
+    numbers: int = 0
+    with_unit: int = 0
+
+    def add(self, numbers: int, with_unit: int) -> None:
+        """Count the cells of another chunk."""
+        self.numbers += numbers
+        self.with_unit += with_unit
+
+
+@dataclass
 class Findings:
-    """Counts by column, added up over the chunks of a file: missing cells, cells by unknown level, far numbers."""
+    """Counts by column, summed over the chunks of a file: missing cells, unknown levels, far numbers and units."""
 
     n_rows: int = 0
     missing: Counter[str] = field(default_factory=Counter)
     unknown: dict[str, Counter[str]] = field(default_factory=dict)
     far: Counter[str] = field(default_factory=Counter)
+    units: dict[str, UnitCount] = field(default_factory=dict)
     novel: int = 0
 
     def describe_surprises(self) -> list[str]:
-        """Return one sentence per column with unknown levels, or with most of its numbers far from those of the fit."""
+        """Return one sentence per column with unknown levels, without its unit, or with most of its numbers far off."""
         sentences = [
             f"{name!r}: {count_of(levels.total(), 'row')} with levels that the fit did not know "
             f"({list_words([level for level, _ in levels.most_common(6)])}). Check the spelling."
             for name, levels in self.unknown.items()
+        ]
+        sentences += [
+            f"{name!r}: no cell has the unit {seen.unit!r} that the fit had. Check the unit."
+            for name, seen in self.units.items()
+            if seen.numbers >= MIN_BARE and not seen.with_unit
         ]
         if self.novel > 0.06 * self.n_rows:  # a few are by chance
             sentences.append(

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from itertools import islice, zip_longest
 
 from distreduce.exceptions import InvalidInputError
+from distreduce.tables.cells import GAPS, NEARLY_ALL
 from distreduce.tables.formats import TextLayout
+from distreduce.tables.units import CONTINENTAL, MEASURE
 
 MAX_HEADER = 2**24  # characters up to the end of the names
 MAX_COLUMNS = 100_000  # pandas needs half a minute for half as many, and seven minutes for twice as many
@@ -153,6 +155,15 @@ def unique_names(found: list[str]) -> tuple[list[str], list[str]]:
     return list(names), notes
 
 
+def _has_commas_before_units(column: list[str]) -> bool:
+    """Return whether a column of numbers with units has one such as 21,11 €; 341,750 € may be thousands."""
+    cells = [cell for cell in column if cell not in GAPS]
+    found = [match["number"] for match in map(MEASURE.fullmatch, cells) if match]
+    # Texts may hold such a cell by chance, so nearly all must be numbers.
+    commas = [number for number in found if "," in number and CONTINENTAL.fullmatch(number)]
+    return len(found) >= NEARLY_ALL * len(cells) and not all(map(THOUSANDS.fullmatch, commas))
+
+
 def _detect_decimal(separator: str, names: Sequence[str], rows: list[list[str]], where: str) -> str:
     """Return the decimal comma if the comma does not separate cells, some number has a comma and none has a point.
 
@@ -168,6 +179,8 @@ def _detect_decimal(separator: str, names: Sequence[str], rows: list[list[str]],
             return ","
         if commas and ambiguous is None:
             ambiguous = name, commas[0]
+    if any(map(_has_commas_before_units, columns)):
+        return ","
     if ambiguous is None:
         return "."
     raise InvalidInputError(

@@ -17,6 +17,8 @@ from distreduce._utils.atomic import replacing
 from distreduce._utils.typing import Array
 from distreduce._utils.warnings import warn_user
 from distreduce.exceptions import DataWarning, InvalidInputError, InvalidTypeError
+from distreduce.tables.cells import empty_gaps
+from distreduce.tables.columns import IN_PYTHON
 from distreduce.tables.findings import Findings
 from distreduce.tables.recipe import POLICIES, learn_recipe
 from distreduce.tables.recipe_file import read_recipe, write_recipe
@@ -91,8 +93,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             raise InvalidInputError(f"missing={self.missing!r} must be one of {', '.join(POLICIES)}.")
         frame = read_frame(X)
         self.recipe_ = learn_recipe(
-            frame, (), None, WHERE, missing=self.missing, categories=self.categories, leave_out=self.leave_out
-        )
+            frame, (), None, WHERE, missing=self.missing, categories=self.categories, leave_out=self.leave_out,
+            advice=IN_PYTHON,
+        )  # fmt: skip
         self.feature_names_in_ = np.array(list(frame.columns), dtype=object)
         self.n_features_in_ = frame.shape[1]
         return self
@@ -174,11 +177,14 @@ class TablePreparer(TransformerMixin, BaseEstimator):
 
 
 def read_frame(X: Any) -> pd.DataFrame:
-    """Return a data frame of any library as one of pandas, with texts for names and rows numbered from 0."""
+    """Return a data frame of any library as one of pandas, with texts for names and rows numbered from 0.
+
+    Texts such as ? and NA become missing cells, as in files.
+    """
     frame = X.to_pandas() if hasattr(X, "to_pandas") else X
     if not isinstance(frame, pd.DataFrame):
         raise InvalidTypeError(f"X is a {type(X).__name__}; give a DataFrame, whose columns have names.")
     names = [str(name) for name in frame.columns]
     if len(set(names)) < len(names):
         raise InvalidInputError("X has two columns of the same name; rename one of them.")
-    return frame.set_axis(names, axis=1).reset_index(drop=True)
+    return empty_gaps(frame.set_axis(names, axis=1).reset_index(drop=True))

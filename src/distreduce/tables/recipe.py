@@ -14,6 +14,7 @@ from distreduce._utils.typing import Array
 from distreduce.estimators._targets import Task
 from distreduce.exceptions import InvalidInputError
 from distreduce.tables.columns import (
+    COMMAND_LINE,
     Category,
     Column,
     Date,
@@ -24,7 +25,7 @@ from distreduce.tables.columns import (
     is_row_number,
     pixel_columns,
 )
-from distreduce.tables.findings import FAR, Findings, list_counts
+from distreduce.tables.findings import FAR, Findings, UnitCount, list_counts
 
 POLICIES = ("impute", "drop", "refuse")
 
@@ -97,6 +98,9 @@ class ColumnRecipe:
                 findings.unknown.setdefault(rule.name, Counter()).update(unknown)
             if type(rule) is Number:
                 findings.far[rule.name] += int((np.abs(block[:, 0]) > FAR).sum())
+                if rule.unit:
+                    seen = findings.units.setdefault(rule.name, UnitCount(rule.unit))
+                    seen.add(int((~np.isnan(codes)).sum()), rule.count_units(table[rule.name]))
         self._reject_overflow(X, where)  # before NaN marks incomplete rows
         found = dict(zip((rule.name for rule in self.used), gaps.sum(axis=0).tolist(), strict=True))
         findings.missing.update({name: count for name, count in found.items() if count})
@@ -140,6 +144,7 @@ def learn_recipe(
     categories: Sequence[str] = (),
     leave_out: Sequence[str] = (),
     image_shape: tuple[int, int] | None = None,
+    advice: tuple[str, str] = COMMAND_LINE,
 ) -> ColumnRecipe:
     """Guess the kind of every column; scales, medians and levels are those of all rows that are kept.
 
@@ -160,6 +165,8 @@ def learn_recipe(
         Columns to leave out.
     image_shape : (rows, columns), optional
         The features are the pixels of images of this shape.
+    advice : (str, str)
+        How the caller's user asks for a category, and for a column to be left out.
     """
     for name in (*categories, *leave_out):
         if name not in features:
@@ -175,7 +182,7 @@ def learn_recipe(
     }
     # The user's word comes last: it replaces the reason found above.
     reasons |= dict.fromkeys(leave_out, "asked for")
-    rules = _guess_columns(kept, categories, reasons)
+    rules = _guess_columns(kept, categories, reasons, advice)
     # Dropping rows changes scales and levels: find the complete rows by a first guess, then guess again.
     if missing == "drop":
         gaps = [np.isnan(rule.read(kept[rule.name])) for rule in rules if not isinstance(rule, Dropped)]
@@ -184,18 +191,20 @@ def learn_recipe(
             raise InvalidInputError(
                 f"Every row of {where} has a missing value, so none would be left: --missing impute."
             )
-        rules = _guess_columns(kept[complete], categories, reasons)
+        rules = _guess_columns(kept[complete], categories, reasons, advice)
     if all(isinstance(rule, Dropped) for rule in rules):
         why = "; ".join(f"{rule.name}: {rule.describe()}" for rule in rules[:5])
         raise InvalidInputError(f"No column of {where} can be used besides the target ({why}).")
     return ColumnRecipe(tuple(rules), tuple(targets), task, missing)
 
 
-def _guess_columns(features: pd.DataFrame, categories: Sequence[str], reasons: dict[str, str]) -> list[Column]:
+def _guess_columns(
+    features: pd.DataFrame, categories: Sequence[str], reasons: dict[str, str], advice: tuple[str, str]
+) -> list[Column]:
     """Guess all columns except those in `reasons`, which says why they are left out."""
     return [
         Dropped(name=str(name), reason=reasons[str(name)])
         if name in reasons
-        else guess_column(column, as_category=name in categories)
+        else guess_column(column, as_category=name in categories, advice=advice)
         for name, column in features.items()
     ]

@@ -12,7 +12,7 @@ from typing import Any
 from distreduce._utils.tensor_reader import RefusedError, require
 from distreduce.exceptions import ModelFileError
 from distreduce.tables.cells import DATE_FORMATS
-from distreduce.tables.columns import MAX_LEVELS, Boolean, Category, Column, Date, Dropped, Number
+from distreduce.tables.columns import MAX_LEVELS, MAX_RARE, Boolean, Category, Column, Date, Dropped, Number
 from distreduce.tables.recipe import POLICIES, ColumnRecipe
 
 FORMAT, VERSION = "distreduce recipe", 1
@@ -38,6 +38,11 @@ def _are_levels(value: Any) -> bool:
     return _are_texts(value) and len(value) <= MAX_LEVELS and len(set(value)) == len(value)
 
 
+def _are_rare(value: Any) -> bool:
+    """Check for a list of texts, which may be empty."""
+    return value == [] or (_are_texts(value) and len(value) <= MAX_RARE)
+
+
 # The test that a field of a rule must pass, by its name.
 CHECKS: dict[str, Callable[[Any], bool]] = {
     "name": lambda value: isinstance(value, str), "reason": lambda value: isinstance(value, str),
@@ -45,7 +50,8 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
     "layout": lambda value: isinstance(value, str) and value in DATE_FORMATS,
     "center": _is_finite, "fill": _is_finite, "scale": _is_positive,
     "flag": lambda value: isinstance(value, bool), "other": lambda value: isinstance(value, bool),
-    "levels": _are_levels, "cycles": lambda value: isinstance(value, list) and all(map(_is_positive, value)),
+    "levels": _are_levels, "rare": _are_rare,
+    "cycles": lambda value: isinstance(value, list) and all(map(_is_positive, value)),
 }  # fmt: skip
 
 
@@ -105,9 +111,11 @@ def _parse_rule(content: Any) -> Column:
     require(isinstance(content, Mapping) and str(content.get("kind")) in KINDS, "it has a column of an unknown kind")
     kind = KINDS[content["kind"]]
     names = {field.name for field in fields(kind)}
-    # Exactly the fields of the class: others would reach its constructor. Older recipes have no unit.
+    # Exactly the fields of the class: others would reach its constructor. Older recipes lack two of them.
     given = set(content) - {"kind"}
-    require(given <= names <= given | {"unit"}, f"a column of kind {kind.kind!r} has other fields than it should")
+    require(
+        given <= names <= given | {"unit", "rare"}, f"a column of kind {kind.kind!r} has other fields than it should"
+    )
     for name in given:
         require(CHECKS[name](content[name]), f"{name!r} of column {content.get('name')!r} is {content[name]!r:.40}")
     return kind(**{name: _convert(content[name]) for name in given})

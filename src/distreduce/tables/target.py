@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from distreduce.estimators._targets import Task, as_array, find_unlabelled, guess_task, holds_dates
 from distreduce.exceptions import InvalidCellError, InvalidInputError
 from distreduce.tables.cells import (
-    are_codes,
     are_mostly_numbers,
+    are_numbers,
     find_date_format,
     find_unit,
     is_number,
@@ -127,13 +127,13 @@ def _parse_numbers(column: pd.Series) -> tuple[pd.Series, tuple[str, ...]]:
         return column, ()
     cells = to_text(column)
     distinct = cells.dropna().drop_duplicates()
-    unit = None if are_codes(distinct).any() else find_unit(distinct)
-    if unit is not None and len(distinct) > 2:  # "5%" and "10%" alone may be two classes
-        return pd.Series(to_numbers(column, unit), cells.index, name=column.name), ()
-    words = distinct[~is_plain_number(distinct)]
+    unit = find_unit(distinct)
+    words = distinct[~are_numbers(distinct, unit)]
     if not len(distinct) or not are_mostly_numbers(distinct) or words.str.contains(r"\d").any():
         return column, ()
-    return pd.Series(to_numbers(cells.where(~cells.isin(words))), cells.index, name=column.name), tuple(words)
+    if len(distinct) < 3 and not is_plain_number(distinct).all():  # "5%" and "10%" alone may be two classes
+        return column, ()
+    return pd.Series(to_numbers(cells.where(~cells.isin(words)), unit), cells.index, name=column.name), tuple(words)
 
 
 def _check_cells(column: pd.Series, where: str) -> None:

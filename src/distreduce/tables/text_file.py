@@ -9,7 +9,7 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -21,13 +21,13 @@ from sklearn.utils.fixes import parse_version
 
 from distreduce._utils.safe_npz import DAMAGE, allowed_bytes
 from distreduce.exceptions import DatasetFileError, DistReduceError
-from distreduce.tables.cells import are_codes, is_number
+from distreduce.tables.cells import GAPS, are_codes, are_mostly_numbers, is_number, to_text
 from distreduce.tables.formats import TextLayout, kind_of
 from distreduce.tables.header import MAX_HEADER, Header, find_header
+from distreduce.tables.units import use_point
 
 AS_FOUND = TextLayout()
 START = 2**16  # bytes that tell text from binary files
-MISSING = ("?", "-", ".")  # besides those of pandas: empty, NA, NaN, null, None, …
 MAGIC = {b"PK": "an Excel workbook or a zip archive", b"PAR1": "a Parquet file", b"\x1f\x8b": "a gzip archive",
          b"\x89HDF": "an HDF5 file", b"\xd0\xcf": "an old Excel workbook", b"%PDF": "a PDF"}  # fmt: skip
 # Read the float64 nearest to the text. From pandas 3.1 on this is the default, and asking for it is deprecated.
@@ -82,10 +82,11 @@ class TextFile:
                 texts = pd.read_csv(self.path, **self._options(whole), usecols=whole)
                 codes = [name for name in whole if are_codes(texts[name].str.strip()).any()]
                 table[codes] = texts[codes]
-            return table
+            # Only where nearly all are numbers: levels must stay as written, because new files are compared with them.
+            return self._use_points(table, as_text, lambda cells: are_mostly_numbers(to_text(cells).dropna()))
 
     def read_chunks(self, rows: int, as_text: Sequence[str] = ()) -> Iterator[pd.DataFrame]:
-        """Yield the table in chunks of at most `rows` rows."""
+        """Yield the table in chunks of at most `rows` rows; all columns of levels should be among `as_text`."""
         with self._errors():
             opened = pd.read_csv(self.path, **self._options(as_text), chunksize=rows)
         with opened as chunks:
@@ -95,7 +96,7 @@ class TextFile:
                     chunk = next(chunks, None)
                 if chunk is None:
                     return
-                yield chunk
+                yield self._use_points(chunk, as_text, lambda _: True)
 
     def find_line(self, row: int) -> int:
         """Return the line, from 1, in which a row of the table ends; cells with line ends and blank lines count."""
@@ -104,6 +105,18 @@ class TextFile:
             reader = csv.reader(stream, delimiter=separator, skipinitialspace=True)
             lines = (reader.line_num for record in reader if "".join(record).strip() or len(record) > 1)
             return next(islice(lines, self.header.has_sep_line + self.header.named + row, None), 0)
+
+    def _use_points(
+        self, table: pd.DataFrame, as_text: Sequence[str], wanted: Callable[[pd.Series], bool]
+    ) -> pd.DataFrame:
+        """Return the table with points for decimal commas in `wanted` columns that a unit or a mistake made text."""
+        pointed = {}
+        for name in table if self.header.decimal == "," else ():
+            if name not in as_text and pd.api.types.is_string_dtype(table[name].dtype):
+                cells = table[name].map(lambda cell: use_point(cell.strip()) if isinstance(cell, str) else cell)
+                if wanted(cells):
+                    pointed[name] = cells
+        return table.assign(**pointed)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -122,7 +135,7 @@ class TextFile:
         return {
             "sep": separator, "decimal": header.decimal, "encoding": self.encoding, "names": list(header.names),
             "skiprows": header.skipped, "header": 0 if header.named else None, "index_col": False,
-            "skipinitialspace": True, "low_memory": False, "na_values": list(MISSING),
+            "skipinitialspace": True, "low_memory": False, "na_values": sorted(GAPS),
             "dtype": {name: str for name in as_text if name in header.names}, **EXACT,
         }  # fmt: skip
 
