@@ -163,7 +163,7 @@ add_predictor(
     regression=lambda seed: baselines.LinearBaseline(task="regression"),
     classification=lambda seed: baselines.LinearBaseline(task="classification"),
 )
-# What practitioners use; the last two where their libraries are installed.
+# What practitioners use; the last two need their libraries and are rows only where they are asked for.
 add_predictor(
     "random forest",
     regression=lambda seed: baselines.ConstantSpread(RandomForestRegressor(random_state=seed)),
@@ -176,9 +176,11 @@ add_predictor(
 )
 add_predictor(
     "SVC, Platt",
-    classification=lambda seed: make_pipeline(StandardScaler(), CalibratedClassifierCV(SVC(), ensemble=False)),
+    classification=lambda seed: make_pipeline(
+        StandardScaler(), CalibratedClassifierCV(SVC(random_state=seed), ensemble=False)
+    ),
 )
-add_predictor("CatBoost", regression=familiar.CatBoostNumbers, classification=familiar.make_catboost_classifier)
+add_predictor("CatBoost", regression=familiar.CatBoostNumbers, classification=familiar.CatBoostClasses)
 add_predictor("NGBoost", regression=familiar.NGBoostNumbers)
 
 

@@ -78,7 +78,7 @@ def test_a_registered_data_set_can_be_asked_for_by_experiments_of_its_kind(kind,
 
 @pytest.mark.parametrize(
     ("selection", "known"),
-    [(Selection(datasets=("moon",)), "there are 'a', 'b'"), (Selection(methods=("moon",)), ", 'linear', 'x', 'y'")],
+    [(Selection(datasets=("moon",)), "'a', 'b'"), (Selection(methods=("moon",)), ", 'random forest', 'x', 'y'")],
 )
 def test_an_unknown_name_is_refused_with_those_that_there_are(selection, known):
     with pytest.raises(InvalidInputError, match=rf"'moon' is in none of grid; .*{known}\."):

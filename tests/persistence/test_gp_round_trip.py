@@ -165,7 +165,7 @@ def test_feature_names_are_checked_after_loading(tmp_path: Path) -> None:
 
 def test_load_of_another_class(tmp_path: Path) -> None:
     fitted_model("GPRegressor").save(tmp_path / "m")
-    with pytest.raises(ModelFileError, match="holds a GPRegressor, not a SDRGPRegressor; use GPRegressor.load"):
+    with pytest.raises(ModelFileError, match="holds GPRegressor, not SDRGPRegressor; use GPRegressor.load"):
         SDRGPRegressor.load(tmp_path / "m")
 
 
