@@ -47,6 +47,8 @@ class Experiment:
         The registry of :mod:`distreduce_paper.methods` that its methods come from.
     datasets : tuple of str
         Data sets of the grid. Further registered ones can be selected on the command line.
+    more_datasets : tuple of str
+        Its own data sets that are not in the grid, because not everyone has them; they can be selected.
     methods : tuple of str
         Methods of the grid. Further registered ones can be selected on the command line.
     run : callable, optional
@@ -82,6 +84,7 @@ class Experiment:
     skips: Callable[[str, str], bool] = lambda data, method: False
     sources: tuple[str, ...] = ()
     exclusive: bool = False
+    more_datasets: tuple[str, ...] = ()
 
     def cells(self, selection: Selection | None = None) -> list[Cell]:
         """Return its own cells, one data set after the other, all seeds of a method before the next method."""
@@ -104,7 +107,7 @@ class Experiment:
         """Return the data sets that can be selected."""
         from distreduce_paper import problems
 
-        return {*self.datasets, *problems.added_names(self.kind)}
+        return {*self.datasets, *self.more_datasets, *problems.added_names(self.kind)}
 
     def known_methods(self) -> set[str]:
         """Return the methods that can be selected."""

@@ -19,7 +19,7 @@ from distreduce_paper.experiment import Experiment
 from distreduce_paper.experiments._reductions import round_digits
 from distreduce_paper.measure import measure
 from distreduce_paper.methods import PREDICTORS
-from distreduce_paper.problems import QUICK_SAMPLES, Array, Problem, Split, add_own_problem, add_problem, get_problem
+from distreduce_paper.problems import QUICK_SAMPLES, Array, Problem, Split, add_own_problem, get_problem
 from distreduce_paper.report.blocks import Block, Table, Text
 from distreduce_paper.report.comparison import DASH, format_mean
 
@@ -72,11 +72,7 @@ LOADERS: dict[str, Callable[[], tuple[Array, Array]]] = {
     **{name: partial(_load_file, name) for name in FROM_FILE},
 }
 for _name, _load in LOADERS.items():
-    _problem = Problem(partial(_ignore_seed, _load), "regression")
-    if _name in FROM_FILE:  # only where they are asked for: not everyone has the files
-        add_problem(f"UCI {_name}", _problem, ("predictor",))
-    else:
-        add_own_problem(f"UCI {_name}", _problem)
+    add_own_problem(f"UCI {_name}", Problem(partial(_ignore_seed, _load), "regression"))
 
 
 def draw_test_rows(n: int, split: int) -> Array:
@@ -147,6 +143,7 @@ EXPERIMENT = Experiment(
     title="Standard splits of UCI sets",
     paper="",
     datasets=tuple(f"UCI {name}" for name in LOADERS if name not in FROM_FILE),
+    more_datasets=tuple(f"UCI {name}" for name in FROM_FILE),
     task="regression",
     methods=("SDR-GP", "ARD GP", "linear", "random forest", "boosted trees"),
     run=run,
