@@ -1,6 +1,6 @@
 """Models saved by earlier versions load and predict as they did.
 
-Each folder of ``golden`` holds a file a class and ``expected.npz`` with what each said of the samples ``new``, made by
+Each folder of ``golden`` holds one file per class and ``expected.npz``, what each said of the samples ``new``, made by
 ``PYTHONPATH=src:tests python tests/persistence/make_golden.py`` when its version and format were current. A file here
 is never made again: if one cannot be read any more, the reader is wrong.
 """

@@ -82,8 +82,8 @@ def predict(
         typer.Option(
             min=0.01,
             max=0.99,
-            help="Add intervals, or sets of classes, that hold the truth with this probability whatever its "
-            "distribution is (conformal).",
+            help="Add intervals, or sets of classes, that hold the truth of this share of all rows, whatever its "
+            "distribution is (conformal); a rare class may be covered less.",
             show_default=False,
         ),
     ] = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +38,12 @@ class FittedFolder:
     path: Path
     recipe: ColumnRecipe
 
-    @property
+    @cached_property
     def model(self) -> SDR:
         """The reduction behind the picture."""
         return Folder(self.path).model(self.recipe)
 
-    @property
+    @cached_property
     def predictor(self) -> Any:
         """The predictor, an SDRGPRegressor or SDRGPClassifier."""
         return Folder(self.path).predictor(self.recipe)

@@ -66,7 +66,7 @@ class InverseMap:
         groups = np.unique(X, axis=0, return_inverse=True)[1].ravel()
         # The squared error of features in their own spread: else the one with the largest unit decides alone.
         unit = np.where(target.std(axis=0) > 0, target.std(axis=0), 1.0)
-        error, self.kernel, ridge = min(
+        _, self.kernel, ridge = min(
             ((_left_out_error(RBF(f * spread), self.places, target / unit, r, groups), RBF(f * spread), r)
              for f in FACTORS for r in RIDGES), key=lambda each: each[0])  # fmt: skip
         K = self.kernel(self.places)
