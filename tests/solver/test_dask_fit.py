@@ -16,7 +16,7 @@ from distreduce.exceptions import InvalidInputError, InvalidTypeError, SolverCon
 from distreduce.sharding import dask_collections
 from distreduce.sharding import rows as rows_module
 from distreduce.sharding.dask_rows import DaskRows, read_rows
-from distreduce.solver.steps import Steps
+from distreduce.solver.objective import Steps
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")

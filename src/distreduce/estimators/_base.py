@@ -15,25 +15,30 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import workers
 from distreduce._utils.typing import Array
+from distreduce.estimators._context import (
+    CallbackSupportMixin,
+    progress,
+    warn_about_fit,
+    warn_about_picture,
+    watch,
+    whole_fit,
+)
 from distreduce.estimators._evidence import QUALITY
 from distreduce.estimators._fitted import fitted_attributes
-from distreduce.estimators._monitor import CallbackSupportMixin, progress, watch
-from distreduce.estimators._plan import SharedChoice, Supervision, plan_fit
-from distreduce.estimators._renamed import (
+from distreduce.estimators._mixins import (
     RenamedParametersMixin,
+    SavingMixin,
     Translation,
     leave_out,
     translate_device,
     translate_n_neighbors,
 )
-from distreduce.estimators._saving import SavingMixin
-from distreduce.estimators._transaction import whole_fit
+from distreduce.estimators._plan import SharedChoice, Supervision, plan_fit
 from distreduce.estimators._validate import Backends, check_places
-from distreduce.estimators._warnings import warn_about_fit, warn_about_picture
 from distreduce.exceptions import InvalidInputError
 from distreduce.mapping.inverse import InverseMap, slopes
 from distreduce.sharding.dask_collections import is_dask, predict_by_blocks
-from distreduce.solver.fit import fit_reduction
+from distreduce.solver.loop import fit_reduction
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -25,7 +25,7 @@ from distreduce.estimators._auto import (
     target_settings,
     wants_choice,
 )
-from distreduce.estimators._monitor import check_checkpoint, open_checkpoint
+from distreduce.estimators._context import check_checkpoint, open_checkpoint
 from distreduce.estimators._targets import Targets, standardize
 from distreduce.estimators._validate import (
     check_distances,
@@ -40,12 +40,12 @@ from distreduce.exceptions import DataWarning, InvalidInputError
 from distreduce.kernels import Kernel
 from distreduce.losses import BregmanLoss, SquaredLoss, supervised_rows
 from distreduce.mapping.choice import MapChoice, assign_folds
+from distreduce.mapping.relevance import input_kernel
 from distreduce.sharding.dask_collections import compute, empty_rows, is_dask
 from distreduce.sharding.merge import Merged, merge_duplicates
 from distreduce.sharding.rows import LocalRows, Rows
 from distreduce.sharding.sample import Sample
 from distreduce.solver.checkpoint import Checkpoint
-from distreduce.solver.input_kernel import input_kernel
 from distreduce.solver.problem import ReductionProblem, Settings
 
 # Above this many samples affinity="auto" is sparse: a dense fit then takes gigabytes, and minutes.

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from distreduce._utils.distances import nearest
+from distreduce._utils.numerics import nearest
 from distreduce._utils.typing import Array
 from distreduce.estimators._plan import SharedChoice
 from distreduce.estimators._targets import read_targets

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array, Index
+from distreduce.estimators._context import whole_fit
 from distreduce.estimators._targets import read_known_labels
-from distreduce.estimators._transaction import whole_fit
 from distreduce.estimators._validate import own_generator
 from distreduce.gp._dirichlet import DirichletTargets, NegativeLogLikelihood, expected_probabilities, fit_means
 from distreduce.gp._estimator import BaseGP

@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from distreduce._utils.typing import Array
 from distreduce.estimators import SDR
-from distreduce.estimators._saving import SavingMixin
+from distreduce.estimators._mixins import SavingMixin
 from distreduce.estimators._targets import require_targets
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._hyperparameters import Training

@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import single_threaded_blas, workers
 from distreduce._utils.typing import Array
+from distreduce.estimators._context import whole_fit
 from distreduce.estimators._targets import read_known_numbers
-from distreduce.estimators._transaction import whole_fit
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._estimator import BaseGP
 from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size, train_merged

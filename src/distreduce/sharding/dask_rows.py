@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distreduce._utils.distances import divide_columns
+from distreduce._utils.numerics import divide_columns
 from distreduce._utils.typing import Array, Index
 from distreduce.sharding.dask_collections import (
     check_block,
@@ -26,8 +26,7 @@ from distreduce.sharding.dask_collections import (
     partitions,
 )
 from distreduce.sharding.dask_shards import RETRIES, DaskShards, submit_all
-from distreduce.sharding.merge import row_keys
-from distreduce.sharding.order import Arrangement
+from distreduce.sharding.merge import Arrangement, row_keys
 from distreduce.sharding.row_file import no_room
 from distreduce.sharding.rows import Arrays, RowMap, Rows
 from distreduce.sharding.shards import Part, Shard, ShardPass, Shards

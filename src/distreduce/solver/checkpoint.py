@@ -24,12 +24,10 @@ from distreduce._utils.warnings import warn_user
 from distreduce.exceptions import CheckpointError, CheckpointWarning, ModelSaveError
 from distreduce.mapping.landmarks import Memory
 from distreduce.solver.loop import Progress
-from distreduce.solver.objective import Record
+from distreduce.solver.objective import Record, State, same_plan
 from distreduce.solver.oracle import Coupled
-from distreduce.solver.steps import State, same_plan
 
 FORMAT, VERSION = "distreduce-checkpoint", [1, 0]
-ADVICE = "Delete it to start afresh, or give another path as checkpoint."
 FLAGS = ("frozen", "converged", "finished")
 # In the order of the fields, by which _read_history builds records.
 COLUMNS = tuple(field.name for field in fields(Record))
@@ -136,7 +134,7 @@ def _check_format(document: Mapping[str, Any]) -> None:
 
 
 def _cannot_resume(path: Path, error: BaseException) -> CheckpointError:
-    return CheckpointError(f"Cannot resume from {os.fspath(path)!r}: {str(error)[:500]}. {ADVICE}")
+    return CheckpointError(f"Cannot resume from {os.fspath(path)!r}: {str(error)[:500]}. {CheckpointError.advice}")
 
 
 # Progress as JSON and tensors.

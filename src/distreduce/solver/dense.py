@@ -9,14 +9,14 @@ from functools import partial
 
 import numpy as np
 
-from distreduce._utils.distances import divide_columns, sq_distances
+from distreduce._utils.numerics import divide_columns, sq_distances
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index, Plan
 from distreduce.affinity import squared_distances, symmetric_entropic_affinity
 from distreduce.coupling import CouplingProblem, initial_plan, solve_balanced, solve_semirelaxed, structure_constant
-from distreduce.coupling.plan import affinity_times_plan, plan_from_array
-from distreduce.embedding.dependence_target import dependence_target
-from distreduce.embedding.initial import initial_prototypes
+from distreduce.coupling.problem import affinity_times_plan, plan_from_array
+from distreduce.dependence import dependence_target
+from distreduce.embedding.optimize import initial_prototypes
 from distreduce.embedding.problem import InnerLoss
 from distreduce.exceptions import NumericalError
 from distreduce.kernels import Kernel

@@ -53,7 +53,7 @@ class SampleOracle(ABC):
 
     @abstractmethod
     def dependence_target(self, plan: Plan, settings: Settings) -> tuple[Array | None, Array | None]:
-        """Return B (m, m) and ω (m,) of :mod:`distreduce.embedding.dependence_target`; None twice without targets."""
+        """Return B (m, m) and ω (m,) of :mod:`distreduce.dependence`; None twice without targets."""
 
     @abstractmethod
     def map_quadratic(self, plan: Plan) -> Array | None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from distreduce._utils.typing import Array, Index
-from distreduce.embedding.dependence_target import TargetForm
-from distreduce.embedding.problem import Dependence, InnerLoss
+from distreduce.dependence import Dependence, TargetForm
+from distreduce.embedding.problem import InnerLoss
 from distreduce.kernels import DistanceKernel, Kernel, Linear, RationalQuadratic
 from distreduce.losses import BregmanLoss
 from distreduce.sharding.sample import Sample, ShardedSample
