@@ -37,7 +37,7 @@ from distreduce.estimators._plan import SharedChoice, Supervision, plan_fit
 from distreduce.estimators._validate import Backends, check_places
 from distreduce.exceptions import InvalidInputError
 from distreduce.mapping.inverse import InverseMap, slopes
-from distreduce.sharding.dask_collections import is_dask, predict_by_blocks
+from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
 from distreduce.solver.loop import fit_reduction
 
 if TYPE_CHECKING:

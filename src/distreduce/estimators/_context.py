@@ -16,8 +16,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from distreduce._utils.hashing import fingerprint
-from distreduce._utils.versions import __version__
-from distreduce._utils.warnings import warn_user
+from distreduce._utils.text import __version__, warn_user
 from distreduce.estimators._validate import require_seed
 from distreduce.exceptions import (
     InterruptedFitWarning,

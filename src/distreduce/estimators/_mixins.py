@@ -7,7 +7,7 @@ from functools import wraps
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from distreduce._utils.warnings import warn_user
+from distreduce._utils.text import warn_user
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -11,9 +11,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _num_samples, validate_data
 
+from distreduce._utils.text import warn_user
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
-from distreduce._utils.warnings import warn_user
 from distreduce.estimators._auto import (
     CHOICE_SAMPLES,
     choose,
@@ -41,7 +41,7 @@ from distreduce.kernels import Kernel
 from distreduce.losses import BregmanLoss, SquaredLoss, supervised_rows
 from distreduce.mapping.choice import MapChoice, assign_folds
 from distreduce.mapping.relevance import input_kernel
-from distreduce.sharding.dask_collections import compute, empty_rows, is_dask
+from distreduce.sharding.dask_rows import compute, empty_rows, is_dask, read_rows
 from distreduce.sharding.merge import Merged, merge_duplicates
 from distreduce.sharding.rows import LocalRows, Rows
 from distreduce.sharding.sample import Sample
@@ -134,8 +134,6 @@ def _read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any,
     """Validate X, bring y and the weights here from a cluster, and decide whether to work on shards."""
     given, precomputed = X, estimator.metric == "precomputed"
     if is_dask(X):
-        from distreduce.sharding.dask_rows import read_rows
-
         # X stays on the cluster if the fit works on shards.
         X, y, sample_weight = read_rows(X, partial(_on_shards, estimator)), compute(y), compute(sample_weight)
     sharded = _on_shards(estimator, _num_samples(X))

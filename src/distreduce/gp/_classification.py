@@ -22,7 +22,7 @@ from distreduce.gp._exact import BATCH_NUMBERS, check_exact_size
 from distreduce.gp._hyperparameters import Hyperparameters, Training
 from distreduce.gp._target_scale import feature_spread
 from distreduce.kernels import RBF
-from distreduce.sharding.dask_collections import compute, is_dask, predict_by_blocks
+from distreduce.sharding.dask_rows import compute, is_dask, predict_by_blocks
 
 # All classes share the hyperparameters: more samples hardly move them, and each evaluation takes n³ operations.
 TRAINING_SAMPLES = 1000

@@ -16,7 +16,7 @@ from distreduce.estimators._mixins import SavingMixin
 from distreduce.estimators._targets import require_targets
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._hyperparameters import Training
-from distreduce.sharding.dask_collections import gather
+from distreduce.sharding.dask_rows import gather
 
 
 class BaseGP(SavingMixin, BaseEstimator):

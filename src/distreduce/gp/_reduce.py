@@ -33,7 +33,7 @@ from distreduce.gp._target_scale import feature_spread
 from distreduce.kernels import RBF
 from distreduce.mapping import left_out_embedding
 from distreduce.mapping.relevance import median_length_scale
-from distreduce.sharding.dask_collections import is_dask, predict_by_blocks
+from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
 
 GAUSSIAN_PROCESSES = ("inputs", "rough_inputs", "isotropic")
 # Experts besides the Gaussian processes; `experts` may name them, or hold estimators of one's own.

@@ -19,7 +19,7 @@ from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size, train_me
 from distreduce.gp._hyperparameters import Training
 from distreduce.gp._stack import Stack, check_coverage, check_levels, weigh_by_leave_one_out
 from distreduce.gp._target_scale import TargetScale, feature_spread
-from distreduce.sharding.dask_collections import compute, is_dask, predict_by_blocks
+from distreduce.sharding.dask_rows import compute, is_dask, predict_by_blocks
 
 CHUNK = 20_000  # samples that a thread predicts at once
 

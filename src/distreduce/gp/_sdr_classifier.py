@@ -21,7 +21,7 @@ from distreduce.gp._exact import check_exact_size
 from distreduce.gp._reduce import ReducingGP
 from distreduce.gp._regression import CHUNK
 from distreduce.gp._stack import check_coverage
-from distreduce.sharding.dask_collections import is_dask, predict_by_blocks
+from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
 from distreduce.sharding.merge import merge_duplicates
 
 

@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from distreduce._utils.atomic import replacing
+from distreduce._utils.files import replacing
 from distreduce._utils.typing import Index
 from distreduce.estimators._base import BaseReduction
 from distreduce.estimators._validate import read_weights

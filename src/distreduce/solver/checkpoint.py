@@ -16,16 +16,24 @@ from typing import Any
 
 import numpy as np
 
-from distreduce._utils.tensor_file import MAX_BYTES, UNREADABLE, open_file, read_tensors, write_file
-from distreduce._utils.tensor_reader import Reader, require
-from distreduce._utils.tensor_writer import Node, Writer
+from distreduce._utils.tensor_file import (
+    MAX_BYTES,
+    UNREADABLE,
+    Node,
+    Reader,
+    Writer,
+    open_file,
+    read_tensors,
+    require,
+    write_file,
+)
+from distreduce._utils.text import warn_user
 from distreduce._utils.typing import Array, Plan
-from distreduce._utils.warnings import warn_user
 from distreduce.exceptions import CheckpointError, CheckpointWarning, ModelSaveError
 from distreduce.mapping.landmarks import Memory
 from distreduce.solver.loop import Progress
 from distreduce.solver.objective import Record, State, same_plan
-from distreduce.solver.oracle import Coupled
+from distreduce.solver.problem import Coupled
 
 FORMAT, VERSION = "distreduce-checkpoint", [1, 0]
 FLAGS = ("frozen", "converged", "finished")

@@ -25,8 +25,7 @@ from distreduce.mapping import KernelMap, LeftOut, MapRegression, barycentres
 from distreduce.mapping.left_out import cross_fitted
 from distreduce.sharding.sample import Sample
 from distreduce.solver.medoids import medoids, medoids_from_distances
-from distreduce.solver.oracle import Coupled, SampleOracle
-from distreduce.solver.problem import ReductionProblem, Settings
+from distreduce.solver.problem import Coupled, ReductionProblem, SampleOracle, Settings
 
 # From here on the n×n affinity is kept in single precision: 10,000 samples then take 0.4 GB instead of 0.8.
 SINGLE_PRECISION_FROM = 4000

@@ -20,8 +20,7 @@ from distreduce.mapping.landmarks import Memory
 from distreduce.sharding.sample import ShardedSample
 from distreduce.solver.dense import prepare_dense
 from distreduce.solver.objective import Record, State, Steps
-from distreduce.solver.oracle import Coupled, SampleOracle
-from distreduce.solver.problem import ReductionProblem, Settings
+from distreduce.solver.problem import Coupled, ReductionProblem, SampleOracle, Settings
 from distreduce.solver.sharded import prepare_sharded
 
 if TYPE_CHECKING:

@@ -27,8 +27,7 @@ from distreduce.embedding import (
 )
 from distreduce.exceptions import NumericalError
 from distreduce.mapping import barycentres
-from distreduce.solver.oracle import Coupled, SampleOracle
-from distreduce.solver.problem import Settings
+from distreduce.solver.problem import Coupled, SampleOracle, Settings
 
 
 @dataclass(frozen=True)

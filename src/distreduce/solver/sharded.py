@@ -32,8 +32,7 @@ from distreduce.mapping.landmarks import LandmarkRegression, Memory
 from distreduce.sharding.sample import ShardedSample
 from distreduce.sharding.shards import PlanPass, Shard, Shards
 from distreduce.solver.medoids import DistancesToMeans, PrototypeSums, nearest_members, prototype_means
-from distreduce.solver.oracle import Coupled, SampleOracle
-from distreduce.solver.problem import ReductionProblem, Settings
+from distreduce.solver.problem import Coupled, ReductionProblem, SampleOracle, Settings
 
 # Landmarks of the out-of-sample map: fit and model grow with their number, not with that of the samples. New samples
 # of a mixture in 50 dimensions landed in their class in 0.30 of the cases with 500 of 4000 samples, in 0.41 with 2000.
