@@ -33,9 +33,10 @@ from distreduce.estimators._mixins import (
     translate_device,
     translate_n_neighbors,
 )
-from distreduce.estimators._plan import SharedChoice, Supervision, plan_fit
+from distreduce.estimators._plan import Supervision, plan_fit
 from distreduce.estimators._validate import Backends, check_places
 from distreduce.exceptions import InvalidInputError
+from distreduce.mapping.choice import MapChoice
 from distreduce.mapping.inverse import InverseMap, slopes
 from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
 from distreduce.solver.loop import fit_reduction
@@ -201,12 +202,12 @@ class BaseReduction(
         """Read the targets; None if the estimator has none."""
         return None
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, shared: SharedChoice | None = None) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, shared: list[MapChoice] | None = None) -> Self:
         """Plan, solve and set the fitted attributes, or leave the estimator as it was if anything fails."""
         with whole_fit(self) as fitting:
             self._validate_params()
             with workers(self.n_jobs) as pool, progress(self) as bar:
-                plan = plan_fit(self, X, y, sample_weight, pool, shared)
+                plan = plan_fit(self, X, y, sample_weight, pool, [] if shared is None else shared)
                 with watch(self, X, y, sample_weight, bar, plan.checkpoint) as monitor:
                     fitted = fit_reduction(plan.problem, plan.random_state, workers=pool, monitor=monitor)
                     fitting.best = fitted.reduction  # carried by errors from here on

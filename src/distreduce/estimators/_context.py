@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isnan
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,21 +39,15 @@ if TYPE_CHECKING:
 UNUSED = ("history_.cka",)  # NaN for other measures of dependence, and without targets
 
 
-@dataclass
-class Fitting:
-    """A fit in progress. `best` is what a NumericalError carries if the fit fails from here on."""
-
-    best: Any = None
-
-
 @contextmanager
-def whole_fit(estimator: Any) -> Iterator[Fitting]:
+def whole_fit(estimator: Any) -> Iterator[SimpleNamespace]:
     """Make `fit` transactional: on any exception, restore the previous state, including an earlier fit.
 
-    Failures of LAPACK become a :class:`NumericalError`. Fitted attributes with NaN or infinite values raise one.
+    Failures of LAPACK become a :class:`NumericalError`. Fitted attributes with NaN or infinite values raise one. `best`
+    of what is yielded is what such an error carries if the fit fails from here on.
     """
     # A shallow copy is enough: fits replace attributes and do not change them in place.
-    before, fitting = dict(vars(estimator)), Fitting()
+    before, fitting = dict(vars(estimator)), SimpleNamespace(best=None)
     try:
         yield fitting
         check_fitted(estimator)

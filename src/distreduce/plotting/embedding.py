@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
 from distreduce.exceptions import InvalidInputError
-from distreduce.plotting._axes import check_reduction, get_axes
+from distreduce.plotting.axes import check_reduction, get_axes
 from distreduce.plotting.palette import OKABE_ITO, SHAPES, Colours, Shapes, colour_by_target, marker_path
 from distreduce.plotting.targets import choose_places, sample_places
 

@@ -10,7 +10,7 @@ import pandas as pd
 from distreduce._utils.typing import Index
 from distreduce.estimators._base import BaseReduction
 from distreduce.exceptions import InvalidInputError
-from distreduce.plotting._axes import check_reduction, draw_legend, get_axes
+from distreduce.plotting.axes import check_reduction, draw_legend, get_axes
 from distreduce.plotting.palette import OKABE_ITO, UNKNOWN
 
 if TYPE_CHECKING:

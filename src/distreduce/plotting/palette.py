@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
-from distreduce.plotting._axes import draw_legend
+from distreduce.plotting.axes import draw_legend
 from distreduce.plotting.targets import average_on_prototypes, prototype_means, read_shown_targets, target_name
 
 if TYPE_CHECKING:

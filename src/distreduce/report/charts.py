@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from distreduce.plotting._axes import draw_svg
+from distreduce.plotting.axes import draw_svg
 from distreduce.plotting.calibration import IDEAL
 from distreduce.plotting.palette import OKABE_ITO
 from distreduce.report.renderer import inline_svg
