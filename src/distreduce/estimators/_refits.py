@@ -83,14 +83,8 @@ def fit_each_number(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple
     """Fit 4, 8, 16, … prototypes, and return the model with the fewest that is not clearly worse than the best.
 
     The error is that of predicting a sample by the mean target of the other samples whose left-out place is nearest to
-    the same prototype. The fewest prototypes whose error is within one standard error of the smallest are chosen.
-
-    Returns
-    -------
-    model : SDR
-        The chosen one, fitted.
-    table : pandas.DataFrame
-        For each number the error, relative to that of the mean, its standard error, and which was chosen.
+    the same prototype. The fewest prototypes whose error is within one standard error of the smallest are chosen. The
+    table has, for each number, the error relative to that of the mean, its standard error, and which was chosen.
     """
     if estimator.checkpoint is not None:
         raise InvalidInputError("checkpoint is of one fit, and n_prototypes='auto' makes several; give a number.")

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
-from distreduce.estimators._context import whole_fit
+from distreduce.estimators._fit_context import whole_fit
 from distreduce.estimators._mixins import Translation, translate_target_form
 from distreduce.estimators._plan import Supervision
 from distreduce.estimators._refits import fit_each_number
