@@ -36,6 +36,15 @@ from distreduce.solver.sharded import LANDMARKS
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+try:
+    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
+    from sklearn.callback import with_callbacks
+except ImportError:  # scikit-learn before 1.9: the same estimators without ``set_callbacks``
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stand-in for scikit-learn's mixin."""
+
+
 UNUSED = ("history_.cka",)  # NaN for other measures of dependence, and without targets
 
 
@@ -99,18 +108,8 @@ def _parts(value: Any) -> Mapping[Any, Any]:
     return vars(value) if type(value).__module__.startswith("distreduce.") else {}  # such as KernelMap
 
 
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # scikit-learn before 1.9: the same estimators without ``set_callbacks``
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stand-in for scikit-learn's mixin."""
-
-
 # Parameters that do not change the result, and may differ between a fit and its resumption.
 FREE = ("checkpoint", "n_jobs", "verbose")
-
-__all__ = ["CallbackSupportMixin", "check_checkpoint", "open_checkpoint", "progress", "watch"]
 
 
 @contextmanager
