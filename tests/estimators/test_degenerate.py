@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
-from distreduce import SDR, DistR
-from distreduce.exceptions import DataWarning
+from distreduce import SDR, DistR, SDRGPRegressor
+from distreduce.exceptions import DataWarning, InvalidInputError
 
 ESTIMATORS = [SDR(random_state=0), SDR(n_prototypes=2, random_state=0), DistR(random_state=0)]
 each_model = pytest.mark.parametrize("model", ESTIMATORS, ids=repr)
@@ -208,3 +208,13 @@ def test_clusters_that_are_equal_to_rounding_bring_no_warning() -> None:
     X = np.random.default_rng(0).normal(size=(104, 1))
     model = SDR(1, n_prototypes=52, random_state=0, max_iter=1, tol=1.0)
     assert_sane(model.fit(X, [f"class {i}" for i in range(104)]), X)
+
+
+@pytest.mark.parametrize("large", [1e150, 1e165, 7e200])
+def test_a_constant_beside_which_all_differences_vanish_is_named(large: float, rng: np.random.Generator) -> None:
+    X = np.c_[rng.normal(size=(30, 2)), np.full(30, large)]
+    for model in ESTIMATORS:
+        with pytest.raises(InvalidInputError, match="vanish beside the largest number of X"):
+            clone(model).fit(X, X[:, 0])
+    predictor = SDRGPRegressor(experts=[], gp_steps=3, random_state=0).fit(X, X[:, 0])  # it scales the features
+    assert np.corrcoef(predictor.predict(X), X[:, 0])[0, 1] > 0.9

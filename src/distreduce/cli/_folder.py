@@ -147,11 +147,16 @@ class Folder:
         """Return the model of the picture."""
         return self._load(MODEL, SDR.load, recipe)
 
+    @property
+    def has_predictor(self) -> bool:
+        """Whether the fit was with a predictor."""
+        return (self.path / PREDICTOR).exists()
+
     def predictor(self, recipe: ColumnRecipe) -> Any:
         """Return the predictor."""
         from distreduce.persistence import load
 
-        if not (self.path / PREDICTOR).exists():
+        if not self.has_predictor:
             raise InvalidInputError(f"{self.path} holds no predictor (the fit had --no-predict); fit again.")
         return self._load(PREDICTOR, load, recipe)
 

@@ -179,8 +179,8 @@ def fit(
             rows = study.fit_rows
             write_page(
                 folder / REPORT, study.model, data.X[rows], data.target.rows(rows), data.table.iloc[rows],
-                study.held_out, experts=metrics["experts"], row_numbers=rows,
-                image_shape=data.recipe.image_shape, title=file.name, command=command,
+                study.held_out, recipe=data.recipe, predictor=study.predictor, experts=metrics["experts"],
+                row_numbers=rows, title=file.name, command=command,
                 notes=metrics["notes"],
             )  # fmt: skip
     # Only now is the folder in its place.

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import workers
 from distreduce._utils.typing import Array
+from distreduce.estimators._display import DisplayMixin
 from distreduce.estimators._evidence import QUALITY
 from distreduce.estimators._fitted import fitted_attributes
 from distreduce.estimators._monitor import CallbackSupportMixin, progress, watch
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 class BaseReduction(
     RenamedParametersMixin,
     SavingMixin,
+    DisplayMixin,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,

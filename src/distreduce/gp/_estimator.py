@@ -18,6 +18,18 @@ from distreduce.exceptions import InvalidInputError
 from distreduce.gp._hyperparameters import Training
 from distreduce.sharding.dask_collections import gather
 
+CHUNK = 20_000  # samples that a thread predicts at once
+
+
+def read_new_samples(estimator: Any, X: Any) -> Array:
+    """Return checked samples, in single precision if they are: :func:`take_chunk` converts a part of them."""
+    return np.asarray(validate_data(estimator, X, reset=False, dtype=[np.float64, np.float32]))
+
+
+def take_chunk(X: Array, chunk: int) -> Array:
+    """Return some of the samples in double precision and in one memory order, on which the rounding of sums depends."""
+    return np.ascontiguousarray(X[chunk * CHUNK : (chunk + 1) * CHUNK], dtype=np.float64)
+
 
 class BaseGP(SavingMixin, BaseEstimator):
     """An estimator with a GP inside; subclasses add the likelihood."""

@@ -244,8 +244,9 @@ function drawPanel() {
     return make("figure", {}, image(at, caption), make("figcaption", {}, caption));
   })));
   if (data.details.columns || (!pixels && data.details.targets.length)) panel.append(...rowTable(near));
-  const [hint, box] = [panel.querySelector(".sideways"), panel.querySelector(".scroll")];
-  if (box) hint.hidden = box.scrollWidth <= box.clientWidth;
+  if (data.newRow) panel.append(make("button", { type: "button", id: "try-changes", onclick: () => tryChanges(k) }, "Change this row and predict it"));
+  const [sideways, box] = [panel.querySelector(".sideways"), panel.querySelector(".scroll")];
+  if (box) sideways.hidden = box.scrollWidth <= box.clientWidth;
   panel.scrollTop = 0;
 }
 
