@@ -14,9 +14,9 @@ from sklearn.decomposition import PCA
 from distreduce._utils.threads import workers
 from distreduce.affinity import squared_distances, student_affinity, symmetric_entropic_affinity
 from distreduce.coupling import CouplingProblem, affinity_times_plan, initial_plan, structure_matrices
+from distreduce.dependence import dependence_target
 from distreduce.embedding import EmbeddingProblem
-from distreduce.embedding.dependence_target import dependence_target
-from distreduce.embedding.initial import initial_prototypes
+from distreduce.embedding.optimize import initial_prototypes
 from distreduce.kernels import Delta
 from distreduce.losses import CrossEntropyLoss
 from distreduce.sharding.sample import Sample

@@ -18,7 +18,7 @@ from timing import median_seconds, threads_of, timed, yardstick_seconds, yardsti
 from distreduce import SDR
 from distreduce._utils.threads import workers
 from distreduce.affinity import squared_distances, student_affinity, symmetric_entropic_affinity
-from distreduce.affinity.row_entropic import row_bandwidths
+from distreduce.affinity.symmetric import row_bandwidths
 from distreduce.coupling import affinity_times_plan, solve_semirelaxed, structure_constant
 from distreduce.embedding import EmbeddingProblem, make_objective, plain
 from distreduce.solver.dense import DenseOracle

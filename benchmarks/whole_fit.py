@@ -18,8 +18,7 @@ from timing import threads_of, timed, yardstick_seconds, yardstick_threads
 from distreduce import SDR
 from distreduce._utils.threads import workers
 from distreduce.solver.dense import DenseOracle
-from distreduce.solver.loop import solve
-from distreduce.solver.result import Reduction
+from distreduce.solver.loop import Reduction, solve
 
 Array = NDArray[np.float64]
 PART = "4 whole fit"

@@ -87,7 +87,7 @@ def _add(state: dict[str, Any], part: dict[str, Any]) -> None:
 
 
 def _write(path: Path, found: dict[str, Any]) -> None:
-    from distreduce._utils.atomic import replacing
+    from distreduce._utils.files import replacing
 
     states = found["readers"].values()
     found["inputs"] = sum(state["inputs"] for state in states)

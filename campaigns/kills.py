@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from trust.kills import KINDS, Tally, campaign
 
-from distreduce._utils.atomic import replacing
+from distreduce._utils.files import replacing
 
 ROOT = Path(__file__).parent.parent
 OUT = ROOT / "results" / "campaigns" / "kills.json"

@@ -20,7 +20,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from threadpoolctl import threadpool_limits
 
-from distreduce._utils.atomic import replacing
+from distreduce._utils.files import replacing
 
 ROOT = Path(__file__).parent.parent
 OUT = ROOT / "results" / "campaigns" / "properties.json"

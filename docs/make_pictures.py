@@ -12,8 +12,7 @@ from sklearn.model_selection import train_test_split
 
 from distreduce import SDR, DistR, SDRGPRegressor
 from distreduce.plotting import plot_calibration, plot_coupling, plot_embedding, plot_history
-from distreduce.plotting.markers import marker_path
-from distreduce.plotting.palette import class_palette, class_shapes
+from distreduce.plotting.palette import class_palette, class_shapes, marker_path
 
 FOLDER = Path(__file__).parent / "img"
 

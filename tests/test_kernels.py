@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.gaussian_process import kernels as gp_kernels
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
-from distreduce._utils.distances import sq_distances
+from distreduce._utils.numerics import sq_distances
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import (
     KERNELS,

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from sklearn.exceptions import ConvergenceWarning
 
     from distreduce.estimators import SDR
-    from distreduce.solver.result import Reduction
+    from distreduce.solver.loop import Reduction
 
 
 class DistReduceError(Exception):
@@ -74,6 +74,8 @@ class UnsavableModelError(PersistenceError, ValueError):
 
 class CheckpointError(PersistenceError, ValueError):
     """Raised by `fit` if its checkpoint cannot be written, is damaged, or belongs to another fit."""
+
+    advice = "Delete it to start afresh, or give another path as checkpoint."
 
 
 class StoreError(DistReduceError):

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.metrics.pairwise import linear_kernel
 
-from distreduce._utils.distances import DIRECT_FEATURES, sq_distances
+from distreduce._utils.numerics import DIRECT_FEATURES, sq_distances
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 

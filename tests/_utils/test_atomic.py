@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from distreduce._utils.atomic import replacing, temporary_path
+from distreduce._utils.files import replacing, temporary_path
 
 
 def files_in(folder):

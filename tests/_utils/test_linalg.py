@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.linalg import LinAlgError, cho_factor
 
-from distreduce._utils import linalg
-from distreduce._utils.linalg import inverse_from_factor, jittered_cholesky
+from distreduce._utils import numerics
+from distreduce._utils.numerics import inverse_from_factor, jittered_cholesky
 
 
 def test_inverse_is_numpys_whatever_stands_above_the_diagonal(rng):
@@ -27,7 +27,7 @@ def test_a_positive_definite_matrix_needs_no_jitter(rng):
 
 @pytest.mark.parametrize("unit", [0.5, np.array([0.5, 1.0, 2.0])], ids=["one", "each"])
 def test_a_factorisation_that_fails_is_tried_with_jitter(monkeypatch, unit):
-    real, calls = linalg.cho_factor, []
+    real, calls = numerics.cho_factor, []
 
     def fails_twice(matrix, **options):
         calls.append(real(matrix, **options))  # which overwrites the matrix
@@ -35,7 +35,7 @@ def test_a_factorisation_that_fails_is_tried_with_jitter(monkeypatch, unit):
             raise LinAlgError("not positive definite")
         return calls[-1]
 
-    monkeypatch.setattr(linalg, "cho_factor", fails_twice)
+    monkeypatch.setattr(numerics, "cho_factor", fails_twice)
     factor, jitter = jittered_cholesky(np.full((3, 3), 0.5) + np.eye(3), unit, (1e-4, 1e-2, 1.0))
     assert jitter == 1e-2
     lower = np.tril(factor)

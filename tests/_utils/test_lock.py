@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from distreduce._utils.lock import exclusive
+from distreduce._utils.files import exclusive
 
 
 def test_the_second_waits_and_then_gets_the_error_it_gave(tmp_path):
@@ -26,7 +26,7 @@ def test_the_lock_is_free_and_gone_after_an_error(tmp_path):
 
 def test_a_killed_process_holds_no_lock(tmp_path):
     script = (
-        "import os, sys; from pathlib import Path; from distreduce._utils.lock import exclusive\n"
+        "import os, sys; from pathlib import Path; from distreduce._utils.files import exclusive\n"
         "with exclusive(Path(sys.argv[1]), OSError()): os._exit(9)"
     )
     path = tmp_path / "lock"

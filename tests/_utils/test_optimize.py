@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from distreduce._utils.optimize import Adam, BestSoFar
+from distreduce._utils.numerics import Adam, BestSoFar
 
 torch = pytest.importorskip("torch")
 

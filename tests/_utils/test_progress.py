@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from distreduce._utils.progress import progress_bar
+from distreduce._utils.text import progress_bar
 
 
 @pytest.mark.parametrize(

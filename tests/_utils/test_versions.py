@@ -7,7 +7,7 @@ import platform
 import numpy as np
 
 import distreduce
-from distreduce._utils.versions import library_versions
+from distreduce._utils.text import library_versions
 
 
 def test_versions_of_installed_packages():

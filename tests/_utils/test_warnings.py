@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from distreduce import SDR
-from distreduce._utils.warnings import warn_user
+from distreduce._utils.text import warn_user
 from distreduce.exceptions import DataWarning
 
 X = np.repeat(np.random.default_rng(0).normal(size=(12, 3)), 2, axis=0)

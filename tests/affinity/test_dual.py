@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from affinity import reference
 
-from distreduce._utils.numba import bounded_exp
-from distreduce._utils.threads import SERIAL, Workers
+from distreduce._utils.threads import SERIAL, Workers, bounded_exp
 from distreduce.affinity.dual import Dual
-from distreduce.affinity.linear import NewtonSystem, conjugate_gradient
-from distreduce.affinity.newton import gradient
+from distreduce.affinity.newton import NewtonSystem, conjugate_gradient, gradient
 
 XI = 7.0
 SCALE = 2.5

@@ -12,7 +12,7 @@ from sklearn.manifold._utils import _binary_search_perplexity
 
 from distreduce._utils.threads import Workers
 from distreduce.affinity import squared_distances
-from distreduce.affinity.row_entropic import row_bandwidths
+from distreduce.affinity.symmetric import row_bandwidths
 from distreduce.exceptions import InvalidInputError
 
 

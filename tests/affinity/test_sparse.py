@@ -13,8 +13,8 @@ from distreduce._utils.threads import SERIAL, Workers
 from distreduce.affinity import squared_distances, symmetric_entropic_affinity
 from distreduce.affinity.dual import Dual
 from distreduce.affinity.neighbours import whole_graph
-from distreduce.affinity.row_entropic import row_bandwidths
 from distreduce.affinity.sparse import SparseDual, keep_sparse_affinity, sparse_row_bandwidths
+from distreduce.affinity.symmetric import row_bandwidths
 from distreduce.coupling import structure_constant
 from distreduce.coupling.sharded import structure_constant_on_shards
 from distreduce.exceptions import AffinityConvergenceWarning, InvalidInputError

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 
 from distreduce._utils.threads import Workers
 from distreduce.affinity import squared_distances, symmetric_entropic_affinity
-from distreduce.affinity.row_entropic import row_bandwidths
+from distreduce.affinity.symmetric import row_bandwidths
 from distreduce.exceptions import AffinityConvergenceWarning, InvalidInputError
 
 

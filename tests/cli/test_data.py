@@ -9,7 +9,7 @@ import pytest
 from datasets.dataset_server import CONTENT, MisbehavingServer, small_set
 from typer.testing import CliRunner
 
-from distreduce.datasets import download, names, registry
+from distreduce.datasets import download, loading, names
 from distreduce.exceptions import InvalidInputError
 
 
@@ -26,11 +26,11 @@ def server(cache, monkeypatch):
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setattr(download, "PATIENCE", download.Patience(attempts=2, pause=0.01))
     with MisbehavingServer() as running:
-        for name in set(registry.FILE_SETS) - {"boston", "concrete"}:
-            monkeypatch.delitem(registry.FILE_SETS, name)
-        monkeypatch.setitem(registry.FILE_SETS, "boston", small_set(running.url()))
+        for name in set(loading.FILE_SETS) - {"boston", "concrete"}:
+            monkeypatch.delitem(loading.FILE_SETS, name)
+        monkeypatch.setitem(loading.FILE_SETS, "boston", small_set(running.url()))
         gone = replace(small_set(running.url("/gone")), name="concrete", file="concrete.csv")
-        monkeypatch.setitem(registry.FILE_SETS, "concrete", gone)
+        monkeypatch.setitem(loading.FILE_SETS, "concrete", gone)
         yield running
 
 

@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 
 from distreduce.affinity import student_affinity, symmetric_entropic_affinity
 from distreduce.coupling import CouplingProblem, affinity_times_plan, hard_plan, structure_matrices
-from distreduce.coupling.plan import column_mass
+from distreduce.coupling.problem import column_mass
 
 POT_LOSS = {"kl": "kl_loss", "square": "square_loss"}
 # What hypothesis varies in `random_case`.

@@ -12,7 +12,7 @@ from sklearn.metrics.cluster import contingency_matrix
 
 from distreduce.affinity import symmetric_entropic_affinity
 from distreduce.coupling import initial_plan
-from distreduce.coupling.plan import plan_from_array
+from distreduce.coupling.problem import plan_from_array
 from distreduce.kernels import Delta
 
 KINDS = ["auto", "random", "kmeans", "spectral", "supervised_spectral"]

@@ -12,8 +12,7 @@ from scipy.optimize import linprog
 
 from distreduce._utils.threads import Workers
 from distreduce.coupling import affinity_times_plan, hard_plan, solve_balanced, solve_semirelaxed
-from distreduce.coupling.balanced import transport_vertex
-from distreduce.coupling.descent import conditional_gradient
+from distreduce.coupling.descent import conditional_gradient, transport_vertex
 
 
 @settings(max_examples=20)

@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 
-from distreduce.datasets.file_set import FileSet, RemoteFile, hash_values
-from distreduce.datasets.registry import FILE_SETS
+from distreduce.datasets.download import FileSet, RemoteFile, hash_values
+from distreduce.datasets.loading import FILE_SETS
 
 TABLE = np.random.default_rng(0).normal(size=(300, 14))
 CONTENT = "\n".join(" ".join(map(repr, row)) for row in TABLE.tolist()).encode()

@@ -15,8 +15,8 @@ from datasets.dataset_server import CONTENT, TABLE, small_set
 
 import distreduce
 from distreduce import datasets
-from distreduce._utils import lock
-from distreduce.datasets import download, registry
+from distreduce._utils import files
+from distreduce.datasets import download, loading
 from distreduce.exceptions import DatasetFileError, DownloadError
 
 HALF = len(CONTENT) // 2 // 512 * 512  # what has arrived in whole chunks
@@ -25,7 +25,7 @@ HALF = len(CONTENT) // 2 // 512 * 512  # what has arrived in whole chunks
 @pytest.fixture
 def small(server, monkeypatch):
     """The name 'boston' stands for the small set on the server."""
-    monkeypatch.setitem(registry.FILE_SETS, "boston", small_set(server.url()))
+    monkeypatch.setitem(loading.FILE_SETS, "boston", small_set(server.url()))
 
 
 def left_in(cache: Path) -> list[str]:
@@ -79,20 +79,20 @@ def test_a_passing_failure_is_overcome(small, server, hasty, manners):
 def test_values_are_compared_even_if_the_file_is_the_one_published(server, cache, monkeypatch):
     other = CONTENT.replace(b"-", b" ")
     server.files["/file"] = other
-    monkeypatch.setitem(registry.FILE_SETS, "boston", small_set(server.url(), content=other))
+    monkeypatch.setitem(loading.FILE_SETS, "boston", small_set(server.url(), content=other))
     with pytest.raises(DownloadError, match="its values are not those of 'boston'"):
         datasets.load("boston")
 
 
 def test_a_page_instead_of_a_table_is_an_error(server, cache, monkeypatch):
     server.files["/file"] = b"<html>Service moved</html>"
-    monkeypatch.setitem(registry.FILE_SETS, "boston", small_set(server.url(), content=server.files["/file"]))
+    monkeypatch.setitem(loading.FILE_SETS, "boston", small_set(server.url(), content=server.files["/file"]))
     with pytest.raises(DownloadError, match="not a table of numbers"):
         datasets.load("boston")
 
 
 def test_the_second_address_is_asked_when_the_first_has_gone(server, monkeypatch):
-    monkeypatch.setitem(registry.FILE_SETS, "boston", small_set(server.url("/gone"), server.url()))
+    monkeypatch.setitem(loading.FILE_SETS, "boston", small_set(server.url("/gone"), server.url()))
     assert len(datasets.load("boston").X) == 300
 
 
@@ -103,7 +103,7 @@ def test_a_file_much_larger_than_expected_is_not_read_to_the_end(small, server):
 
 
 def test_nobody_there_is_an_error(cache, server, monkeypatch):
-    monkeypatch.setitem(registry.FILE_SETS, "boston", small_set("http://127.0.0.1:9/file"))
+    monkeypatch.setitem(loading.FILE_SETS, "boston", small_set("http://127.0.0.1:9/file"))
     with pytest.raises(DownloadError, match=r"no connection \(Failed to establish a new connection: .*refused\)"):
         datasets.load("boston")
 
@@ -118,7 +118,7 @@ def test_a_disk_that_is_full_leaves_no_file_behind(small, cache, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("distreduce._utils.atomic.os.fsync", full)
+    monkeypatch.setattr("distreduce._utils.files.os.fsync", full)
     with pytest.raises(DatasetFileError, match="No space left"):
         datasets.load("boston")
     assert left_in(cache) == []
@@ -146,7 +146,7 @@ def test_fetching_prints_nothing_where_no_terminal_is(small, capfd):
 def test_one_who_holds_the_lock_too_long_is_reported(small, cache, monkeypatch):
     monkeypatch.setattr(download, "MAX_WAIT", 0.05)
     cache.mkdir()
-    with lock.exclusive(cache / ".boston.lock", OSError()), pytest.raises(DownloadError, match="another process"):
+    with files.exclusive(cache / ".boston.lock", OSError()), pytest.raises(DownloadError, match="another process"):
         datasets.load("boston")
 
 
@@ -155,8 +155,8 @@ import sys
 sys.path[:0] = {paths!r}
 from datasets.dataset_server import small_set
 from distreduce import datasets
-from distreduce.datasets import download, registry
-registry.FILE_SETS["boston"] = small_set({url!r})
+from distreduce.datasets import download, loading
+loading.FILE_SETS["boston"] = small_set({url!r})
 print(len(datasets.load("boston").X))
 """
 
@@ -196,7 +196,7 @@ def test_two_processes_share_one_download(server, cache):
 def test_a_file_of_several_parts_needs_them_all(server, cache, monkeypatch):
     spec = small_set(server.url())
     gone = replace(spec.remote[0], name="more.data", urls=(server.url("/gone"),))
-    monkeypatch.setitem(registry.FILE_SETS, "boston", replace(spec, remote=(*spec.remote, gone)))
+    monkeypatch.setitem(loading.FILE_SETS, "boston", replace(spec, remote=(*spec.remote, gone)))
     with pytest.raises(DownloadError, match="/gone: the server answered 404"):
         datasets.load("boston")
     assert left_in(cache) == []

@@ -15,7 +15,7 @@ import sklearn.datasets
 
 import distreduce
 from distreduce import datasets
-from distreduce.datasets import registry
+from distreduce.datasets import loading
 from distreduce.exceptions import DatasetFileError, InvalidInputError, InvalidTypeError
 
 
@@ -170,7 +170,7 @@ def test_a_folder_that_is_none_is_said(cache, monkeypatch):
 def test_without_variables_the_cache_is_the_users(monkeypatch):
     import pooch
 
-    from distreduce.datasets.places import cache_folder
+    from distreduce.datasets.download import cache_folder
 
     monkeypatch.delenv("DISTREDUCE_CACHE", raising=False)
     assert cache_folder() == Path(pooch.os_cache("distreduce"))
@@ -210,17 +210,17 @@ def test_bundled_classes_have_the_names_of_scikit_learn(name):
     assert list(frame.iloc[:, -1].astype(str)) == [str(bunch.target_names[label]) for label in bunch.target]
 
 
-@pytest.mark.parametrize("name", [name for name in datasets.names() if name not in registry.FILE_SETS])
+@pytest.mark.parametrize("name", [name for name in datasets.names() if name not in loading.FILE_SETS])
 def test_shape_and_task_are_as_listed(name, cache):
-    listed = {**registry.BUNDLED_SETS, **registry.GENERATED_SETS}[name]
+    listed = {**loading.BUNDLED_SETS, **loading.GENERATED_SETS}[name]
     d = datasets.load(name)
     assert (d.X.shape, d.task, len(d.feature_names)) == (listed.shape, listed.task, listed.shape[1])
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", list(registry.FILE_SETS))
+@pytest.mark.parametrize("name", list(loading.FILE_SETS))
 def test_file_sets_have_all_that_a_bundle_promises(name, folder):
-    d, listed = datasets.load(name), registry.FILE_SETS[name]
+    d, listed = datasets.load(name), loading.FILE_SETS[name]
     assert d.X.shape == listed.shape and len(d.feature_names) == listed.shape[1]
     assert d.description and d.licence and d.citation
 

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from distreduce import datasets
-from distreduce.datasets import origins, registry
+from distreduce.datasets import loading, origins
 from distreduce.exceptions import DatasetFileError
 
 
@@ -82,7 +82,7 @@ def origin_files(data_dir, name: str) -> list[bytes]:
     if name in ("boston", "concrete", "energy"):
         write = {"boston": housing_data, "concrete": concrete_csv, "energy": energy_csv}[name]
         return [write(table(data_dir, name))]
-    with np.load(data_dir / registry.FILE_SETS[name].file) as store:
+    with np.load(data_dir / loading.FILE_SETS[name].file) as store:
         arrays = dict(store)
     if name == "snareseq":
         types = "\r\n".join(str(label + 1) for label in arrays["labels"]).encode()
@@ -96,18 +96,18 @@ def origin_files(data_dir, name: str) -> list[bytes]:
 @pytest.mark.parametrize("name", ["boston", "concrete", "energy", "snareseq"])
 def test_our_values_in_the_form_of_the_origin_have_the_published_sha256(name, data_dir):
     found = [(len(content), hashlib.sha256(content).hexdigest()) for content in origin_files(data_dir, name)]
-    assert found == [(remote.size, remote.sha256) for remote in registry.FILE_SETS[name].remote]
+    assert found == [(remote.size, remote.sha256) for remote in loading.FILE_SETS[name].remote]
 
 
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["boston", "concrete", "energy", "coil20", "mnist", "fashion_mnist", "snareseq"])
 def test_fetching_the_origin_gives_the_set_in_the_folder(name, data_dir, server, cache, monkeypatch):
-    spec, remotes = registry.FILE_SETS[name], []
+    spec, remotes = loading.FILE_SETS[name], []
     for remote, content in zip(spec.remote, origin_files(data_dir, name), strict=True):
         server.files[f"/{remote.name}"] = content
         sha256 = hashlib.sha256(content).hexdigest()  # gzip and zip depend on the library that packed them
         remotes.append(replace(remote, sha256=sha256, size=len(content), urls=(server.url(f"/{remote.name}"),)))
-    monkeypatch.setitem(registry.FILE_SETS, name, replace(spec, remote=tuple(remotes)))
+    monkeypatch.setitem(loading.FILE_SETS, name, replace(spec, remote=tuple(remotes)))
     fetched = datasets.load(name)
     monkeypatch.setenv("DISTREDUCE_DATA", str(data_dir))
     given = datasets.load(name)
@@ -117,9 +117,9 @@ def test_fetching_the_origin_gives_the_set_in_the_folder(name, data_dir, server,
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["boston", "concrete", "energy"])
 def test_the_cached_table_is_the_file_of_the_folder_byte_for_byte(name, data_dir, tmp_path):
-    from distreduce.datasets.file_set import write_file
+    from distreduce.datasets.download import write_file
 
-    spec = registry.FILE_SETS[name]
+    spec = loading.FILE_SETS[name]
     write_file(tmp_path / spec.file, {"table": table(data_dir, name)}, spec.arrays)
     assert (tmp_path / spec.file).read_bytes() == (data_dir / spec.file).read_bytes()
 

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-import distreduce.embedding.dependence_target
+import distreduce.dependence
 from distreduce.coupling import hard_plan
-from distreduce.dependence import cka, hsic
-from distreduce.embedding.dependence_target import dependence_target
+from distreduce.dependence import cka, dependence_target, hsic
 from distreduce.kernels import RBF, Delta, Linear
 
 KERNELS = pytest.mark.parametrize("kernel", [RBF(1.3), Delta(), Linear()], ids=str)
@@ -53,7 +52,7 @@ def test_each_form_is_the_dependence_on_its_kernel(kernel, form, dependence, rng
 
 @KERNELS
 def test_transport_by_blocks_is_the_whole_product(kernel, rng, monkeypatch):
-    monkeypatch.setattr(distreduce.embedding.dependence_target, "BLOCK_ROWS", 4)
+    monkeypatch.setattr(distreduce.dependence, "BLOCK_ROWS", 4)
     T, Y = soft(rng), rng.normal(size=(15, 2))
     B, _ = dependence_target(T, Y, kernel, "transport", "cka_uncentered")
     K = T.toarray().T @ kernel(Y) @ T.toarray()

@@ -10,7 +10,7 @@ from scipy.stats import ortho_group
 from sklearn.decomposition import PCA
 
 from distreduce.coupling import hard_plan
-from distreduce.embedding.initial import START_SCALE, initial_prototypes
+from distreduce.embedding.optimize import START_SCALE, initial_prototypes
 
 
 def start(inputs, plan=None, p=2, *, precomputed=False, seed=0):

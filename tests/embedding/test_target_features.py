@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from distreduce.embedding.target_features import RESIDUAL, nystrom_features
+from distreduce.dependence import RESIDUAL, nystrom_features
 from distreduce.kernels import RBF, Delta, Linear, RationalQuadratic
 
 KERNELS = pytest.mark.parametrize("kernel", [RBF(0.8), RationalQuadratic(length_scale=0.5)], ids=str)

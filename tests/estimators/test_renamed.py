@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor
-from distreduce.estimators._renamed import translate_renamed
+from distreduce.estimators._mixins import translate_renamed
 
 OLD: list[tuple[Any, dict[str, Any], dict[str, Any]]] = [
     (SDR, {"target_form": "transport"}, {"dependence": "cka:transport"}),

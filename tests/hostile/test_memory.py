@@ -19,7 +19,7 @@ import pytest
 
 import distreduce
 from distreduce import datasets
-from distreduce._utils import safe_npz as archives
+from distreduce._utils import files as archives
 from distreduce.exceptions import DatasetFileError
 
 MEMORY = 2**30  # bytes that the process may take beyond what it has when everything is imported

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import laplace, norm
 
 from distreduce.metrics import calibration_curve, regression_scores
-from distreduce.metrics.intervals import interval_levels, level_curve, level_scores
+from distreduce.metrics.held_out import interval_levels, level_curve, level_scores
 
 
 class Fixed:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distreduce._utils.tensor_reader import Reader, RefusedError
-from distreduce._utils.tensor_writer import Writer
+from distreduce._utils.tensor_file import Reader, RefusedError, Writer
 from distreduce.persistence._models import REGISTRY
 from distreduce.persistence._schema import Count, Floats, Indices, KeyedList, Kind, Maybe, Names, Record, Scalar
 

@@ -7,7 +7,7 @@ import re
 import matplotlib
 import pytest
 
-from distreduce.plotting.svg import clean_name, draw_svg
+from distreduce.plotting.axes import clean_name, draw_svg
 
 
 def draw(figure):

@@ -8,9 +8,15 @@ from scipy import sparse
 
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce.sharding import cells
-from distreduce.sharding import order as arrangement
-from distreduce.sharding.merge import merge_by_key, merge_duplicates, row_keys
-from distreduce.sharding.order import shard_bounds, shards_in_reach, split_large_cells
+from distreduce.sharding import merge as arrangement
+from distreduce.sharding.merge import (
+    merge_by_key,
+    merge_duplicates,
+    row_keys,
+    shard_bounds,
+    shards_in_reach,
+    split_large_cells,
+)
 from distreduce.sharding.rows import LocalRows
 from distreduce.sharding.shards import shard_count
 

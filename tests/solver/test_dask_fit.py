@@ -13,10 +13,10 @@ import pytest
 from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor
 from distreduce.estimators import _base
 from distreduce.exceptions import InvalidInputError, InvalidTypeError, SolverConvergenceWarning
-from distreduce.sharding import dask_collections
+from distreduce.sharding import dask_rows
 from distreduce.sharding import rows as rows_module
 from distreduce.sharding.dask_rows import DaskRows, read_rows
-from distreduce.solver.steps import Steps
+from distreduce.solver.objective import Steps
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -166,7 +166,7 @@ def test_rows_stay_on_the_cluster_and_can_be_taken_in_any_order(client, data, rn
 
 
 def test_too_many_rows_are_not_gathered(monkeypatch):
-    monkeypatch.setattr(dask_collections, "MAX_GATHERED", 1000)
+    monkeypatch.setattr(dask_rows, "MAX_GATHERED", 1000)
     with pytest.raises(InvalidInputError, match="sample of the rows"):
         SDRGPRegressor(n_prototypes=20).fit(da.ones((100, 3), chunks=(50, 3)), np.arange(100.0))
 

@@ -13,9 +13,9 @@ from distreduce._utils.threads import SERIAL, Workers, single_threaded_blas
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import RBF, Linear, RationalQuadratic
 from distreduce.losses import SquaredLoss
+from distreduce.mapping.relevance import input_kernel, median_length_scale
 from distreduce.sharding.sample import Sample
-from distreduce.solver.fit import fit_reduction
-from distreduce.solver.input_kernel import input_kernel, median_length_scale
+from distreduce.solver.loop import fit_reduction
 from distreduce.solver.problem import ReductionProblem, Settings
 
 PROBLEM = ReductionProblem(

@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import distreduce.solver.dense
-import distreduce.solver.steps
+import distreduce.solver.objective
 from distreduce._utils.threads import single_threaded_blas
 from distreduce.affinity import symmetric_entropic_affinity
 from distreduce.coupling import hard_plan
@@ -203,13 +203,13 @@ def test_the_papers_algorithm_descends(m, optimizer):
 def prototypes_affinity(monkeypatch, problem, settings):
     """C̄ that the first T-step sees."""
     seen = []
-    original = distreduce.solver.steps.structure_matrices
+    original = distreduce.solver.objective.structure_matrices
 
     def watched(affinity, loss):
         seen.append(affinity)
         return original(affinity, loss)
 
-    monkeypatch.setattr(distreduce.solver.steps, "structure_matrices", watched)
+    monkeypatch.setattr(distreduce.solver.objective, "structure_matrices", watched)
     solve(problem, replace(settings, max_iter=1))
     return seen[0]
 

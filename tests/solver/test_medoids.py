@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import distreduce.solver.medoids
 from distreduce import SDR
-from distreduce.coupling.plan import column_mass
+from distreduce.coupling.problem import column_mass
 from distreduce.solver.medoids import (
     distances_to_means,
     distances_within,

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from distreduce import SDR, DistR
 from distreduce.embedding.problem import Terms
-from distreduce.solver.oracle import Coupled
+from distreduce.solver.problem import Coupled
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 4))

@@ -19,7 +19,7 @@ from distreduce import SDR, SDRGPRegressor
 from distreduce.cli._models import FitOptions, fit_picture
 from distreduce.exceptions import InterruptedFitWarning
 from distreduce.solver import loop as solve
-from distreduce.solver.steps import Steps
+from distreduce.solver.objective import Steps
 from distreduce.tables.prepare import prepare
 
 pytestmark = pytest.mark.filterwarnings("ignore::distreduce.exceptions.SolverConvergenceWarning")

@@ -11,11 +11,11 @@ import pytest
 from trust.faults import MODELS, NUMBERS, Faulty, X, fails, nan, numbers
 
 from distreduce import SDR
-from distreduce._utils import linalg
+from distreduce._utils import numerics
 from distreduce.exceptions import IllConditionedWarning, NumericalError, RolledBackWarning
 from distreduce.mapping import KernelMap, MapRegression
 from distreduce.mapping.landmarks import LandmarkRegression
-from distreduce.solver import dense, steps
+from distreduce.solver import dense, objective
 from distreduce.solver.dense import DenseOracle
 from distreduce.solver.sharded import ShardedOracle
 
@@ -38,13 +38,13 @@ def evaluations(monkeypatch: Any) -> Any:
 
     def spoil(fault: Any, first: int, last: float | None = None, *, numpy_too: bool = True) -> Faulty:
         counter = Faulty(lambda value: value, fault, first, last)
-        real = steps.make_objective
+        real = objective.make_objective
 
         def make(problem: Any, backend: str = "auto", *rest: Any) -> Any:
             objective = real(problem, backend, *rest)
             return (lambda Z: counter(objective(Z))) if numpy_too or backend != "numpy" else objective
 
-        monkeypatch.setattr(steps, "make_objective", make)
+        monkeypatch.setattr(objective, "make_objective", make)
         return counter
 
     return spoil
@@ -127,7 +127,7 @@ def test_a_structure_that_is_not_finite_is_an_error_that_carries_the_start(monke
 # Jitter.
 @pytest.mark.parametrize("kind", ["SDR, dense", "DistR, sparse"])
 def test_a_map_that_is_not_positive_definite_gets_jitter(monkeypatch, kind):
-    monkeypatch.setattr(linalg, "cho_factor", Faulty(linalg.cho_factor, fails(np.linalg.LinAlgError("x")), 1))
+    monkeypatch.setattr(numerics, "cho_factor", Faulty(numerics.cho_factor, fails(np.linalg.LinAlgError("x")), 1))
     with pytest.warns(IllConditionedWarning, match="1e-10"):
         model = MODELS[kind]().fit(X, NUMBERS)
     assert np.isfinite(numbers(model)).all()
@@ -135,8 +135,8 @@ def test_a_map_that_is_not_positive_definite_gets_jitter(monkeypatch, kind):
 
 @pytest.mark.parametrize("kind", ["SDR, dense", "DistR, sparse"])
 def test_a_map_that_no_jitter_repairs_is_an_error_with_a_name(monkeypatch, kind):
-    faulty = Faulty(linalg.cho_factor, fails(np.linalg.LinAlgError("x")), 1, ALWAYS)
-    monkeypatch.setattr(linalg, "cho_factor", faulty)
+    faulty = Faulty(numerics.cho_factor, fails(np.linalg.LinAlgError("x")), 1, ALWAYS)
+    monkeypatch.setattr(numerics, "cho_factor", faulty)
     with pytest.raises(NumericalError, match="far from positive definite"):
         MODELS[kind]().fit(X, NUMBERS)
     assert faulty.calls == 12

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from trust.faults import CLASSES, NUMBERS, Faulty, X, fails, nan
 
 from distreduce import SDR, SDRGPClassifier, SDRGPRegressor
-from distreduce._utils import linalg
+from distreduce._utils import numerics
 from distreduce.exceptions import NumericalError, RolledBackWarning
 from distreduce.gp import GPClassifier, GPRegressor, _classification, _regression
 from distreduce.gp import _dirichlet as dirichlet
@@ -57,12 +57,12 @@ def test_a_reduction_that_was_rolled_back_predicts(monkeypatch, kind, fault):
 
 @pytest.mark.parametrize("kind", [*MODELS, *PLAIN])
 def test_covariances_that_need_jitter_predict(monkeypatch, kind):
-    faulty = Faulty(linalg.cho_factor, LINALG, 1)
+    faulty = Faulty(numerics.cho_factor, LINALG, 1)
 
     def factorise(*args):  # the fault is in the covariances of the GPs only, not in those of the map
         with monkeypatch.context() as patch:
-            patch.setattr(linalg, "cho_factor", faulty)
-            return linalg.jittered_cholesky(*args)
+            patch.setattr(numerics, "cho_factor", faulty)
+            return numerics.jittered_cholesky(*args)
 
     monkeypatch.setattr(exact, "jittered_cholesky", factorise)
     assert np.isfinite(said(fit(kind))).all() and faulty.calls >= 2
@@ -77,7 +77,7 @@ def test_a_likelihood_that_cannot_be_factorised_in_mid_training_leaves_the_best_
 @KINDS
 def test_left_out_embeddings_get_jitter(monkeypatch, kind):
     """The second factorisation is that of the leave-one-out map."""
-    monkeypatch.setattr(linalg, "cho_factor", Faulty(linalg.cho_factor, LINALG, 2))
+    monkeypatch.setattr(numerics, "cho_factor", Faulty(numerics.cho_factor, LINALG, 2))
     with pytest.warns(UserWarning, match="1e-10"):
         assert np.isfinite(said(fit(kind))).all()
 

@@ -16,7 +16,7 @@ from distreduce._utils.threads import single_threaded_blas
 from distreduce.affinity import squared_distances, symmetric_entropic_affinity
 from distreduce.estimators._validate import effective_perplexity
 from distreduce.kernels import RBF
-from distreduce.solver.input_kernel import median_length_scale
+from distreduce.mapping.relevance import median_length_scale
 
 # Of max(1, |J|), of the embedding for the starting plan and after the iterations; nearly all are below 1e-7.
 CLOSE, AFTER = 0.05, 0.2

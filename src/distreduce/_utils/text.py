@@ -1,10 +1,22 @@
-"""Words for messages: the name that was probably meant, plurals, lists of values, and numbers."""
+"""What people read: words for messages, warnings that point at the user's line, progress bars, versions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import os
+import platform
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, ProgressColumn
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
@@ -73,3 +85,59 @@ def number_text(value: float, digits: int = 4) -> str:
     whole = math.isfinite(value) and (value == round(value) or abs(value) >= 1000)
     text = f"{value:,.0f}" if whole and abs(value) < 1e9 else f"{value:.{digits}g}"
     return text.replace("-", "−")
+
+
+PACKAGES = ("distreduce", "sklearn")
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the innermost line of code outside this package and scikit-learn: the one that the user wrote."""
+    if sys.version_info >= (3, 12):
+        warnings.warn(message, category, skip_file_prefixes=_folders())
+        return
+    # Level 2 is the caller of this function, frame 1 from here.
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_folders()):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+@cache
+def _folders() -> tuple[str, ...]:
+    """The folders of the packages whose frames are skipped, each with a separator at its end."""
+    specs = [find_spec(name) for name in PACKAGES]
+    return tuple(os.path.dirname(spec.origin) + os.sep for spec in specs if spec is not None and spec.origin)
+
+
+@contextmanager
+def progress_bar(*columns: str | ProgressColumn, visible: bool = True, **options: Any) -> Iterator[Progress]:
+    """Show a rich progress bar on standard error while the block runs, and remove it afterwards.
+
+    Nothing is shown unless `visible` is true and standard error is a terminal. `options` go to
+    :class:`rich.progress.Progress`.
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    screen = Console(stderr=True)
+    disabled = not (visible and screen.is_terminal)
+    bar = Progress(*columns, console=screen, disable=disabled, transient=True, **options)
+    if disabled:  # not entered: up to version 14, rich ends a disabled bar with an empty line
+        yield bar
+    else:
+        with bar:
+            yield bar
+
+
+__version__ = "0.1.0"
+
+
+def library_versions(packages: Iterable[str]) -> dict[str, str]:
+    """Return the versions of distreduce, Python and those `packages` that are installed."""
+    found = {"distreduce": __version__, "python": platform.python_version()}
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -18,17 +18,17 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from distreduce._utils.numba import (
+from distreduce._utils.threads import (
     ELEMENTWISE,
     KERNEL,
     MAX_EXPONENT,
     MIN_EXPONENT,
+    Workers,
     bounded_exp,
     chunk_count,
     lowest_exponent,
     ordered_sum,
 )
-from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array
 
 

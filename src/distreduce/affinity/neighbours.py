@@ -19,8 +19,8 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
-from distreduce._utils.distances import pair_distance
-from distreduce._utils.numba import KERNEL
+from distreduce._utils.numerics import pair_distance
+from distreduce._utils.threads import KERNEL
 from distreduce._utils.typing import Array
 from distreduce.sharding.cells import Probes, cell_blocks, choose_cells
 from distreduce.sharding.shards import GraphRows, Incoming, Nearest, Shard, ShardFold, ShardPass, Shards

@@ -20,14 +20,20 @@ from numba import njit
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from distreduce._utils.numba import ELEMENTWISE, KERNEL, lowest_exponent
+from distreduce._utils.threads import ELEMENTWISE, KERNEL, lowest_exponent
 from distreduce._utils.typing import Array
-from distreduce.affinity._inputs import as_weights, check_perplexity
 from distreduce.affinity.dual import ConcaveDual, DualPoint, fill_row, row_hessian, row_sums
 from distreduce.affinity.neighbours import keep_neighbours, whole_graph
 from distreduce.affinity.newton import balance, solve
-from distreduce.affinity.row_entropic import RowBandwidths, solve_row
-from distreduce.affinity.symmetric import START_TOLERANCE, AffinitySolution, convergence_message
+from distreduce.affinity.symmetric import (
+    START_TOLERANCE,
+    AffinitySolution,
+    RowBandwidths,
+    as_weights,
+    check_perplexity,
+    convergence_message,
+    solve_row,
+)
 from distreduce.exceptions import AffinityConvergenceWarning, InvalidInputError
 from distreduce.sharding.cells import Probes
 from distreduce.sharding.shards import GraphRows, Result, Shard, ShardPass, Shards, local_shards

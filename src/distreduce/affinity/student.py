@@ -6,10 +6,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from distreduce._utils.numba import ELEMENTWISE, chunk_count
-from distreduce._utils.threads import SERIAL, Workers
+from distreduce._utils.threads import ELEMENTWISE, SERIAL, Workers, chunk_count
 from distreduce._utils.typing import Array
-from distreduce.affinity._inputs import as_weights
+from distreduce.affinity.symmetric import as_weights
 from distreduce.exceptions import InvalidInputError
 
 

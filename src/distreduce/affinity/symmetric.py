@@ -1,4 +1,10 @@
-"""Symmetric entropic affinity (SEA), the input affinity C_X of the paper."""
+"""Symmetric entropic affinity (SEA), the input affinity C_X of the paper, and the row-entropic one that it starts from.
+
+The row-entropic affinity is a Gaussian kernel whose bandwidth γ_i gives every row the same perplexity ξ:
+P_ij = exp(−D_ij/γ_i) / Σ_j w_j exp(−D_ij/γ_i), where γ_i makes −Σ_j w_j P_ij log P_ij = log ξ. The diagonal is part of
+the row, so that a sample of weight two is a sample repeated twice. A row with a weight of ξ or more at distance zero
+cannot have a perplexity as low as ξ: its constraint is slack.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +12,172 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 from numpy.typing import ArrayLike
 
-from distreduce._utils.threads import SERIAL, Workers
+from distreduce._utils.threads import KERNEL, MIN_EXPONENT, SERIAL, Workers, bounded_exp, chunk_count, ordered_sum
 from distreduce._utils.typing import Array
-from distreduce.affinity._inputs import as_distances, as_weights
 from distreduce.affinity.dual import Dual
 from distreduce.affinity.newton import solve
-from distreduce.affinity.row_entropic import row_bandwidths
-from distreduce.exceptions import AffinityConvergenceWarning
+from distreduce.exceptions import AffinityConvergenceWarning, InvalidInputError
+
+
+def as_distances(sq_distances: ArrayLike) -> Array:
+    """The square matrix D as C-contiguous float32 or float64, without a copy if it already is."""
+    distances = np.asarray(sq_distances)
+    if distances.dtype not in (np.float32, np.float64):
+        distances = distances.astype(np.float64)
+    if distances.ndim != 2 or distances.shape[0] != distances.shape[1] or distances.shape[0] == 0:
+        raise InvalidInputError(f"sq_distances must be a square matrix, got an array of shape {distances.shape}.")
+    low, high = distances.min(), distances.max()  # NaN reaches both extremes, and fails both comparisons
+    if not (low >= 0.0 and high < np.inf):
+        raise InvalidInputError(
+            f"sq_distances must be finite and non-negative, got values from {low} to {high}; "
+            "squared distances overflow when the data are too large: rescale them."
+        )
+    return np.ascontiguousarray(distances)
+
+
+def as_weights(weights: ArrayLike | None, n: int, *, allow_zero: bool = False) -> Array:
+    """The positive (or, if allowed, non-negative) weights of n samples; ones by default."""
+    if weights is None:
+        return np.ones(n)
+    array = np.ascontiguousarray(weights, dtype=np.float64)
+    if array.shape != (n,):
+        raise InvalidInputError(f"weights must have shape ({n},), one per sample, got {array.shape}.")
+    if not (np.all(np.isfinite(array)) and np.all(array >= 0.0) and array.sum() > 0.0):
+        raise InvalidInputError("weights must be finite and non-negative, and not all zero.")
+    # A row of weight zero has no curvature in the dual: Newton's method would divide by it.
+    if not allow_zero and np.any(array == 0.0):
+        raise InvalidInputError("weights must be positive; drop the samples of weight zero.")
+    return array
+
+
+def check_perplexity(perplexity: float, weights: Array) -> None:
+    """Raise unless the perplexity lies between 1 (a sample is its own neighbour) and the total weight."""
+    total = float(weights.sum())
+    if not 1.0 <= perplexity <= total:
+        raise InvalidInputError(f"perplexity must be between 1 and the total weight {total:g}, got {perplexity}.")
+
+
+# Bandwidth of a row whose constraint is slack, relative to its nearest sample at a positive distance: exp(−1e6) = 0.
+SLACK_BANDWIDTH = 1e-6
+# log γ is sought below log max_j D_ij + 20: there a row is uniform to 1e-17, whatever its distances.
+_LOG_WIDEST = 20.0
+_MAX_STEPS = 200  # bisection alone would end after about 60
+
+
+@dataclass(frozen=True)
+class RowBandwidths:
+    """γ_i, log Σ_j w_j exp(−D_ij/γ_i), the scale of the row's distances, and where the entropy constraint is slack.
+
+    ``scale`` is γ_i, or the smallest positive D_ij of a slack row (1 when there is none).
+    """
+
+    gamma: Array
+    log_partition: Array
+    scale: Array
+    slack: Array
+
+
+def row_bandwidths(
+    distances: Array, perplexity: float, weights: Array, *, tol: float = 1e-12, workers: Workers = SERIAL
+) -> RowBandwidths:
+    """Bandwidths γ_i such that the entropy of every row is log ξ within ``tol`` nats."""
+    check_perplexity(perplexity, weights)
+    args = (distances, weights, np.log(perplexity), tol)
+    gamma, log_partition, scale, slack = ordered_sum(workers.run(_solve_rows, chunk_count(len(weights)), *args))
+    return RowBandwidths(gamma, log_partition, scale, slack > 0.0)
+
+
+@njit(**KERNEL)
+def _solve_rows(
+    chunk: int, n_chunks: int, distances: Array, weights: Array, log_perplexity: float, tol: float
+) -> Array:
+    """(γ, log Z, scale, slack) for the rows chunk::n_chunks; the other rows stay zero."""
+    n = len(weights)
+    out = np.zeros((4, n))
+    guess = 0.0
+    for i in range(chunk, n, n_chunks):
+        # The next row starts where this one ended.
+        out[0, i], out[1, i], out[2, i], out[3, i], guess = solve_row(distances[i], weights, log_perplexity, guess, tol)
+    return out
+
+
+@njit(**KERNEL)
+def solve_row(
+    row: Array, weights: Array, log_perplexity: float, guess: float, tol: float
+) -> tuple[float, float, float, float, float]:
+    """(γ, log Z, scale, slack) of one row, and log γ relative to its farthest sample, of which ``guess`` is a guess."""
+    farthest, nearest, weight_at_zero = _row_extent(row, weights)
+    # Slack: the samples at distance zero alone have a perplexity of ξ or more.
+    if np.log(weight_at_zero) >= log_perplexity - 1e-12:
+        scale = nearest if nearest < np.inf else 1.0  # with all samples at distance zero, any scale is right
+        return SLACK_BANDWIDTH * scale, np.log(weight_at_zero), scale, 1.0, guess
+    # In units of the farthest sample nothing overflows.
+    unit = 1.0 / farthest
+    # At `low` not even the nearest sample gets any mass, at `high` the row is uniform.
+    low, high = np.log(nearest * unit / -MIN_EXPONENT), _LOG_WIDEST
+    log_gamma, log_partition = _bandwidth(row, unit, weights, log_perplexity, guess, low, high, tol)
+    gamma = np.exp(log_gamma) * farthest  # back in the unit of the distances
+    return gamma, log_partition, gamma, 0.0, log_gamma
+
+
+@njit(**KERNEL)
+def _row_extent(row: Array, weights: Array) -> tuple[float, float, float]:
+    """Largest distance, smallest positive distance (inf when there is none), weight at distance zero."""
+    farthest, nearest, weight_at_zero = 0.0, np.inf, 0.0
+    for j in range(len(row)):
+        distance = np.float64(row[j])
+        farthest = max(farthest, distance)
+        if distance > 0.0:
+            nearest = min(nearest, distance)
+        else:
+            weight_at_zero += weights[j]
+    return farthest, nearest, weight_at_zero
+
+
+@njit(**KERNEL)
+def _bandwidth(
+    row: Array, unit: float, weights: Array, target: float, guess: float, low: float, high: float, tol: float
+) -> tuple[float, float]:
+    """Root θ = log γ of H(θ) = target, and log Z there: Newton's steps, bisection where they leave [low, high].
+
+    H increases with θ from below the target at ``low`` to above it at ``high``; dH/dθ is the variance of D/γ under P.
+    """
+    theta = min(max(guess, low), high)
+    log_partition = 0.0
+    for _ in range(_MAX_STEPS):
+        partition, first, second = _row_moments(row, unit * np.exp(-theta), weights)
+        log_partition = np.log(partition)
+        mean = first / partition
+        error = log_partition + mean - target
+        # The root stays between low and high.
+        if error > 0.0:
+            high = theta
+        else:
+            low = theta
+        if abs(error) <= tol or high - low <= 1e-15 * (1.0 + abs(theta)):
+            break
+        slope = second / partition - mean * mean
+        # Far from the root H is flat: an infinite step is replaced by bisection.
+        step = theta - error / slope if slope > 0.0 else np.inf
+        theta = step if low < step < high else 0.5 * (low + high)
+    return theta, log_partition
+
+
+@njit(**KERNEL)
+def _row_moments(row: Array, inverse_gamma: float, weights: Array) -> tuple[float, float, float]:
+    """Σ_j w_j t_j^k exp(−t_j) for k = 0, 1, 2, with t_j = D_ij/γ_i."""
+    partition, first, second = 0.0, 0.0, 0.0
+    for j in range(len(row)):
+        t = min(row[j] * inverse_gamma, -MIN_EXPONENT)  # bounded_exp has a limited range
+        p = weights[j] * bounded_exp(-t)
+        partition += p
+        first += p * t
+        second += p * t * t
+    return partition, first, second
+
 
 # The rows' own bandwidths are only a start: a few hundredths of a nat are enough.
 START_TOLERANCE = 0.03

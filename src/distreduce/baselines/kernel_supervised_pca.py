@@ -16,8 +16,8 @@ from distreduce.dependence import center
 from distreduce.estimators._validate import check_spread, power_of_two_unit
 from distreduce.kernels import Delta, Kernel, Linear, get_kernel
 from distreduce.mapping import KernelMap
+from distreduce.mapping.relevance import input_kernel
 from distreduce.sharding.sample import Sample
-from distreduce.solver.input_kernel import input_kernel
 
 # Eigenvalues below this fraction of the trace are rounding errors, and their directions meaningless.
 RANK_TOLERANCE = 1e-10

@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.utils._param_validation import Interval
 
-from distreduce._utils.distances import sq_distances
+from distreduce._utils.numerics import sq_distances
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array
 from distreduce.baselines._by_task import SupervisedTransformer

@@ -14,8 +14,7 @@ from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColum
 from rich.table import Table
 from rich.text import Text
 
-from distreduce._utils.progress import progress_bar
-from distreduce._utils.text import list_words, number_text, strip_control
+from distreduce._utils.text import list_words, number_text, progress_bar, strip_control
 from distreduce.cli._models import OURS
 from distreduce.cli._names import PREDICTOR, REPORT
 from distreduce.estimators import SDR

@@ -29,8 +29,7 @@ from distreduce.exceptions import (
 )
 from distreduce.gp._target_scale import spread
 from distreduce.metrics import classification_scores
-from distreduce.metrics.held_out import held_out_scores
-from distreduce.metrics.intervals import interval_levels
+from distreduce.metrics.held_out import held_out_scores, interval_levels
 from distreduce.sharding.merge import merge_duplicates
 from distreduce.tables.prepare import PreparedTable
 

@@ -13,8 +13,8 @@ from scipy.stats import norm
 
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators import SDR
-from distreduce.metrics.criticisms import find_nearest_prototypes
-from distreduce.plotting.places import sample_places
+from distreduce.metrics.reduction import find_nearest_prototypes
+from distreduce.plotting.targets import sample_places
 from distreduce.tables.prepare import PreparedTable
 from distreduce.tables.target import Target
 

@@ -11,11 +11,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from distreduce.datasets.download import cache_folder, copies, data_folder
+from distreduce.datasets.loading import BUNDLED_SETS, FILE_SETS, GENERATED_SETS, unknown_name
 from distreduce.datasets.loading import fetch as fetch_set
 from distreduce.datasets.loading import names as list_names
-from distreduce.datasets.loading import unknown_name
-from distreduce.datasets.places import cache_folder, copies, data_folder
-from distreduce.datasets.registry import BUNDLED_SETS, FILE_SETS, GENERATED_SETS
 from distreduce.exceptions import DatasetError
 
 app = typer.Typer(help="List, fetch and verify data sets.", no_args_is_help=True)

@@ -19,7 +19,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import StandardScaler
 
-from distreduce._utils.atomic import replacing
+from distreduce._utils.files import replacing
 from distreduce._utils.typing import Array, Index
 from distreduce.cli._names import METRICS
 from distreduce.cli._screen import progress

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from distreduce._utils.text import warn_user
 from distreduce._utils.typing import Array
-from distreduce._utils.warnings import warn_user
 from distreduce.cli._folder import Folder
 from distreduce.cli._tables import add_incomplete_rows, place_table, prediction_table
 from distreduce.estimators import SDR

@@ -66,8 +66,7 @@ def _score(predictor: Any, X: Any, target: Target, rows: Any) -> tuple[dict[str,
 
     from distreduce.gp._target_scale import spread
     from distreduce.metrics import classification_scores
-    from distreduce.metrics.held_out import held_out_scores
-    from distreduce.metrics.intervals import interval_levels
+    from distreduce.metrics.held_out import held_out_scores, interval_levels
 
     if target.task == "regression":
         y = target.values(rows)

@@ -1,10 +1,15 @@
 """The coupling T: barycentric supervised fused Gromov-Wasserstein (BSFGW), semi-relaxed and balanced."""
 
-from distreduce.coupling.balanced import solve_balanced
+from distreduce.coupling.descent import solve_balanced, solve_semirelaxed
 from distreduce.coupling.initial import initial_plan
-from distreduce.coupling.plan import affinity_times_plan, hard_plan
-from distreduce.coupling.problem import CouplingProblem, CouplingResult, structure_constant, structure_matrices
-from distreduce.coupling.semirelaxed import solve_semirelaxed
+from distreduce.coupling.problem import (
+    CouplingProblem,
+    CouplingResult,
+    affinity_times_plan,
+    hard_plan,
+    structure_constant,
+    structure_matrices,
+)
 
 __all__ = [
     "CouplingProblem",

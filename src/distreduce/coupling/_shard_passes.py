@@ -15,11 +15,11 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
-from distreduce._utils.distances import sq_distances
-from distreduce._utils.numba import KERNEL
+from distreduce._utils.numerics import sq_distances
+from distreduce._utils.threads import KERNEL
 from distreduce._utils.typing import Array, Plan
+from distreduce.coupling.descent import changes, subtract
 from distreduce.coupling.problem import structure_terms
-from distreduce.coupling.row_moves import changes, subtract
 from distreduce.losses import BregmanLoss, supervised_rows
 from distreduce.sharding.shards import PlanPass, Result, Shard, ShardPass
 

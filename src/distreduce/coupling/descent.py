@@ -1,20 +1,25 @@
-"""The conditional gradient (Frank-Wolfe) descent of the T-step: one loop for all couplings.
+"""The solvers of the T-step: conditional gradient (Frank-Wolfe), with exact line search and moves of single rows.
 
-What differs between them is behind :class:`Descent`: the semi-relaxed and the balanced coupling have different cheapest
-vertices (`Oracle`), and the coupling on shards computes everything from m×m matrices (:mod:`.sharded`).
+One loop serves all couplings; what differs is behind :class:`Descent`. Semi-relaxed (m < n) and balanced (m = n) have
+different cheapest vertices (`Oracle`); on shards everything comes from m×m matrices (:mod:`.sharded`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
-from distreduce._utils.threads import SERIAL, Workers
+import numpy as np
+from numba import njit
+from scipy import sparse
+from scipy.optimize import linear_sum_assignment
+
+from distreduce._utils.threads import KERNEL, SERIAL, Workers
 from distreduce._utils.typing import Array, Plan
 from distreduce.coupling.line_search import move_towards
-from distreduce.coupling.plan import affinity_times_plan, rescale_rows
-from distreduce.coupling.problem import CouplingProblem, CouplingResult
+from distreduce.coupling.problem import CouplingProblem, CouplingResult, affinity_times_plan, hard_plan, rescale_rows
+from distreduce.exceptions import NumericalError
 
 # Finds the vertex V that minimises ⟨gradient, V⟩.
 Oracle = Callable[[Array], Plan]
@@ -116,3 +121,129 @@ class _DenseDescent:
         # C·T is linear in T: the new plan needs no product of its own.
         T, CT = move_towards(T, V, step), (1 - step) * CT + step * CV
         return step, Iterate(T, CT, self.problem.value(T, CT))
+
+
+MAX_SWEEPS = 50
+# A move must lower J by this share of it: smaller gains are rounding, and moves could cycle.
+LEAST_GAIN = 1e-12
+
+
+def move_rows(problem: CouplingProblem, found: CouplingResult, *, workers: Workers = SERIAL) -> CouplingResult:
+    """Sweep until no row lowers J by moving with all its mass; every sweep refreshes the prototype targets.
+
+    The gradient counts the row itself where it now is: C_ii, the largest entry of a row of C, favours staying. The
+    exact change of J takes into account that the row itself moves. It is to the conditional gradient what Hartigan's
+    step is to Lloyd's in k-means, and lowers J by 3 to 4 % on entropic affinities with the KL loss.
+    """
+    # Dense copies: a sweep changes single rows of both.
+    T, CT, moved = found.plan.toarray(), found.affinity_plan.copy(), False
+    least = LEAST_GAIN * max(1.0, abs(found.value))
+    for _ in range(MAX_SWEEPS):
+        cost = problem.linear_cost(sparse.csr_array(T))
+        f2q = problem.f2 @ T.sum(axis=0)  # afresh in every sweep: within one, moves update it and its roundings add up
+        constants = (problem.affinity, problem.weights, problem.f2, problem.h2, problem.alpha, cost, least)
+        if _sweep(*constants, T, CT, f2q) == 0:
+            break
+        moved = True
+    if not moved:
+        return found
+    plan = sparse.csr_array(T)
+    CT = affinity_times_plan(problem.affinity, plan, workers)  # afresh, without the roundings of all the moves
+    return replace(found, plan=plan, affinity_plan=CT, value=problem.value(plan, CT))
+
+
+@njit(**KERNEL)
+def _sweep(C, h, f2, h2, alpha, cost, least, T, CT, f2q):  # type: ignore[no-untyped-def]
+    """Move every row that gains, and update T, C·T and f2·q; return the number of moves."""
+    moves = 0
+    for i in range(len(h)):
+        change = changes(C[i, i], h[i], f2, h2, alpha, cost[i], T[i], CT[i], f2q)
+        target = change.argmin()
+        if change[target] < -least:
+            moves += 1
+            # Apply the move: its row d of the difference changes T, q and CT.
+            for k in range(len(f2)):
+                d = (h[i] if k == target else 0.0) - T[i, k]
+                if d != 0.0:
+                    T[i, k] += d
+                    f2q += d * f2[k]
+                    for j in range(len(h)):
+                        CT[j, k] += d * C[i, j]  # C is symmetric: row i instead of column i
+    return moves
+
+
+@njit(**KERNEL)
+def subtract(factor, row, total):  # type: ignore[no-untyped-def]
+    """total −= factor · row, without a temporary array."""
+    for b in range(row.shape[0]):
+        total[b] -= factor * row[b]
+
+
+@njit(**KERNEL)
+def changes(own, h, f2, h2, alpha, cost, row, CT, f2q):  # type: ignore[no-untyped-def]
+    """J(row → h e_b) − J for every prototype b: with d = h e_b − row, ⟨∇J, d⟩ + α dᵀ(f2 − C_ii h2) d."""
+    m = len(row)
+    slope, across, constant = cost + 2 * alpha * f2q, np.zeros(m), 0.0
+    # `slope` becomes ∇J of the row, `across` (f2 − C_ii h2) row.
+    for l in range(m):
+        if CT[l] != 0.0:
+            subtract(2 * alpha * CT[l], h2[l], slope)
+        if row[l] != 0.0:
+            across += row[l] * (f2[l] - own * h2[l])
+    # What does not depend on the target b.
+    for l in range(m):
+        if row[l] != 0.0:
+            constant += row[l] * (alpha * across[l] - slope[l])
+    change = np.empty(m)
+    for b in range(m):
+        change[b] = h * (slope[b] + alpha * (h * (f2[b, b] - own * h2[b, b]) - 2 * across[b])) + constant
+    return change
+
+
+def solve_semirelaxed(
+    problem: CouplingProblem, initial: Plan, *, max_iter: int = 2000, tol: float = 1e-9, workers: Workers = SERIAL
+) -> CouplingResult:
+    """Minimise J(T) over {T ≥ 0, T1 = h} from `initial`: conditional gradient, then exact moves of single rows.
+
+    The oracle puts the mass of each row on its cheapest prototype: plans are mixtures of few hard assignments.
+    """
+
+    def cheapest(gradient: Array) -> Plan:
+        return hard_plan(gradient.argmin(axis=1), problem.weights, problem.shape[1])
+
+    found = conditional_gradient(problem, initial, cheapest, max_iter=max_iter, tol=tol, workers=workers)
+    return move_rows(problem, found, workers=workers)
+
+
+def transport_vertex(cost: Array, rows: Array, columns: Array) -> Plan:
+    """argmin ⟨cost, V⟩ over plans with both marginals.
+
+    Whether a plan is optimal depends on its support alone (cyclical monotonicity): the best assignment is optimal for
+    all masses that it can transport, such as equal ones or those of the identity. POT's simplex solves all others.
+    """
+    if not np.isfinite(cost).all():
+        raise NumericalError("The cost of the coupling is not finite; check the scale of X and y.")
+    # The assignment first, since it may already be the solution.
+    if len(rows) == len(columns):
+        _, assignment = linear_sum_assignment(cost)
+        if np.array_equal(rows, columns[assignment]):
+            return hard_plan(assignment, rows, len(columns))
+    import ot  # lazily: POT imports PyTorch if it is installed
+
+    # POT's simplex takes a problem with only negative costs to be infeasible, and returns zeros.
+    return sparse.csr_array(ot.emd(rows, columns, cost - cost.min(), numItermax=10_000_000))
+
+
+def solve_balanced(
+    problem: CouplingProblem, initial: Plan, *, max_iter: int = 2000, tol: float = 1e-9, workers: Workers = SERIAL
+) -> CouplingResult:
+    """Minimise J(T) over {T ≥ 0, T1 = h, Tᵀ1 = the column masses of `initial`}, for one prototype per sample.
+
+    There the semi-relaxed plan collapses (on Boston, 53 of 404 prototypes were left); this one keeps every prototype.
+    """
+    columns = np.asarray(initial.sum(axis=0)).ravel()
+
+    def cheapest(gradient: Array) -> Plan:
+        return transport_vertex(gradient, problem.weights, columns)
+
+    return conditional_gradient(problem, initial, cheapest, max_iter=max_iter, tol=tol, workers=workers)

@@ -15,7 +15,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from distreduce._utils.typing import Array, Index, Plan
-from distreduce.coupling.plan import hard_plan
+from distreduce.coupling.problem import hard_plan
 from distreduce.kernels import Delta, Kernel, Linear
 from distreduce.losses import supervised_rows
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.neighbors import KNeighborsRegressor
 
-from distreduce._utils.distances import sq_distances
+from distreduce._utils.numerics import sq_distances
 from distreduce._utils.typing import Array, Index, Plan
 from distreduce.coupling.initial import apportion, is_one_hot, kmeans, spectral_clusters, use_all
-from distreduce.coupling.plan import hard_plan
+from distreduce.coupling.problem import hard_plan
 from distreduce.kernels import Delta, Kernel, Linear
 from distreduce.losses import supervised_rows
 from distreduce.sharding.sample import ShardedSample

@@ -30,7 +30,7 @@ from distreduce.coupling._shard_passes import (
 )
 from distreduce.coupling.descent import Direction, Iterate, descend
 from distreduce.coupling.line_search import exact_step, move_towards
-from distreduce.coupling.plan import column_mass, hard_plan, rescale_rows
+from distreduce.coupling.problem import column_mass, hard_plan, rescale_rows
 from distreduce.losses import BregmanLoss, SquaredLoss
 from distreduce.sharding.shards import Shards
 

@@ -1,22 +1,186 @@
-"""Download a set from its public origin with pooch: fetch, verify, parse, verify the values, store in the cache."""
+"""Data sets that live in files: where they are searched, how they are downloaded with pooch, verified and read.
+
+The folder DISTREDUCE_DATA is searched first, then the user's cache.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Literal
 
-from distreduce._utils.lock import exclusive
-from distreduce._utils.progress import progress_bar
-from distreduce._utils.safe_npz import Arrays
-from distreduce.datasets.file_set import FileSet, RemoteFile, write_file
-from distreduce.datasets.places import FOLDER_VARIABLE, Copy, cache_folder
+import numpy as np
+
+from distreduce._utils.files import DAMAGE, Arrays, exclusive, read_arrays, replacing
+from distreduce._utils.text import progress_bar
+from distreduce.datasets.dataset import Dataset
+from distreduce.estimators._targets import Task
 from distreduce.exceptions import DatasetFileError, DownloadError
+
+MAX_UNPACKED = 64 * 2**20  # bytes of an NPZ file in memory: the largest set has 24 MB
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file of a public origin; all `urls` hold the same bytes."""
+
+    name: str
+    size: int  # bytes; much larger downloads are rejected
+    sha256: str
+    urls: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FileSet:
+    """A data set that lives in a file."""
+
+    name: str
+    file: str  # its name in the folder DISTREDUCE_DATA and in the cache
+    sha256: str  # hash_values of its arrays, whatever file they came in
+    arrays: tuple[str, ...]  # columns of a CSV file, targets last; or arrays of an NPZ file, features first
+    shape: tuple[int, int]
+    task: Task
+    target_names: tuple[str, ...]
+    remote: tuple[RemoteFile, ...]
+    parse: Callable[[dict[str, bytes]], Arrays]  # turns the contents of `remote`, by name, into our arrays
+    description: str
+    licence: str
+    citation: str
+    class_names: tuple[str, ...] | None = None
+    image_shape: tuple[int, int] | None = None
+
+    @property
+    def download_size(self) -> int:
+        """Bytes to download."""
+        return sum(remote.size for remote in self.remote)
+
+    def find_fault(self, arrays: Arrays) -> str:
+        """Return what is wrong with the values; an empty string if they are those of this set."""
+        found = hash_values(arrays)
+        if found == self.sha256:  # of the values, not of the file: a repacked copy is accepted (decision 14)
+            return ""
+        return f"its values are not those of {self.name!r} (sha256 {found[:12]}… instead of {self.sha256[:12]}…)"
+
+    def dataset(self, arrays: Arrays) -> Dataset:
+        """Return the data set of these arrays."""
+        if "table" in arrays:
+            # A CSV file: one table, targets last. Copies are contiguous and share no memory.
+            d, names = self.shape[1], self.arrays[: self.shape[1]]
+            X, y = arrays["table"][:, :d].copy(), arrays["table"][:, d:].copy()
+            y = y[:, 0] if y.shape[1] == 1 else y
+        else:
+            # An NPZ file: features of any shape and type, and integer labels.
+            X = arrays[self.arrays[0]].reshape(self.shape).astype(np.float64, order="C")
+            y = arrays["labels"].astype(np.int64)
+            stem = "pixel" if self.image_shape else self.arrays[0]
+            names = tuple(f"{stem}_{column}" for column in range(self.shape[1]))
+        return Dataset(
+            self.name, X, y, self.task, names, self.target_names, self.class_names, self.image_shape,
+            self.description, self.licence, self.citation,
+        )  # fmt: skip
+
+
+def hash_values(arrays: Arrays) -> str:
+    """Return the sha256 over names, shapes, dtypes and little-endian bytes: container and compression do not matter."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):  # the order in the file does not matter
+        plain = np.ascontiguousarray(arrays[name], dtype=arrays[name].dtype.newbyteorder("<"))
+        digest.update(f"{name} {plain.dtype.str} {plain.shape}\n".encode())
+        digest.update(plain.tobytes())
+    return digest.hexdigest()
+
+
+def read_file(path: Path, names: Sequence[str]) -> Arrays:
+    """Return the arrays of these names (NPZ), or one array ``table`` with these columns (CSV)."""
+    try:
+        if path.suffix != ".csv":  # NPZ
+            return read_arrays(path, names, MAX_UNPACKED)
+        # Our own format needs no guessing, unlike people's files.
+        header, *lines = path.read_text(encoding="utf-8").splitlines()
+        if header.split(",") != list(names):
+            raise ValueError(f"its columns are not {', '.join(names)}")
+        return {"table": np.array([line.split(",") for line in lines], dtype=np.float64)}
+    except DAMAGE as error:
+        raise DatasetFileError(f"{path} cannot be read ({type(error).__name__}: {error}).") from error
+
+
+def write_file(path: Path, arrays: Arrays, names: Sequence[str]) -> None:
+    """Write a file that :func:`read_file` reads, atomically: a reader never sees half of it."""
+    with replacing(path) as hidden, hidden.open("xb") as stream:
+        _write(stream, arrays, names)
+
+
+def _write(stream: IO[bytes], arrays: Arrays, names: Sequence[str]) -> None:
+    if "table" not in arrays:
+        np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]  # the stubs take a name for allow_pickle
+        return
+    rows = [",".join(names), *(",".join(map(repr, row)) for row in arrays["table"].tolist())]
+    stream.write(("\n".join(rows) + "\n").encode())  # repr is the shortest text that reads back to the same number
+
+
+FOLDER_VARIABLE, CACHE_VARIABLE = "DISTREDUCE_DATA", "DISTREDUCE_CACHE"
+
+
+@dataclass(frozen=True)
+class Copy:
+    """The file of a set, in one of the two places."""
+
+    place: Literal["folder", "cache"]
+    path: Path
+
+    def read(self, spec: FileSet) -> Arrays:
+        """Return its arrays; if its values are not those published, raise DatasetFileError and leave the file alone."""
+        try:
+            arrays = read_file(self.path, spec.arrays)
+        except DatasetFileError as error:
+            raise DatasetFileError(f"{error} {self._advice()}") from error
+        fault = spec.find_fault(arrays)
+        if fault:
+            raise DatasetFileError(f"{self.path} is damaged or another version: {fault}. {self._advice()}")
+        return arrays
+
+    def _advice(self) -> str:
+        if self.place == "cache":
+            return "Delete it; the next load fetches it again."
+        return f"Replace or delete it; without it the cache is used, then the public origin ({FOLDER_VARIABLE} is set)."
+
+
+def data_folder() -> Path | None:
+    """Return the folder DISTREDUCE_DATA; None if the variable is not set."""
+    value = os.environ.get(FOLDER_VARIABLE)
+    if not value:
+        return None
+    folder = Path(value).expanduser()
+    # An error, not the cache: a mistyped variable would otherwise start a download.
+    if not folder.is_dir():
+        raise DatasetFileError(f"{FOLDER_VARIABLE}={value} is not a folder; correct it or unset it.")
+    return folder
+
+
+def cache_folder() -> Path:
+    """Return the folder DISTREDUCE_CACHE, or the user's cache; it need not exist."""
+    value = os.environ.get(CACHE_VARIABLE)
+    if value:
+        return Path(value).expanduser().absolute()  # a later chdir must not move the cache
+    import pooch
+
+    return Path(pooch.os_cache("distreduce"))
+
+
+def copies(spec: FileSet) -> list[Copy]:
+    """Return the local files of a set, the one to use first."""
+    folder = data_folder()
+    found = [] if folder is None else [Copy("folder", folder / spec.file)]
+    found.append(Copy("cache", cache_folder() / spec.file))
+    return [copy for copy in found if copy.path.is_file()]
+
 
 MAX_WAIT = 600.0  # seconds for another process that fetches the same set
 CHUNK = 512  # bytes between two looks at the speed

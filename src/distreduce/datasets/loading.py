@@ -1,21 +1,103 @@
-"""The entry point: from a name or a path to a :class:`Dataset`."""
+"""The entry point: from a name or a path to a :class:`Dataset`.
+
+Sets with a name are in sets.json, with origins, hashes, shapes, licences and citations. In files of one's own, features
+must be numbers, and targets are read as on the command line.
+"""
 
 from __future__ import annotations
 
+import json
 import numbers
 import os
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
 from distreduce._utils.text import did_you_mean
-from distreduce.datasets.dataset import Dataset
-from distreduce.datasets.download import download_set
-from distreduce.datasets.file_set import FileSet
-from distreduce.datasets.own_files import load_own_file
-from distreduce.datasets.places import FOLDER_VARIABLE, cache_folder, copies
-from distreduce.datasets.registry import BUNDLED_SETS, FILE_SETS, GENERATED_SETS
+from distreduce._utils.typing import Array
+from distreduce.datasets import origins
+from distreduce.datasets.dataset import BundledSet, Dataset, GeneratedSet
+from distreduce.datasets.download import FOLDER_VARIABLE, FileSet, RemoteFile, cache_folder, copies, download_set
 from distreduce.exceptions import DatasetFileError, InvalidInputError, InvalidTypeError
+from distreduce.tables.cells import LARGEST_EXACT
 from distreduce.tables.formats import SUFFIXES
+from distreduce.tables.reading import read_table
+from distreduce.tables.target import read_target
+
+
+def _file_set(parse: str, remote: list[dict[str, Any]], **facts: Any) -> FileSet:
+    """Make a set; `parse` is the name of a function of :mod:`~distreduce.datasets.origins`."""
+    return FileSet(parse=getattr(origins, parse), remote=tuple(RemoteFile(**_freeze(file)) for file in remote), **facts)
+
+
+def _freeze(facts: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in facts.items()}
+
+
+_SETS = json.loads((files("distreduce.datasets") / "sets.json").read_text(encoding="utf-8"))
+FILE_SETS: dict[str, FileSet] = {facts["name"]: _file_set(**_freeze(facts)) for facts in _SETS["files"]}
+GENERATED_SETS = {facts["name"]: GeneratedSet(**_freeze(facts)) for facts in _SETS["generators"]}
+BUNDLED_SETS = {facts["name"]: BundledSet(**_freeze(facts)) for facts in _SETS["bundled"]}
+
+
+def load_own_file(path: Path, target: str | list[str] | None) -> Dataset:
+    """Read a file as a data set; see :func:`distreduce.datasets.load`."""
+    targets = [target] if isinstance(target, str) else list(target or ())
+    table = read_table(path, targets, default_to_last=target is None)
+    # Often the index that pandas wrote: as a feature it would be the row number, which can leak the target.
+    if table.unnamed:
+        raise InvalidInputError(
+            f"{path.name} has a column without a name ({table.unnamed[0]!r} here). If it counts rows, save without it "
+            "(DataFrame.to_csv(index=False)); otherwise give it a name."
+        )
+    # Identifiers that float64 merges would look like repeated values.
+    for name, column in table.frame.items():
+        if pd.api.types.is_integer_dtype(column) and ((column > LARGEST_EXACT) | (column < -LARGEST_EXACT)).any():
+            raise InvalidInputError(
+                f"Column {name!r} of {path.name} has whole numbers beyond 2^53, which float64 would round; if it is an "
+                "identifier, drop it."
+            )
+    read = read_target(table.targets, "auto", path.name)
+    y, class_names = (read.y.to_numpy(), None) if read.task == "regression" else _encode_labels(read.y)
+    return Dataset(
+        path.name, _features(table.features, path.name), y, read.task, tuple(table.features.columns),
+        tuple(table.targets.columns), class_names, table.image_shape, " ".join(table.notes),
+    )  # fmt: skip
+
+
+def _features(table: pd.DataFrame, where: str) -> Array:
+    """Return numbers and booleans as float64, NaN where missing; raise InvalidInputError for any other column."""
+    types = pd.api.types
+    # No guessing here, unlike on the command line: the user has Python to encode what is not a number.
+    other = [
+        name for name, column in table.items() if not types.is_numeric_dtype(column) or types.is_complex_dtype(column)
+    ]
+    if other:
+        example = next(iter(table[other[0]].dropna()), None)
+        more = f" (and so do {len(other) - 1} more: {', '.join(other[1:6])})" if len(other) > 1 else ""
+        raise InvalidInputError(
+            f"Column {other[0]!r} of {where} holds {example!r}, which is not a number{more}. Turn it into numbers "
+            "(pandas.get_dummies for categories, a difference in days for dates), or drop it."
+        )
+    return np.column_stack([column.to_numpy(dtype=np.float64, na_value=np.nan) for _, column in table.items()])
+
+
+def _encode_labels(labels: pd.Series) -> tuple[NDArray[Any], tuple[str, ...] | None]:
+    """Return labels as numbers, NaN where unknown, and the names of those that are text."""
+    known = labels.notna().to_numpy()
+    values, names = np.array(labels[known].tolist()), None  # tolist: integers or texts, not objects
+    if values.dtype.kind == "U":  # text; whole numbers are kept as they are
+        classes, values = np.unique(values, return_inverse=True)
+        names = tuple(str(label) for label in classes)
+    if known.all():
+        return values.astype(np.int64), names
+    y = np.full(len(labels), np.nan)  # int64 has no NaN
+    y[known] = values
+    return y, names
 
 
 def names() -> list[str]:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distreduce._utils.safe_npz import DAMAGE, Arrays
-from distreduce.datasets.file_set import MAX_UNPACKED
+from distreduce._utils.files import DAMAGE, Arrays
+from distreduce.datasets.download import MAX_UNPACKED
 from distreduce.exceptions import DatasetFileError
 
 Files = dict[str, bytes]

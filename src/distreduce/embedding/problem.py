@@ -8,10 +8,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from distreduce.dependence import Dependence
 from distreduce.kernels import DistanceKernel, Linear, RationalQuadratic
 
 InnerLoss = Literal["kl", "square"]
-Dependence = Literal["cka", "cka_uncentered", "hsic"]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from distreduce._utils.distances import divide_columns
+from distreduce._utils.numerics import divide_columns
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
@@ -25,9 +25,9 @@ from distreduce.mapping.choice import (
     predict_left_out,
 )
 from distreduce.mapping.kernel_map import KernelMap
+from distreduce.mapping.relevance import input_kernel, median_length_scale
 from distreduce.sharding.merge import row_keys
 from distreduce.sharding.sample import Sample
-from distreduce.solver.input_kernel import input_kernel, median_length_scale
 
 CHOICE_SAMPLES = 400  # learning length scales costs n³, and more samples hardly move them
 PREDICTION_SAMPLES = 2000  # left-out predictions, once the scales are known, are cheaper

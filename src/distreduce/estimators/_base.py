@@ -15,26 +15,32 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import workers
 from distreduce._utils.typing import Array
+from distreduce.estimators._context import (
+    CallbackSupportMixin,
+    progress,
+    warn_about_fit,
+    warn_about_picture,
+    watch,
+    whole_fit,
+)
 from distreduce.estimators._display import DisplayMixin
 from distreduce.estimators._evidence import QUALITY
 from distreduce.estimators._fitted import fitted_attributes
-from distreduce.estimators._monitor import CallbackSupportMixin, progress, watch
-from distreduce.estimators._plan import SharedChoice, Supervision, plan_fit
-from distreduce.estimators._renamed import (
+from distreduce.estimators._mixins import (
     RenamedParametersMixin,
+    SavingMixin,
     Translation,
     leave_out,
     translate_device,
     translate_n_neighbors,
 )
-from distreduce.estimators._saving import SavingMixin
-from distreduce.estimators._transaction import whole_fit
+from distreduce.estimators._plan import Supervision, plan_fit
 from distreduce.estimators._validate import Backends, check_places
-from distreduce.estimators._warnings import warn_about_fit, warn_about_picture
 from distreduce.exceptions import InvalidInputError
+from distreduce.mapping.choice import MapChoice
 from distreduce.mapping.inverse import InverseMap, slopes
-from distreduce.sharding.dask_collections import is_dask, predict_by_blocks
-from distreduce.solver.fit import fit_reduction
+from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
+from distreduce.solver.loop import fit_reduction
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -198,12 +204,12 @@ class BaseReduction(
         """Read the targets; None if the estimator has none."""
         return None
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, shared: SharedChoice | None = None) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, shared: list[MapChoice] | None = None) -> Self:
         """Plan, solve and set the fitted attributes, or leave the estimator as it was if anything fails."""
         with whole_fit(self) as fitting:
             self._validate_params()
             with workers(self.n_jobs) as pool, progress(self) as bar:
-                plan = plan_fit(self, X, y, sample_weight, pool, shared)
+                plan = plan_fit(self, X, y, sample_weight, pool, [] if shared is None else shared)
                 with watch(self, X, y, sample_weight, bar, plan.checkpoint) as monitor:
                     fitted = fit_reduction(plan.problem, plan.random_state, workers=pool, monitor=monitor)
                     fitting.best = fitted.reduction  # carried by errors from here on

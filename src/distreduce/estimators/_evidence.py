@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.neighbors import NearestNeighbors
 
-from distreduce._utils.distances import nearest
+from distreduce._utils.numerics import nearest
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._plan import FitPlan
 from distreduce.estimators._targets import Targets

@@ -11,13 +11,13 @@ from scipy import sparse
 
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index, Plan
-from distreduce.coupling.plan import column_mass
+from distreduce.coupling.problem import column_mass
 from distreduce.estimators._evidence import neighbor_scores, prototype_evidence
 from distreduce.estimators._plan import FitPlan, Supervision
 from distreduce.mapping import KernelMap, barycentres
 from distreduce.sharding.merge import Merged
 from distreduce.sharding.rows import Rows
-from distreduce.solver.result import Fitted
+from distreduce.solver.loop import Fitted
 
 
 def fitted_attributes(plan: FitPlan, fitted: Fitted, estimator: Any, workers: Workers) -> dict[str, Any]:

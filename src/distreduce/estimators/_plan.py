@@ -11,9 +11,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _num_samples, validate_data
 
+from distreduce._utils.text import warn_user
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
-from distreduce._utils.warnings import warn_user
 from distreduce.estimators._auto import (
     CHOICE_SAMPLES,
     choose,
@@ -25,7 +25,7 @@ from distreduce.estimators._auto import (
     target_settings,
     wants_choice,
 )
-from distreduce.estimators._monitor import check_checkpoint, open_checkpoint
+from distreduce.estimators._context import check_checkpoint, open_checkpoint
 from distreduce.estimators._targets import Targets, standardize
 from distreduce.estimators._validate import (
     check_distances,
@@ -40,12 +40,12 @@ from distreduce.exceptions import DataWarning, InvalidInputError
 from distreduce.kernels import Kernel
 from distreduce.losses import BregmanLoss, SquaredLoss, supervised_rows
 from distreduce.mapping.choice import MapChoice, assign_folds
-from distreduce.sharding.dask_collections import compute, empty_rows, is_dask
+from distreduce.mapping.relevance import input_kernel
+from distreduce.sharding.dask_rows import compute, empty_rows, is_dask, read_rows
 from distreduce.sharding.merge import Merged, merge_duplicates
 from distreduce.sharding.rows import LocalRows, Rows
 from distreduce.sharding.sample import Sample
 from distreduce.solver.checkpoint import Checkpoint
-from distreduce.solver.input_kernel import input_kernel
 from distreduce.solver.problem import ReductionProblem, Settings
 
 # Above this many samples affinity="auto" is sparse: a dense fit then takes gigabytes, and minutes.
@@ -75,43 +75,12 @@ class FitPlan:
     checkpoint: Checkpoint | None
 
 
-@dataclass
-class SharedChoice:
-    """What the first of several fits to the same samples chose; the others take it."""
-
-    choice: MapChoice | None = None
-
-
-def plan_fit(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, workers: Workers, shared: SharedChoice | None = None
-) -> FitPlan:
+def plan_fit(estimator: Any, X: Any, y: Any, sample_weight: Any, workers: Workers, shared: list[MapChoice]) -> FitPlan:
     """Read and check the data, merge equal rows, and choose everything that depends on the data.
 
-    Parameters
-    ----------
-    estimator : BaseReduction
-        Holds the parameters; the names of the features are set on it.
-    X : array-like, sparse matrix or Dask collection
-        Samples, or distances between them.
-    y : array-like or None
-        Targets; None for DistR.
-    sample_weight : array-like or None
-        Weights.
-    workers : Workers
-        Threads.
-    shared : SharedChoice or None
-        What other fits to the same samples chose.
-
-    Returns
-    -------
-    FitPlan
-
-    Raises
-    ------
-    InvalidInputError
-        Data or parameters cannot be used.
-    CheckpointError
-        The checkpoint could not be written.
+    The names of the features are set on the estimator. `shared` holds what another fit to the same samples chose, which
+    this one takes; it is empty before the first. Raises InvalidInputError, or CheckpointError if no checkpoint could be
+    written.
     """
     # Read and check; y comes after the weights, which decide which classes occur.
     X, y, sample_weight, sharded = _read_rows(estimator, X, y, sample_weight)
@@ -123,7 +92,7 @@ def plan_fit(
     parameters = check_checkpoint(estimator, X.shape[0], sharded=sharded)
     # Merge equal rows and set up the problem.
     prepare = _prepare_sharded if sharded else _prepare_dense
-    merged, problem, random_state = prepare(estimator, X, weights, supervision, workers, shared or SharedChoice())
+    merged, problem, random_state = prepare(estimator, X, weights, supervision, workers, shared)
     checkpoint = None
     if parameters is not None:
         checkpoint = open_checkpoint(estimator.checkpoint, parameters, problem.sample)
@@ -134,8 +103,6 @@ def _read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any,
     """Validate X, bring y and the weights here from a cluster, and decide whether to work on shards."""
     given, precomputed = X, estimator.metric == "precomputed"
     if is_dask(X):
-        from distreduce.sharding.dask_rows import read_rows
-
         # X stays on the cluster if the fit works on shards.
         X, y, sample_weight = read_rows(X, partial(_on_shards, estimator)), compute(y), compute(sample_weight)
     sharded = _on_shards(estimator, _num_samples(X))
@@ -172,7 +139,7 @@ Preparation = tuple[Merged, ReductionProblem, np.random.RandomState]
 
 
 def _prepare_dense(
-    estimator: Any, X: Any, weights: Array, supervision: Supervision | None, workers: Workers, shared: SharedChoice
+    estimator: Any, X: Any, weights: Array, supervision: Supervision | None, workers: Workers, shared: list[MapChoice]
 ) -> Preparation:
     """Merge equal rows in memory."""
     precomputed = estimator.metric == "precomputed"
@@ -185,7 +152,9 @@ def _prepare_dense(
     folds = None if supervision is None else assign_folds(find_groups(sample.features, precomputed=precomputed))
     choice = None
     if supervision is not None and folds is not None and wants_choice(estimator):
-        choice = shared.choice = shared.choice or _choose(estimator, sample, folds, unit, workers)
+        if not shared:
+            shared.append(_choose(estimator, sample, folds, unit, workers))
+        choice = shared[0]
         supervision = replace(supervision, settings=target_settings(supervision.settings, choice, merged.weights.sum()))
         targets = sample.targets
         if _softens(estimator, choice):
@@ -196,7 +165,7 @@ def _prepare_dense(
 
 
 def _prepare_sharded(
-    estimator: Any, X: Any, weights: Array, supervision: Supervision | None, workers: Workers, shared: SharedChoice
+    estimator: Any, X: Any, weights: Array, supervision: Supervision | None, workers: Workers, shared: list[MapChoice]
 ) -> Preparation:
     """Merge equal rows, sort them into cells of near ones, and cut them into shards."""
     rows = X if isinstance(X, Rows) else LocalRows(X, workers)
@@ -206,9 +175,9 @@ def _prepare_sharded(
     scale: float | Array = unit
     choice = None
     if supervision is not None and wants_choice(estimator):
-        if shared.choice is None:
-            shared.choice = _choose(estimator, *_draw(rows, merged, supervision, unit), unit, workers)
-        choice = shared.choice
+        if not shared:
+            shared.append(_choose(estimator, *_draw(rows, merged, supervision, unit), unit, workers))
+        choice = shared[0]
         supervision = replace(supervision, settings=target_settings(supervision.settings, choice, merged.weights.sum()))
         scale = unit if choice.scales is None else unit * choice.scales
     # Sorted by content, so that neither order nor partition of the rows matters.
@@ -219,7 +188,7 @@ def _prepare_sharded(
     if problem.n_prototypes is None:  # no more distinct samples than prototypes: few enough for dense arrays
         # Chosen anew: the folds of all samples are not those of the drawn ones.
         X = rows.gather().astype(np.float64)
-        return _prepare_dense(estimator, X, weights, supervision, workers, SharedChoice())
+        return _prepare_dense(estimator, X, weights, supervision, workers, [])
     return merged, problem, random_state
 
 

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from distreduce._utils.distances import nearest
+from distreduce._utils.numerics import nearest
 from distreduce._utils.typing import Array
-from distreduce.estimators._plan import SharedChoice
 from distreduce.estimators._targets import read_targets
 from distreduce.estimators._validate import read_weights
 from distreduce.exceptions import InvalidInputError
 from distreduce.losses import supervised_rows
+from distreduce.mapping.choice import MapChoice
 
 FEWEST, MOST = 4, 256
 SAMPLES_PER_PROTOTYPE = 5  # on average at least: fewer say little about their targets
@@ -41,7 +41,7 @@ def fit_each_number(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple
         raise InvalidInputError(
             f"n_prototypes='auto' needs at least {FEWEST * SAMPLES_PER_PROTOTYPE} samples; got {n}. Give a number."
         )
-    shared = SharedChoice()  # metric and ridge do not depend on the number
+    shared: list[MapChoice] = []  # metric and ridge do not depend on the number
     models = [clone(estimator).set_params(n_prototypes=m)._fit(X, y, sample_weight, shared) for m in numbers]
     weights = read_weights(sample_weight, models[0].embedding_)
     errors = np.array([_left_out_errors(model, y, weights) for model in models])

@@ -12,8 +12,8 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from distreduce._utils.text import warn_user
 from distreduce._utils.typing import Array, Index
-from distreduce._utils.warnings import warn_user
 from distreduce.exceptions import DataWarning, InvalidInputError
 
 DATES = "dates or durations; give numbers, such as the days since the first of them, or texts for classes."

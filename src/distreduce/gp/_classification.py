@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array, Index
+from distreduce.estimators._context import whole_fit
 from distreduce.estimators._targets import read_known_labels
-from distreduce.estimators._transaction import whole_fit
 from distreduce.estimators._validate import own_generator
 from distreduce.gp._dirichlet import DirichletTargets, NegativeLogLikelihood, expected_probabilities, fit_means
 from distreduce.gp._estimator import BaseGP
@@ -22,7 +22,7 @@ from distreduce.gp._exact import BATCH_NUMBERS, check_exact_size
 from distreduce.gp._hyperparameters import Hyperparameters, Training
 from distreduce.gp._target_scale import feature_spread
 from distreduce.kernels import RBF
-from distreduce.sharding.dask_collections import compute, is_dask, predict_by_blocks
+from distreduce.sharding.dask_rows import compute, is_dask, predict_by_blocks
 
 # All classes share the hyperparameters: more samples hardly move them, and each evaluation takes n³ operations.
 TRAINING_SAMPLES = 1000

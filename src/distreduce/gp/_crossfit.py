@@ -15,7 +15,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils import check_random_state
 
-from distreduce._utils.distances import nearest
+from distreduce._utils.numerics import nearest
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.gp._exact import evenly_spaced

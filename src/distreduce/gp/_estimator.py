@@ -12,11 +12,11 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from distreduce._utils.typing import Array
 from distreduce.estimators import SDR
-from distreduce.estimators._saving import SavingMixin
+from distreduce.estimators._mixins import SavingMixin
 from distreduce.estimators._targets import require_targets
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._hyperparameters import Training
-from distreduce.sharding.dask_collections import gather
+from distreduce.sharding.dask_rows import gather
 
 CHUNK = 20_000  # samples that a thread predicts at once
 

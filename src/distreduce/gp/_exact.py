@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, solve_triangular
 
-from distreduce._utils.linalg import jittered_cholesky
+from distreduce._utils.numerics import jittered_cholesky
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError, NumericalError

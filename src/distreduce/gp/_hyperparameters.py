@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from distreduce._utils.optimize import Adam, BestSoFar
+from distreduce._utils.numerics import Adam, BestSoFar
 from distreduce._utils.typing import Array
 from distreduce.exceptions import NumericalError
 

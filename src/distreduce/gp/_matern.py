@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from distreduce._utils.distances import sq_distances
+from distreduce._utils.numerics import sq_distances
 from distreduce._utils.typing import Array
 
 FAR = 1e3  # the correlation is zero from here on; at infinity, the product would be NaN

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distreduce._utils.distances import nearest
+from distreduce._utils.numerics import nearest
 from distreduce._utils.typing import Array, Index
 from distreduce.gp._exact import evenly_spaced
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators import SDR
-from distreduce.estimators._renamed import RenamedParametersMixin, Translation, leave_out
+from distreduce.estimators._mixins import RenamedParametersMixin, Translation, leave_out
 from distreduce.estimators._validate import check_spread
 from distreduce.exceptions import (
     InvalidInputError,
@@ -33,8 +33,8 @@ from distreduce.gp._novelty import Novelty
 from distreduce.gp._target_scale import feature_spread
 from distreduce.kernels import RBF
 from distreduce.mapping import left_out_embedding
-from distreduce.sharding.dask_collections import is_dask, predict_by_blocks
-from distreduce.solver.input_kernel import median_length_scale
+from distreduce.mapping.relevance import median_length_scale
+from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
 
 GAUSSIAN_PROCESSES = ("inputs", "rough_inputs", "isotropic")
 # Experts besides the Gaussian processes; `experts` may name them, or hold estimators of one's own.

@@ -11,15 +11,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from distreduce._utils.threads import single_threaded_blas, workers
 from distreduce._utils.typing import Array
+from distreduce.estimators._context import whole_fit
 from distreduce.estimators._targets import read_known_numbers
-from distreduce.estimators._transaction import whole_fit
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._estimator import CHUNK, BaseGP, read_new_samples, take_chunk
 from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size, train_merged
 from distreduce.gp._hyperparameters import Training
 from distreduce.gp._stack import Stack, check_coverage, check_levels, weigh_by_leave_one_out
 from distreduce.gp._target_scale import TargetScale, feature_spread
-from distreduce.sharding.dask_collections import compute, is_dask, predict_by_blocks
+from distreduce.sharding.dask_rows import compute, is_dask, predict_by_blocks
 
 
 class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):

@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from distreduce._utils.threads import workers
 from distreduce._utils.typing import Array
-from distreduce.estimators._renamed import Translation
-from distreduce.estimators._transaction import whole_fit
+from distreduce.estimators._context import whole_fit
+from distreduce.estimators._mixins import Translation
 from distreduce.estimators._validate import own_generator, require_seed
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._class_stack import ClassStack
@@ -21,7 +21,7 @@ from distreduce.gp._estimator import CHUNK, read_new_samples, take_chunk
 from distreduce.gp._exact import check_exact_size
 from distreduce.gp._reduce import ReducingGP
 from distreduce.gp._stack import check_coverage
-from distreduce.sharding.dask_collections import is_dask, predict_by_blocks
+from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
 from distreduce.sharding.merge import merge_duplicates
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from distreduce._utils.numba import ELEMENTWISE
+from distreduce._utils.threads import ELEMENTWISE
 from distreduce._utils.typing import Array, Index
 
 LEAF = -1  # feature of a node without children

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from distreduce._utils.atomic import replacing
+from distreduce._utils.files import replacing
 from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
 from distreduce.exceptions import InvalidTypeError, ModelSaveError, UnsavableModelError

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from distreduce._utils.safe_npz import DAMAGE, Arrays, read_arrays
-from distreduce._utils.tensor_reader import require
+from distreduce._utils.files import DAMAGE, Arrays, read_arrays
+from distreduce._utils.tensor_file import require
 from distreduce.exceptions import ModelFileError
 from distreduce.interop import _map_reader
 from distreduce.interop._formula import KERNEL_NAMES, Path, map_formula, write_map

@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.linalg import LinAlgError, cho_solve
 from sklearn.utils import check_random_state
 
-from distreduce._utils.linalg import jittered_cholesky
+from distreduce._utils.numerics import jittered_cholesky
 from distreduce._utils.threads import SERIAL, Workers, single_threaded_blas
 from distreduce._utils.typing import Array, Plan
 from distreduce.exceptions import IllConditionedWarning, NumericalError

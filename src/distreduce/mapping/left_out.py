@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, solve
 
-from distreduce._utils.distances import nearest
-from distreduce._utils.linalg import inverse_from_factor
+from distreduce._utils.numerics import inverse_from_factor, nearest
 from distreduce._utils.typing import Array, Index
 from distreduce.mapping.kernel_map import factorise_kernel
 

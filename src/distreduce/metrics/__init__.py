@@ -8,7 +8,6 @@ from distreduce.metrics.calibration import (
     mean_absolute_calibration_error,
 )
 from distreduce.metrics.clustering import homogeneity, kmeans_nmi, weighted_silhouette
-from distreduce.metrics.criticisms import criticisms
 from distreduce.metrics.prediction import (
     accuracy,
     brier_score,
@@ -20,7 +19,7 @@ from distreduce.metrics.prediction import (
     negative_log_likelihood,
     regression_scores,
 )
-from distreduce.metrics.reduction import reduction_scores
+from distreduce.metrics.reduction import criticisms, reduction_scores
 
 __all__ = [
     "accuracy",

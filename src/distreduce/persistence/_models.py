@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from distreduce._utils.tensor_reader import Reader, RefusedError, require
-from distreduce._utils.tensor_writer import Node, Writer
+from distreduce._utils.tensor_file import Node, Reader, RefusedError, Writer, require
 from distreduce.estimators import SDR, DistR
-from distreduce.estimators._renamed import translate_renamed
+from distreduce.estimators._mixins import translate_renamed
 from distreduce.gp import GPClassifier, GPRegressor, SDRGPClassifier, SDRGPRegressor
 from distreduce.gp._novelty import Novelty
 from distreduce.gp._target_scale import TargetScale

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from distreduce._utils.tensor_reader import Reader, require
-from distreduce._utils.tensor_writer import Node, Writer
+from distreduce._utils.tensor_file import Node, Reader, Writer, require
 from distreduce._utils.typing import Array
 from distreduce.gp._classification import DirichletGP
 from distreduce.gp._exact import ExactGP

@@ -17,8 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from distreduce._utils.tensor_reader import Reader, RefusedError, require
-from distreduce._utils.tensor_writer import Node, Writer
+from distreduce._utils.tensor_file import Node, Reader, RefusedError, Writer, require
 
 Sizes = dict[str, int]
 Shape = tuple[str | int, ...]

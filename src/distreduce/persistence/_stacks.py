@@ -13,9 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from distreduce._utils.tensor_file import MAX_BYTES
-from distreduce._utils.tensor_reader import Reader, RefusedError, require
-from distreduce._utils.tensor_writer import Node, Writer
+from distreduce._utils.tensor_file import MAX_BYTES, Node, Reader, RefusedError, Writer, require
 from distreduce.exceptions import NumericalError, UnsavableModelError
 from distreduce.gp._class_stack import ClassStack
 from distreduce.gp._exact import MAX_EXACT, ExactGP

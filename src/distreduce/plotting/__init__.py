@@ -4,9 +4,8 @@ matplotlib is imported when a plot is drawn, not with the package, and its globa
 """
 
 from distreduce.plotting.calibration import plot_calibration
-from distreduce.plotting.choice import plot_choice
 from distreduce.plotting.coupling import plot_coupling
 from distreduce.plotting.embedding import plot_embedding, plot_prototypes
-from distreduce.plotting.history import plot_history
+from distreduce.plotting.history import plot_choice, plot_history
 
 __all__ = ["plot_calibration", "plot_choice", "plot_coupling", "plot_embedding", "plot_history", "plot_prototypes"]

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
 from distreduce.exceptions import InvalidInputError
-from distreduce.plotting._axes import check_reduction, get_axes
+from distreduce.plotting.axes import check_reduction, get_axes
 from distreduce.plotting.targets import prototype_shares, sample_shares
 
 if TYPE_CHECKING:

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from distreduce._utils.distances import nearest
+from distreduce._utils.numerics import nearest
 from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
 from distreduce.exceptions import InvalidInputError
-from distreduce.plotting._axes import check_reduction, get_axes
-from distreduce.plotting.markers import SHAPES, Shapes, marker_path
-from distreduce.plotting.palette import OKABE_ITO, Colours, colour_by_target
-from distreduce.plotting.places import choose_places, sample_places
-from distreduce.plotting.svg import draw_svg
+from distreduce.plotting.axes import check_reduction, draw_svg, get_axes
+from distreduce.plotting.palette import OKABE_ITO, SHAPES, Colours, Shapes, colour_by_target, marker_path
+from distreduce.plotting.targets import choose_places, sample_places
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
+from distreduce.plotting.axes import draw_svg
 from distreduce.plotting.calibration import IDEAL
 from distreduce.plotting.palette import OKABE_ITO
-from distreduce.plotting.svg import draw_svg
 from distreduce.report.renderer import inline_svg
 
 if TYPE_CHECKING:

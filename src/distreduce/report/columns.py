@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
 from distreduce.plotting.palette import OKABE_ITO, class_palette, class_shapes, colour_by_target
-from distreduce.plotting.places import prototype_means
-from distreduce.plotting.targets import average_on_prototypes
+from distreduce.plotting.targets import average_on_prototypes, prototype_means
 from distreduce.report.encode import MISSING, Node, cell_text, pack, quantise
 
 LEAST_COLUMNS = 36

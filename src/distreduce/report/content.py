@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
 from distreduce.plotting.embedding import View
-from distreduce.plotting.markers import SHAPES
-from distreduce.plotting.palette import COLOUR_MAP, colour_by_target
+from distreduce.plotting.palette import COLOUR_MAP, SHAPES, colour_by_target
 from distreduce.plotting.targets import target_name
 from distreduce.report.columns import Colouring
 from distreduce.report.contrasts import find_contrasts

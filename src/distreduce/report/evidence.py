@@ -11,9 +11,8 @@ from sklearn.neighbors import NearestNeighbors
 from distreduce._utils.text import number_text
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
-from distreduce.metrics.criticisms import LEAST_COUNT, criticisms, find_nearest_prototypes
-from distreduce.plotting.places import prototype_means
-from distreduce.plotting.targets import sample_shares
+from distreduce.metrics.reduction import LEAST_COUNT, criticisms, find_nearest_prototypes
+from distreduce.plotting.targets import prototype_means, sample_shares
 from distreduce.report.encode import Node, cell_text
 from distreduce.report.prototypes import N_BINS, Distribution
 

@@ -18,12 +18,12 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from distreduce._utils.atomic import replacing
+from distreduce._utils.files import replacing
 from distreduce._utils.typing import Index
 from distreduce.estimators._base import BaseReduction
 from distreduce.estimators._validate import read_weights
 from distreduce.exceptions import InvalidInputError
-from distreduce.plotting._axes import check_reduction
+from distreduce.plotting.axes import check_reduction
 from distreduce.plotting.palette import OKABE_ITO
 from distreduce.report.content import Subject, encode_page, find_targets, select
 from distreduce.report.encode import as_json

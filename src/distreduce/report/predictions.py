@@ -14,8 +14,7 @@ from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 from distreduce.metrics import calibration_curve, classification_scores
 from distreduce.metrics.calibration import read_gaussian, read_numbers, read_probabilities
-from distreduce.metrics.held_out import held_out_scores
-from distreduce.metrics.intervals import level_curve
+from distreduce.metrics.held_out import held_out_scores, level_curve
 from distreduce.plotting.calibration import draw_calibration, draw_predictions, draw_reliability
 from distreduce.report.charts import LOOKS, MAX_CURVES, Figure, make_figure
 from distreduce.report.encode import cell_text

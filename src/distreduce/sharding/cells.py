@@ -19,8 +19,7 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from distreduce._utils.numba import KERNEL
-from distreduce._utils.threads import single_threaded_blas
+from distreduce._utils.threads import KERNEL, single_threaded_blas
 from distreduce._utils.typing import Array
 
 EXACT_ROWS = 40_000

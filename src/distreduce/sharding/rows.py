@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from distreduce._utils.distances import divide_columns
+from distreduce._utils.numerics import divide_columns
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.sharding.cells import find_centres, n_cells, nearest_centre, sample_size
-from distreduce.sharding.merge import Merged, merge_by_key, row_keys
-from distreduce.sharding.order import Arrangement, arrange_by_cells
+from distreduce.sharding.merge import Arrangement, Merged, arrange_by_cells, merge_by_key, row_keys
 from distreduce.sharding.row_file import RowFile, StoredRows
 from distreduce.sharding.sample import Sample, ShardedSample
 from distreduce.sharding.shards import Part, Shards, local_shards, shard_rows

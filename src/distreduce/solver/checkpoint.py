@@ -16,20 +16,26 @@ from typing import Any
 
 import numpy as np
 
-from distreduce._utils.tensor_file import MAX_BYTES, UNREADABLE, open_file, read_tensors, write_file
-from distreduce._utils.tensor_reader import Reader, require
-from distreduce._utils.tensor_writer import Node, Writer
+from distreduce._utils.tensor_file import (
+    MAX_BYTES,
+    UNREADABLE,
+    Node,
+    Reader,
+    Writer,
+    open_file,
+    read_tensors,
+    require,
+    write_file,
+)
+from distreduce._utils.text import warn_user
 from distreduce._utils.typing import Array, Plan
-from distreduce._utils.warnings import warn_user
 from distreduce.exceptions import CheckpointError, CheckpointWarning, ModelSaveError
 from distreduce.mapping.landmarks import Memory
 from distreduce.solver.loop import Progress
-from distreduce.solver.objective import Record
-from distreduce.solver.oracle import Coupled
-from distreduce.solver.steps import State, same_plan
+from distreduce.solver.objective import Record, State, same_plan
+from distreduce.solver.problem import Coupled
 
 FORMAT, VERSION = "distreduce-checkpoint", [1, 0]
-ADVICE = "Delete it to start afresh, or give another path as checkpoint."
 FLAGS = ("frozen", "converged", "finished")
 # In the order of the fields, by which _read_history builds records.
 COLUMNS = tuple(field.name for field in fields(Record))
@@ -136,7 +142,7 @@ def _check_format(document: Mapping[str, Any]) -> None:
 
 
 def _cannot_resume(path: Path, error: BaseException) -> CheckpointError:
-    return CheckpointError(f"Cannot resume from {os.fspath(path)!r}: {str(error)[:500]}. {ADVICE}")
+    return CheckpointError(f"Cannot resume from {os.fspath(path)!r}: {str(error)[:500]}. {CheckpointError.advice}")
 
 
 # Progress as JSON and tensors.

@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
-from distreduce._utils.distances import divide_columns, sq_distances
+from distreduce._utils.numerics import divide_columns, sq_distances
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index, Plan
 from distreduce.affinity import squared_distances, symmetric_entropic_affinity
 from distreduce.coupling import CouplingProblem, initial_plan, solve_balanced, solve_semirelaxed, structure_constant
-from distreduce.coupling.plan import affinity_times_plan, plan_from_array
-from distreduce.embedding.dependence_target import dependence_target
-from distreduce.embedding.initial import initial_prototypes
+from distreduce.coupling.problem import affinity_times_plan, plan_from_array
+from distreduce.dependence import dependence_target
+from distreduce.embedding.optimize import initial_prototypes
 from distreduce.embedding.problem import InnerLoss
 from distreduce.exceptions import NumericalError
 from distreduce.kernels import Kernel
@@ -25,39 +24,13 @@ from distreduce.mapping import KernelMap, LeftOut, MapRegression, barycentres
 from distreduce.mapping.left_out import cross_fitted
 from distreduce.sharding.sample import Sample
 from distreduce.solver.medoids import medoids, medoids_from_distances
-from distreduce.solver.oracle import Coupled, SampleOracle
-from distreduce.solver.problem import ReductionProblem, Settings
+from distreduce.solver.problem import Coupled, ReductionProblem, SampleOracle, Settings
 
 # From here on the n×n affinity is kept in single precision: 10,000 samples then take 0.4 GB instead of 0.8.
 SINGLE_PRECISION_FROM = 4000
 # Above, samples are left out of the map alone, in closed form: five more n×n arrays would not fit into the memory.
 MOST_CROSS_FITTED = 3000
 BLOCK_ROWS = 256  # rows of the kernel matrix that a task computes
-
-
-@dataclass(frozen=True)
-class Leaving:
-    """The folds in which samples are left out, and the metric without each fold, as divisors of the features."""
-
-    kernel: Kernel
-    folds: Index
-    divisors: Sequence[Array] | None
-
-    @classmethod
-    def of(cls, problem: ReductionProblem) -> Leaving | None:
-        """Return how the samples of a problem are left out; None without folds."""
-        if problem.folds is None:
-            return None
-        divisors = None
-        if problem.scales is not None and problem.fold_scales is not None:  # features are divided by `scales` already
-            divisors = [scales / problem.scales for scales in problem.fold_scales]
-        return cls(problem.input_kernel, problem.folds, divisors)
-
-    def similarity(self, sample: Sample, workers: Workers, fold: int) -> Array:
-        """Return the kernel matrix (n, n) in the metric that has not seen a fold."""
-        if self.divisors is not None:
-            sample = replace(sample, features=divide_columns(sample.features, self.divisors[fold]))
-        return _kernel_matrix(sample, self.kernel, workers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +40,9 @@ class DenseOracle(SampleOracle):
     sample: Sample
     affinity: Array  # C (n, n)
     projection: MapRegression | None = None  # None leaves the map out of the objective
-    leaving: Leaving | None = None  # None without targets
+    map_kernel: Kernel | None = None  # K of the map, needed only to leave samples out
+    folds: Index | None = None  # (n,), in which samples are left out; None without targets
+    fold_divisors: Sequence[Array] | None = None  # of the features, for the metric that has not seen each fold
 
     def structure_constant(self, loss: InnerLoss) -> float:
         return structure_constant(self.affinity, self.sample.weights, loss)
@@ -118,8 +93,8 @@ class DenseOracle(SampleOracle):
 
     def left_out(self, plan: Plan, prototypes: Array) -> LeftOut | None:
         """Where the samples would lie had neither map nor metric seen their fold; None without folds."""
-        sample, left, projection = self.sample, self.leaving, self.projection
-        if left is None:
+        sample, projection = self.sample, self.projection
+        if self.folds is None:
             return None
         assert projection is not None and sample.kernel_targets is not None
         F = barycentres(plan, sample.weights) @ prototypes
@@ -127,7 +102,15 @@ class DenseOracle(SampleOracle):
             return LeftOut(projection.left_out(F))
         ridge = projection.map_reg / projection.mu / sample.weights
         known = supervised_rows(sample.kernel_targets)
-        return cross_fitted(partial(left.similarity, sample, self.workers), F, ridge, left.folds, known)
+        return cross_fitted(self._similarity_without, F, ridge, self.folds, known)
+
+    def _similarity_without(self, fold: int) -> Array:
+        """Return the kernel matrix (n, n) in the metric that has not seen a fold."""
+        assert self.map_kernel is not None
+        sample = self.sample
+        if self.fold_divisors is not None:
+            sample = replace(sample, features=divide_columns(sample.features, self.fold_divisors[fold]))
+        return _kernel_matrix(sample, self.map_kernel, self.workers)
 
     def medoids(self, plan: Plan) -> Index:
         of = medoids_from_distances if self.sample.precomputed else medoids
@@ -150,6 +133,9 @@ def prepare_dense(
     stage("map")
     K = _kernel_matrix(sample, problem.input_kernel, workers)
     projection = MapRegression(K, sample.weights, problem.mu, problem.map_reg)
+    divisors = None
+    if problem.scales is not None and problem.fold_scales is not None:  # features are divided by `scales` already
+        divisors = [scales / problem.scales for scales in problem.fold_scales]
     return DenseOracle(
         sample=sample,
         affinity=affinity,
@@ -158,7 +144,9 @@ def prepare_dense(
         target_loss=problem.target_loss,
         target_kernel=problem.target_kernel,
         projection=projection,
-        leaving=Leaving.of(problem),
+        map_kernel=problem.input_kernel,
+        folds=problem.folds,
+        fold_divisors=divisors,
         map_inputs=None if sample.precomputed else sample.features,
         workers=workers,
     )

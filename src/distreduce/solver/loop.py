@@ -1,24 +1,59 @@
-"""The outer loop: alternate the T-step and the Z-step until J stops falling."""
+"""From a reduction problem to a fitted one: prepare, alternate T-step and Z-step until J stops falling, extend."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from distreduce._utils.numerics import divide_columns
+from distreduce._utils.threads import Workers
+from distreduce._utils.typing import Array, Index, Plan
 from distreduce.exceptions import NumericalError
+from distreduce.kernels import RBF
+from distreduce.mapping import KernelMap, LeftOut
 from distreduce.mapping.landmarks import Memory
-from distreduce.solver.objective import Record
-from distreduce.solver.oracle import Coupled, SampleOracle
-from distreduce.solver.problem import Settings
-from distreduce.solver.result import Reduction
-from distreduce.solver.steps import State, Steps
+from distreduce.sharding.sample import ShardedSample
+from distreduce.solver.dense import prepare_dense
+from distreduce.solver.objective import Record, State, Steps
+from distreduce.solver.problem import Coupled, ReductionProblem, SampleOracle, Settings
+from distreduce.solver.sharded import prepare_sharded
 
 if TYPE_CHECKING:
     from distreduce.solver.checkpoint import Checkpoint
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """Result of the outer loop: the coupling T (n, m), the prototypes Z (m, p), and how it ended."""
+
+    plan: Plan
+    prototypes: Array
+    history: tuple[Record, ...]  # J after the first Z-step and after every outer iteration that lowered it
+    converged: bool
+    stopped: bool = False  # by a callback
+    interrupted: bool = False  # by a KeyboardInterrupt
+    faults: tuple[str, ...] = ()  # steps that failed and were undone, one sentence each
+
+    @property
+    def objective(self) -> float:
+        """Final value of J."""
+        return self.history[-1].objective if self.history else math.inf  # empty if the first Z-step failed
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A reduction, its map, the medoid of each prototype (−1: unused), and left-out places if there are targets."""
+
+    reduction: Reduction
+    map: KernelMap
+    medoids: Index
+    left_out: LeftOut | None = None
+
 
 # Errors of a step after which the state before it is still good.
 FAILURES = (ArithmeticError, np.linalg.LinAlgError, MemoryError)
@@ -58,6 +93,56 @@ class Monitor:
         """Write the checkpoint, if there is one."""
         if self.checkpoint is not None:
             self.checkpoint.keep(at)
+
+
+def fit_reduction(
+    problem: ReductionProblem, random_state: np.random.RandomState, *, workers: Workers, monitor: Monitor | None = None
+) -> Fitted:
+    """Fit SDR, or without targets DistR, to the sample of a problem.
+
+    Raises
+    ------
+    NumericalError
+        The affinity, the first prototypes or the map could not be computed; `best` is the reduction, if it was found.
+    """
+    monitor = monitor or Monitor()
+    # Prepare: affinity, initial coupling, initial prototypes and the factorized map.
+    prepare = prepare_sharded if isinstance(problem.sample, ShardedSample) else prepare_dense
+    oracle: SampleOracle = prepare(problem, workers, random_state, monitor.stage)
+    # Solve: the outer loop.
+    monitor.stage("first embedding")
+    reduction = solve(oracle, problem.settings, monitor=monitor)
+    # Extend: what the loop itself does not need.
+    medoids = oracle.medoids(reduction.plan)
+    coefficients = _map_coefficients(oracle, reduction)
+    left_out = None
+    if problem.target_kernel is not None:
+        left_out = oracle.left_out(reduction.plan, reduction.prototypes)
+    return Fitted(reduction, _in_features(problem, oracle.map_inputs, coefficients), medoids, left_out)
+
+
+def _in_features(problem: ReductionProblem, inputs: Any, coefficients: Array) -> KernelMap:
+    """Return the map for features that are not divided by the problem's scales: these become length scales."""
+    kernel = problem.input_kernel
+    if problem.scales is not None:
+        assert isinstance(kernel, RBF)
+        kernel, inputs = RBF(kernel.length_scale * problem.scales), divide_columns(inputs, 1.0 / problem.scales)
+    return KernelMap(kernel, inputs, coefficients, problem.unit)
+
+
+def _map_coefficients(oracle: SampleOracle, reduction: Reduction) -> Array:
+    """Return L; if it cannot be computed, the error carries the reduction."""
+    try:
+        L = oracle.map_coefficients(reduction.plan, reduction.prototypes)
+        if not np.isfinite(L).all():
+            raise NumericalError("Its coefficients are not finite")
+    except FAILURES as error:
+        raise NumericalError(
+            f"The out-of-sample map of the reduction could not be computed ({error}); raise map_reg or scale X. "
+            "The reduction itself is this error's `best`.",
+            best=reduction,
+        ) from error
+    return L
 
 
 def solve(oracle: SampleOracle, settings: Settings, *, monitor: Monitor | None = None) -> Reduction:

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from distreduce._utils.typing import Array, Index, Plan
-from distreduce.coupling.plan import column_mass
+from distreduce.coupling.problem import column_mass
 from distreduce.sharding.shards import PlanPass, Shard
 
 BLOCK_NUMBERS = 4_000_000  # numbers in the differences that are held at once

@@ -14,7 +14,7 @@ from distreduce._utils.typing import Array, Index, Plan
 from distreduce.affinity.neighbours import keep_neighbours
 from distreduce.affinity.sparse import ON_A_GRAPH, keep_sparse_affinity, neighbour_affinity
 from distreduce.coupling.initial_sharded import initial_plan_on_shards
-from distreduce.coupling.plan import column_mass, plan_from_array
+from distreduce.coupling.problem import column_mass, plan_from_array
 from distreduce.coupling.sharded import (
     ShardedCoupling,
     solve_on_shards,
@@ -22,20 +22,17 @@ from distreduce.coupling.sharded import (
     supervision_on_shards,
     transported_on_shards,
 )
-from distreduce.embedding.dependence_target import dependence_target_of_sums
-from distreduce.embedding.initial import prototypes_from_means
+from distreduce.dependence import TargetFeatures, dependence_target_of_sums, nystrom_features
+from distreduce.embedding.optimize import prototypes_from_means
 from distreduce.embedding.problem import InnerLoss
-from distreduce.embedding.target_features import TargetFeatures, nystrom_features
 from distreduce.exceptions import CheckpointError
 from distreduce.losses import supervised_rows
 from distreduce.mapping import LeftOut
 from distreduce.mapping.landmarks import LandmarkRegression, Memory
 from distreduce.sharding.sample import ShardedSample
 from distreduce.sharding.shards import PlanPass, Shard, Shards
-from distreduce.solver.checkpoint import ADVICE
 from distreduce.solver.medoids import DistancesToMeans, PrototypeSums, nearest_members, prototype_means
-from distreduce.solver.oracle import Coupled, SampleOracle
-from distreduce.solver.problem import ReductionProblem, Settings
+from distreduce.solver.problem import Coupled, ReductionProblem, SampleOracle, Settings
 
 # Landmarks of the out-of-sample map: fit and model grow with their number, not with that of the samples. New samples
 # of a mixture in 50 dimensions landed in their class in 0.30 of the cases with 500 of 4000 samples, in 0.41 with 2000.
@@ -95,7 +92,7 @@ class ShardedOracle(SampleOracle):
         if memory is not None and len(memory.transported) != self.projection.n_landmarks:
             raise CheckpointError(
                 f"The checkpoint is of a map with {len(memory.transported)} landmarks, and this one has "
-                f"{self.projection.n_landmarks}. {ADVICE}"
+                f"{self.projection.n_landmarks}. {CheckpointError.advice}"
             )
         self.projection.memory = memory  # without it the last bits would differ from an undisturbed fit
 

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.fixes import parse_version
 
-from distreduce._utils.safe_npz import Arrays, allowed_bytes
+from distreduce._utils.files import Arrays, allowed_bytes
 from distreduce.exceptions import InvalidInputError, MissingDependencyError
 from distreduce.tables.cells import empty_gaps
 from distreduce.tables.header import unique_names

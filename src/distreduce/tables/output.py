@@ -12,8 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import TextIO
 
-from distreduce._utils.atomic import replacing, temporary_path
-from distreduce._utils.lock import exclusive
+from distreduce._utils.files import exclusive, replacing, temporary_path
 from distreduce.exceptions import InvalidInputError
 
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from distreduce._utils.atomic import replacing
+from distreduce._utils.files import replacing
+from distreduce._utils.text import warn_user
 from distreduce._utils.typing import Array
-from distreduce._utils.warnings import warn_user
 from distreduce.exceptions import DataWarning, InvalidInputError, InvalidTypeError
 from distreduce.tables.cells import empty_gaps
 from distreduce.tables.columns import IN_PYTHON

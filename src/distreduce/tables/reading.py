@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from distreduce._utils.safe_npz import read_arrays
+from distreduce._utils.files import read_arrays
 from distreduce._utils.text import did_you_mean
 from distreduce.exceptions import InvalidCellError, InvalidInputError
 from distreduce.tables import binary_files as binary

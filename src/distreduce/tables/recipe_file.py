@@ -9,7 +9,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from distreduce._utils.tensor_reader import RefusedError, require
+from distreduce._utils.tensor_file import RefusedError, require
 from distreduce.exceptions import ModelFileError
 from distreduce.tables.cells import DATE_FORMATS
 from distreduce.tables.columns import MAX_LEVELS, MAX_RARE, Boolean, Category, Column, Date, Dropped, Number

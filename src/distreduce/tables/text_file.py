@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, cast
 import pandas as pd
 from sklearn.utils.fixes import parse_version
 
-from distreduce._utils.safe_npz import DAMAGE, allowed_bytes
+from distreduce._utils.files import DAMAGE, allowed_bytes
 from distreduce.exceptions import DatasetFileError, DistReduceError
 from distreduce.tables.cells import GAPS, are_codes, are_mostly_numbers, is_number, to_text
 from distreduce.tables.formats import TextLayout, kind_of

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from distreduce.metrics.intervals import LEVELS
+from distreduce.metrics.held_out import LEVELS
 from distreduce.plotting.calibration import draw_calibration
 from distreduce_paper.experiment import Experiment
 from distreduce_paper.experiments._prediction import OTHERS, OURS, REGRESSION

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from distreduce.plotting.svg import clean_name, draw_svg
+from distreduce.plotting.axes import clean_name, draw_svg
 from distreduce_paper.report.blocks import Figure as FigureBlock
 
 if TYPE_CHECKING:

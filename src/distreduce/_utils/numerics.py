@@ -1,21 +1,82 @@
-"""Squared Euclidean distances, accurate at and near zero, where affinities are most sensitive."""
+"""Numerics that several rooms share: careful squared distances, one jittered Cholesky factor, minimisers.
+
+Squared Euclidean distances are accurate at and near zero, where affinities are most sensitive.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike
 from scipy import sparse
+from scipy.linalg import LinAlgError, cho_factor, lapack
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
-from distreduce._utils.numba import KERNEL, chunk_count
-from distreduce._utils.threads import SERIAL, Workers, single_threaded_blas
+from distreduce._utils.threads import KERNEL, SERIAL, Workers, chunk_count, single_threaded_blas
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
+
+
+def jittered_cholesky(A: Array, unit: Array | float, jitters: Iterable[float]) -> tuple[Array, float]:
+    """Lower Cholesky factor of a symmetric matrix, with as little added to the diagonal as makes it positive definite.
+
+    If the factorisation fails, the `jitters` are tried in their order; a jitter of 1 adds `unit` to the diagonal. Also
+    returns the jitter that was needed, usually 0. The factor takes the memory of A, which must be in column order; the
+    numbers above its diagonal are those of A.
+
+    Raises
+    ------
+    FloatingPointError
+        The matrix or `unit` holds NaN or infinity.
+    LinAlgError
+        The matrix is not positive definite even with the largest jitter.
+    """
+    diagonal = A.diagonal().copy()
+    if not (np.isfinite(diagonal).all() and np.isfinite(unit).all()):
+        raise FloatingPointError("the matrix holds NaN or infinity")
+    for jitter in (0.0, *jitters):
+        if jitter:  # a failed attempt overwrites the lower triangle only
+            for i in range(len(A)):
+                A[i, :i] = A[:i, i]
+            A[np.diag_indices(len(A))] = diagonal + jitter * unit
+        try:
+            factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)[0]
+        except LinAlgError:
+            continue
+        if np.isfinite(factor.diagonal()).all():  # a NaN anywhere reaches a later pivot
+            return factor, jitter
+        break  # jitter does not remove NaN
+    # The upper triangle is still that of the input: it shows which of the two errors this is.
+    if np.isfinite(np.triu(A, 1)).all():
+        raise LinAlgError("the matrix is not positive definite, even with jitter on its diagonal")
+    raise FloatingPointError("the matrix holds NaN or infinity")
+
+
+def inverse_from_factor(factor: Array) -> Array:
+    """(F Fᵀ)⁻¹ from the lower Cholesky factor F, a third of the work of solving for the identity.
+
+    Only the lower triangle of `factor` is read.
+    """
+    inverse: Array = lapack.dpotri(factor, lower=1)[0].T  # in row order, as the callers expect
+    _mirror(inverse)
+    return inverse
+
+
+@njit(**KERNEL)
+def _mirror(A: Array) -> None:
+    """Copy the upper triangle to the lower one, in blocks that fit into the cache."""
+    n = len(A)
+    for top in range(0, n, 64):
+        for left in range(top, n, 64):
+            for i in range(top, min(top + 64, n)):
+                for j in range(max(left, i + 1), min(left + 64, n)):
+                    A[j, i] = A[i, j]
+
 
 # Up to this many features a loop over differences is as fast as a matrix product, and exact.
 DIRECT_FEATURES = 64
@@ -161,3 +222,66 @@ def _sparse_rows(chunk: int, n_chunks: int, indptr: Array, indices: Array, data:
                     b += 1
                 total += difference * difference
             out[i, j] = out[j, i] = total
+
+
+class Adam:
+    r"""The moving averages of Kingma & Ba (2015), with :math:`\beta_1 = 0.9, \beta_2 = 0.999`.
+
+    .. math:: x \leftarrow x - \gamma\,\frac{m_t/(1-\beta_1^t)}{\sqrt{v_t/(1-\beta_2^t)} + 10^{-8}}
+    """
+
+    def __init__(self, learning_rate: float) -> None:
+        self.learning_rate, self.n_steps = learning_rate, 0
+        self.first: Array | float = 0.0  # arrays from the first step on
+        self.second: Array | float = 0.0
+
+    def step(self, x: Array, gradient: Array) -> Array:
+        """The next point."""
+        self.n_steps += 1
+        self.first = 0.9 * self.first + 0.1 * gradient
+        self.second = 0.999 * self.second + 0.001 * gradient**2
+        mean, square = self.first / (1 - 0.9**self.n_steps), self.second / (1 - 0.999**self.n_steps)
+        return np.asarray(x - self.learning_rate * mean / (np.sqrt(square) + 1e-8))
+
+
+class BestSoFar:
+    """An objective that remembers its best finite point, so that no minimiser can end above its start.
+
+    `objective` goes from a point to its value, the gradient there, and anything else that is worth keeping for the best
+    point. It fails if value or gradient is NaN or infinite, the value is at least `failed`, or an arithmetic error is
+    raised.
+    """
+
+    def __init__(self, objective: Callable[[Array], tuple[Any, ...]], failed: float = np.inf) -> None:
+        self.objective, self.failed = objective, failed
+        self.point: Array | None = None  # the best one; None before the first finite value
+        self.value, self.n_evaluations, self.n_failures = np.inf, 0, 0
+        self.kept: list[Any] = []  # what the objective returned at `point` after value and gradient
+
+    def __call__(self, point: Array) -> tuple[float, Array | None]:
+        """Value and gradient; infinity and None where the objective fails."""
+        self.n_evaluations += 1
+        try:
+            with np.errstate(all="ignore"):  # the caller handles failures
+                value, gradient, *kept = self.objective(point)
+        except (ArithmeticError, np.linalg.LinAlgError):
+            value = np.inf
+        # After an exception `gradient` is unbound, and the infinite value keeps it from being read.
+        if not (np.isfinite(value) and value < self.failed and np.isfinite(gradient).all()):
+            self.n_failures += 1
+            return np.inf, None
+        if value < self.value:
+            # A copy: SciPy's minimisers write the next point into the same array.
+            self.value, self.point, self.kept = value, point.copy(), kept
+        return value, gradient
+
+    def uphill(self, point: Array) -> tuple[float, Array]:
+        """Value and gradient for a line search: where the objective fails, a higher value, so that it steps back.
+
+        The value is not huge: interpolation would then lead to a step of length zero.
+        """
+        value, gradient = self(point)
+        if gradient is None:
+            # Before the first success there is no value to be above.
+            return (0.0 if self.point is None else 1.0 + self.value + abs(self.value)), np.zeros_like(point)
+        return value, gradient
