@@ -10,8 +10,7 @@ from difflib import get_close_matches
 from importlib import import_module
 
 from distreduce.exceptions import InvalidInputError
-from distreduce_paper.cell import Cell
-from distreduce_paper.experiment import Experiment, Selection
+from distreduce_paper.experiment import Cell, Experiment, Selection
 
 __all__ = ["NAMES", "Cell", "Experiment", "Selection", "load_experiment"]
 

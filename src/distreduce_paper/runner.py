@@ -17,7 +17,7 @@ from joblib import Parallel, cpu_count, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from distreduce.exceptions import InvalidInputError, MissingDependencyError
-from distreduce_paper.cell import Cell
+from distreduce_paper.experiment import Cell
 from distreduce_paper.measure import describe_machine, measure, package_versions
 from distreduce_paper.plugins import Plugins, load_plugins
 from distreduce_paper.store import CellResult, Store

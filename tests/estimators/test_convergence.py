@@ -10,7 +10,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from distreduce import SDR, DistR
-from distreduce.estimators._context import Bar
+from distreduce.estimators._fit_context import Bar
 from distreduce.exceptions import SolverConvergenceWarning
 
 HURRIED: dict[str, Any] = {"max_iter": 1, "tol": 0.0, "max_inner_iter": 3, "random_state": 0}

@@ -28,8 +28,7 @@ from distreduce.tables.reading import read_chunks
 from distreduce.tables.recipe import ColumnRecipe
 from distreduce.tables.recipe_file import read_recipe, write_recipe
 from distreduce_paper import load_experiment
-from distreduce_paper.results import load_failures, load_frame
-from distreduce_paper.store import Store
+from distreduce_paper.store import Store, load_failures, load_frame
 
 GOLDEN = Path(__file__).parent.parent / "persistence" / "golden" / "0.1.0"
 ROWS = np.random.default_rng(1).standard_normal((3, 2))

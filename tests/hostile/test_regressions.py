@@ -25,8 +25,7 @@ from distreduce.tables.header import unique_names
 from distreduce.tables.reading import read_chunks, read_table
 from distreduce.tables.recipe_file import read_recipe
 from distreduce_paper import load_experiment
-from distreduce_paper.results import load_frame
-from distreduce_paper.store import Store
+from distreduce_paper.store import Store, load_frame
 
 
 def edited_store(folder: Path, **fields: Any) -> Store:

@@ -7,8 +7,7 @@ import random
 import pytest
 
 from distreduce_paper.experiment import Experiment, Selection
-from distreduce_paper.results import load_failures, load_frame, load_results
-from distreduce_paper.store import Store
+from distreduce_paper.store import Store, load_failures, load_frame, load_results
 
 
 def experiment(**options):

@@ -1,4 +1,4 @@
-"""The data as a weighted measure: repetitions, order, zeros and unknown targets."""
+"""The data as a weighted measure: repetitions, order, zeros, unknown targets; whole cells in shards."""
 
 from __future__ import annotations
 
@@ -9,7 +9,19 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
-from distreduce.sharding.merge import merge_duplicates
+from distreduce._utils.threads import SERIAL, Workers
+from distreduce.sharding import cells
+from distreduce.sharding import merge as arrangement
+from distreduce.sharding.merge import (
+    merge_by_key,
+    merge_duplicates,
+    row_keys,
+    shard_bounds,
+    shards_in_reach,
+    split_large_cells,
+)
+from distreduce.sharding.rows import LocalRows
+from distreduce.sharding.shards import shard_count
 
 ROWS = arrays(np.float64, st.tuples(st.integers(1, 12), st.just(2)), elements=st.sampled_from([-1.0, -0.0, 0.0, 2.5]))
 
@@ -112,3 +124,163 @@ def test_trivial_says_whether_anything_happened():
 def test_other_types_of_number(dtype):
     X = np.array([[1, 0], [0, 1], [1, 0]]).astype(dtype)
     assert merge_duplicates(X, None, np.ones(3)).weights.tolist() in ([1.0, 2.0], [2.0, 1.0])
+
+
+@pytest.fixture
+def many_cells(monkeypatch):
+    monkeypatch.setattr(cells, "EXACT_ROWS", 1000)
+    monkeypatch.setattr(cells, "ROWS_PER_CELL", 200)
+    monkeypatch.setattr(cells, "SEARCHED_ROWS", 500)
+
+
+def arranged(X, Y=None, weights=None, workers=SERIAL):
+    rows, weights = LocalRows(X, workers), np.ones(X.shape[0]) if weights is None else weights
+    return rows.arrange(rows.merge(Y, weights), 1.0, np.random.RandomState(0))
+
+
+@pytest.fixture
+def table(rng):
+    return np.where(rng.random((5000, 3)) < 0.8, rng.normal(size=(5000, 3)), 0.0)
+
+
+@pytest.mark.parametrize(
+    "store", [np.float32, np.asfortranarray, sparse.csr_array, lambda X: sparse.csr_matrix(X, dtype=np.float32)]
+)
+def test_keys_depend_on_the_numbers_not_on_their_storage(rng, store):
+    X = rng.integers(-2, 3, size=(40, 3)).astype(float)
+    np.testing.assert_array_equal(row_keys(store(X), X), row_keys(X, X))
+
+
+def test_keys_of_a_block_are_those_of_its_rows(table):
+    np.testing.assert_array_equal(row_keys(table[100:200], None), row_keys(table, None)[100:200])
+
+
+def test_unsorted_repeated_and_stored_zero_entries_do_not_matter():
+    stored = sparse.csr_array(
+        (np.array([0.0, 3.0, 1.0, 2.0]), np.array([1, 0, 0, 0]), np.array([0, 2, 4])), shape=(2, 2)
+    )
+    keys = row_keys(stored, None)
+    np.testing.assert_array_equal(keys[0], keys[1])
+
+
+def test_signs_of_zero_and_kinds_of_nan_do_not_matter():
+    other = np.array([0x7FF8000000000123], dtype=np.int64).view(np.float64)[0]
+    keys = row_keys(np.array([[0.0], [-0.0]]), np.array([[np.nan], [other]]))
+    np.testing.assert_array_equal(keys[0], keys[1])
+
+
+def test_permuted_numbers_have_other_keys():
+    keys = row_keys(np.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [1.0, 0.0, 2.0], [0.0, 0.0, 3.0]]), None)
+    assert len(np.unique(keys)) == keys.size
+
+
+def test_each_lane_is_uniform():
+    """Keys of consecutive numbers fill 64 boxes evenly, by high and by low bits (chi² below its 1 − 1e-6 quantile)."""
+    keys = row_keys(np.arange(1.0, 20_001.0)[:, None], None)
+    boxes = [part % np.uint64(64) for lane in keys.T for part in (lane, lane >> np.uint64(58))]
+    chi2 = [((np.bincount(box.astype(int), minlength=64) - 312.5) ** 2 / 312.5).sum() for box in boxes]
+    assert max(chi2) < 132
+
+
+def test_groups_are_those_of_merge_duplicates(rng):
+    X, Y = rng.integers(3, size=(200, 2)).astype(float), rng.choice([0.0, 1.0, np.nan], size=(200, 1))
+    weights = rng.choice([0.0, 0.3, 1.7], size=200)
+    merged, expected = merge_by_key(row_keys(X, Y), weights), merge_duplicates(X, Y, weights)
+    np.testing.assert_array_equal(merged.group[:, None] == merged.group, expected.group[:, None] == expected.group)
+
+
+def test_merged_weights_do_not_depend_on_the_order(rng):
+    X, weights, order = rng.integers(3, size=(60, 1)).astype(float), rng.uniform(0.1, 1.0, 60), rng.permutation(60)
+    first, second = merge_by_key(row_keys(X, None), weights), merge_by_key(row_keys(X[order], None), weights[order])
+    assert first.weights.tobytes() == second.weights.tobytes()
+
+
+def test_arrangements_leave_rows_of_weight_zero_out():
+    merged = merge_by_key(row_keys(np.array([[1.0], [2.0], [1.0]]), None), np.array([0.0, 1.0, 3.0]))
+    assert merged.group[0] == -1 and sorted(merged.rows) == [1, 2] and sorted(merged.weights) == [1.0, 3.0]
+
+
+def test_samples_are_in_the_order_of_their_keys(table):
+    keys = row_keys(table, None)
+    ordered = keys[merge_by_key(keys, np.ones(5000)).rows]
+    assert [tuple(key) for key in ordered] == sorted({tuple(key) for key in keys})
+
+
+def test_groups_of_an_arrangement_lead_to_the_rows(table, many_cells):
+    X = np.vstack([table, table[:50]])
+    merged = arranged(X).merged
+    np.testing.assert_array_equal(X[merged.rows][merged.group], X)
+
+
+def test_rows_without_weight_stay_out_of_an_arrangement(table, many_cells):
+    weights = np.ones(5000)
+    weights[:100] = 0.0
+    merged = arranged(table, weights=weights).merged
+    assert (merged.group[:100] == -1).all() and (merged.group[100:] >= 0).all()
+
+
+def test_arranged_repetitions_are_weights(rng, many_cells):
+    X, twice = rng.normal(size=(3000, 3)), rng.integers(1, 3, size=3000)
+    repeated, weighted = arranged(np.repeat(X, twice, axis=0)), arranged(X, weights=twice.astype(float))
+    content = [
+        np.c_[data[one.merged.rows], one.merged.weights, one.cells]
+        for data, one in ((np.repeat(X, twice, axis=0), repeated), (X, weighted))
+    ]
+    assert content[0].tobytes() == content[1].tobytes()
+
+
+def test_order_and_threads_do_not_change_the_arrangement(table, rng, many_cells):
+    X = table[rng.permutation(5000)]
+    first, second = arranged(table), arranged(X, workers=Workers(3))
+    assert (
+        table[first.merged.rows].tobytes() + first.cells.tobytes()
+        == X[second.merged.rows].tobytes() + second.cells.tobytes()
+    )
+
+
+def test_sparse_rows_are_arranged_as_dense_ones(table, many_cells):
+    np.testing.assert_array_equal(arranged(sparse.csr_array(table)).merged.rows, arranged(table).merged.rows)
+
+
+def test_drawn_samples_do_not_depend_on_the_cells(table, many_cells, monkeypatch):
+    first = arranged(table)
+    monkeypatch.setattr(cells, "EXACT_ROWS", 10_000)
+    second = arranged(table)
+    np.testing.assert_array_equal(first.merged.rows[first.random_order], second.merged.rows[second.random_order])
+
+
+def test_samples_lie_in_the_cell_of_the_nearest_centre(table, many_cells):
+    one = arranged(table)
+    distances = ((table[one.merged.rows][:, None] - one.probes.centres) ** 2).sum(axis=2)
+    np.testing.assert_allclose(distances[np.arange(len(distances)), one.cells], distances.min(axis=1), rtol=1e-12)
+
+
+def test_shards_hold_whole_cells(table, many_cells):
+    one = arranged(table)
+    inner = one.bounds[1:-1]
+    assert len(one.bounds) == shard_count(len(one.cells)) + 1 and (one.cells[inner - 1] < one.cells[inner]).all()
+
+
+def test_a_single_cell_is_cut_into_equal_shards():
+    assert np.diff(shard_bounds(np.zeros(9000, np.int32))).tolist() == [2250] * 4
+
+
+def test_no_shard_is_empty_with_the_largest_cells():
+    found, _ = split_large_cells(np.repeat(np.arange(2), [1, 149_999]).astype(np.int32), 2)
+    assert np.diff(shard_bounds(found)).min() > 0
+
+
+def test_large_cells_are_divided_evenly(monkeypatch):
+    monkeypatch.setattr(arrangement, "LARGEST_CELL", 4)
+    found, pieces = split_large_cells(np.array([0, 0, 2, 2, 2, 2, 2, 2, 2], dtype=np.int32), 3)
+    assert (found.tolist(), pieces.tolist()) == ([0, 0, 1, 1, 1, 1, 2, 2, 2], [1, 0, 2])
+
+
+def test_shards_see_each_other_both_ways():
+    """Cells 0 and 1 lie in shard 0, cell 2 in shard 1, cell 3 in shard 2; cell 1 has cell 3 in reach."""
+    near = np.array([[0, -1], [1, 3], [2, -1], [3, -1]], dtype=np.int32)
+    assert shards_in_reach(np.array([0, 1, 1, 2, 3, 3], np.int32), np.array([0, 3, 4, 6]), near) == [
+        [0, 2],
+        [1],
+        [0, 2],
+    ]

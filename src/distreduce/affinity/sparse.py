@@ -1,7 +1,7 @@
 """Symmetric entropic affinity (SEA) on a sparse graph of neighbours: C_X for more samples than an n×n matrix allows.
 
 P_ij lives on the entries of the graph only. The formulas are those of the dense loops (:mod:`.dual`,
-:mod:`.row_entropic`), row by row. What the entries of a row need of the other samples is first gathered side by side:
+:mod:`.symmetric`), row by row. What the entries of a row need of the other samples is first gathered side by side:
 the arithmetic then runs over contiguous numbers, which is SIMD code, and what is known of one sample lies in one place,
 so that an entry misses the cache once and not once per vector.
 

@@ -218,26 +218,10 @@ def symmetric_entropic_affinity(
     The diagonal is part of the row, so that a sample of weight two is a sample repeated twice. A row whose entropy
     exceeds log ξ at the optimum (next to many duplicates, say) has γ_i = 0: its constraint is slack.
 
-    Parameters
-    ----------
-    sq_distances : array of shape (n, n)
-        Squared distances D, float32 or float64, symmetric, zero on the diagonal, on any scale.
-    perplexity : float
-        Perplexity ξ, between 1 and Σ_j w_j.
-    weights : array of shape (n,), optional
-        Weights w of the samples, as counts; ones by default.
-    tol : float
-        Largest violation of the optimality conditions to accept.
-    max_iter : int
-        Newton iterations before giving up with an ``AffinityConvergenceWarning``.
-    overwrite : bool
-        Write P over ``sq_distances``, when that is a writeable C-contiguous array of floats: no second n×n array.
-    workers : Workers
-        Threads to compute with; they do not change the result.
-
-    Returns
-    -------
-    SymmetricAffinity
+    `sq_distances` D (n, n) are float32 or float64, symmetric, zero on the diagonal, on any scale; `weights` w (n,) are
+    counts, ones by default; the perplexity ξ is between 1 and Σ_j w_j. `tol` is the largest violation of the optimality
+    conditions to accept; after `max_iter` Newton iterations an ``AffinityConvergenceWarning`` says that it was not met.
+    `overwrite` writes P over a writeable, C-contiguous D, so that there is no second n×n array.
 
     Examples
     --------

@@ -100,31 +100,16 @@ class CouplingProblem:
 
     .. math::
         J(T) = (1-\alpha)\sum_{ij} L_s(y_i, g_j^*(T))\,T_{ij} + \alpha\,GW(T) + \langle M, T\rangle
-
-    Attributes
-    ----------
-    affinity : (n, n) array
-        :math:`C`, symmetric, of the inputs.
-    weights : (n,) array
-        :math:`h`, the mass of every row of T.
-    f2 : (m, m) array
-        See :func:`structure_matrices`.
-    h2 : (m, m) array
-        See :func:`structure_matrices`.
-    targets : (n, c) array or None
-        :math:`Y`; a row of NaN carries no supervision. None: no supervision at all.
-    linear : (n, m) array or None
-        :math:`M`, an additional cost that is linear in T (the out-of-sample map's).
     """
 
-    affinity: NDArray[np.floating]
-    weights: Array
-    f2: Array
+    affinity: NDArray[np.floating]  # C (n, n), symmetric, of the inputs
+    weights: Array  # h (n,), the mass of every row of T
+    f2: Array  # (m, m), as h2: see structure_matrices
     h2: Array
-    targets: Array | None = None
+    targets: Array | None = None  # Y (n, c); a row of NaN carries no supervision. None: no supervision at all
     loss: BregmanLoss = SquaredLoss()
     alpha: float = 0.2
-    linear: Array | None = None
+    linear: Array | None = None  # M (n, m), an additional cost that is linear in T (the out-of-sample map's)
 
     @property
     def shape(self) -> tuple[int, int]:

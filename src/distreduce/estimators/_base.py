@@ -15,7 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import workers
 from distreduce._utils.typing import Array
-from distreduce.estimators._context import (
+from distreduce.estimators._display import DisplayMixin
+from distreduce.estimators._evidence import QUALITY
+from distreduce.estimators._fit_context import (
     CallbackSupportMixin,
     progress,
     warn_about_fit,
@@ -23,8 +25,6 @@ from distreduce.estimators._context import (
     watch,
     whole_fit,
 )
-from distreduce.estimators._display import DisplayMixin
-from distreduce.estimators._evidence import QUALITY
 from distreduce.estimators._fitted import fitted_attributes
 from distreduce.estimators._mixins import (
     RenamedParametersMixin,

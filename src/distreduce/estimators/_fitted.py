@@ -104,16 +104,8 @@ def expand(
 ) -> tuple[Plan, Array, Array]:
     """Give every row of the data its row of the coupling and, if `one_to_one` (m = n), its own prototype.
 
-    Rows of weight zero took no part in the fit: they are assigned to the prototype nearest to their embedding.
-
-    Returns
-    -------
-    coupling : (n, m) sparse array
-        Rows sum to one.
-    prototypes : (m, p) array
-        Prototypes.
-    weights : (m,) array
-        Share of the total weight on each prototype.
+    Rows of weight zero took no part in the fit: they are assigned to the prototype nearest to their embedding. Returns
+    the coupling (n, m), whose rows sum to one, the prototypes (m, p), and the share of the weight on each.
     """
     shares = barycentres(plan, merged.weights)
     if one_to_one:

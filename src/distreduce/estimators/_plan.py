@@ -25,7 +25,7 @@ from distreduce.estimators._auto import (
     target_settings,
     wants_choice,
 )
-from distreduce.estimators._context import check_checkpoint, open_checkpoint
+from distreduce.estimators._fit_context import check_checkpoint, open_checkpoint
 from distreduce.estimators._targets import Targets, standardize
 from distreduce.estimators._validate import (
     check_distances,

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array, Index
-from distreduce.estimators._context import whole_fit
+from distreduce.estimators._fit_context import whole_fit
 from distreduce.estimators._targets import read_known_labels
 from distreduce.estimators._validate import own_generator
 from distreduce.gp._dirichlet import DirichletTargets, NegativeLogLikelihood, expected_probabilities, fit_means

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from distreduce._utils.threads import single_threaded_blas, workers
 from distreduce._utils.typing import Array
-from distreduce.estimators._context import whole_fit
+from distreduce.estimators._fit_context import whole_fit
 from distreduce.estimators._targets import read_known_numbers
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._estimator import CHUNK, BaseGP, read_new_samples, take_chunk

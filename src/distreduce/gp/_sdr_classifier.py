@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from distreduce._utils.threads import workers
 from distreduce._utils.typing import Array
-from distreduce.estimators._context import whole_fit
+from distreduce.estimators._fit_context import whole_fit
 from distreduce.estimators._mixins import Translation
 from distreduce.estimators._validate import own_generator, require_seed
 from distreduce.exceptions import InvalidInputError

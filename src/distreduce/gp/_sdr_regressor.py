@@ -9,7 +9,7 @@ import numpy as np
 
 from distreduce._utils.threads import workers
 from distreduce._utils.typing import Array
-from distreduce.estimators._context import whole_fit
+from distreduce.estimators._fit_context import whole_fit
 from distreduce.estimators._validate import own_generator, require_seed
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size, train_merged

@@ -100,10 +100,8 @@ def fit_reduction(
 ) -> Fitted:
     """Fit SDR, or without targets DistR, to the sample of a problem.
 
-    Raises
-    ------
-    NumericalError
-        The affinity, the first prototypes or the map could not be computed; `best` is the reduction, if it was found.
+    Raises NumericalError if the affinity, the first prototypes or the map could not be computed; `best` is then the
+    reduction, if it was found.
     """
     monitor = monitor or Monitor()
     # Prepare: affinity, initial coupling, initial prototypes and the factorized map.
@@ -153,11 +151,7 @@ def solve(oracle: SampleOracle, settings: Settings, *, monitor: Monitor | None =
     The same happens if a step fails; the reduction lists it in its `faults` (decision 17).
 
     With a checkpoint the loop resumes from where that one was. A KeyboardInterrupt ends it with the best state so far.
-
-    Raises
-    ------
-    NumericalError
-        The first Z-step failed; the error's `best` is a reduction with the initial coupling and prototypes.
+    If the first Z-step fails, the `best` of the NumericalError is a reduction with the initial coupling and prototypes.
     """
     monitor = monitor or Monitor()
     with np.errstate(all="ignore"):  # the steps check themselves whether their results are finite

@@ -9,7 +9,7 @@ import numpy as np
 from distreduce.exceptions import InvalidInputError
 from distreduce.metrics import calibration_curve, classification_scores, regression_scores
 from distreduce.metrics.held_out import interval_levels, level_curve, level_scores
-from distreduce_paper.cell import Cell
+from distreduce_paper.experiment import Cell
 from distreduce_paper.measure import measure
 from distreduce_paper.methods import PREDICTORS
 from distreduce_paper.problems import Split, get_problem, load_split

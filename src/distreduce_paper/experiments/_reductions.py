@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from distreduce.metrics import reduction_scores
 from distreduce.plotting.palette import class_palette
-from distreduce_paper.cell import Cell
+from distreduce_paper.experiment import Cell
 from distreduce_paper.measure import measure
 from distreduce_paper.methods import REDUCTIONS
 from distreduce_paper.problems import get_problem, load_whole

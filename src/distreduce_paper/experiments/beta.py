@@ -10,8 +10,7 @@ from distreduce import SDR
 from distreduce.baselines import EmbeddingGP
 from distreduce.gp import GPRegressor
 from distreduce.metrics import regression_scores
-from distreduce_paper.cell import Cell
-from distreduce_paper.experiment import Experiment
+from distreduce_paper.experiment import Cell, Experiment
 from distreduce_paper.experiments._prediction import REGRESSION
 from distreduce_paper.experiments._reductions import draw_level, round_digits
 from distreduce_paper.methods import PAPER_ALGORITHM

@@ -12,8 +12,7 @@ from scipy.spatial.distance import pdist, squareform
 from distreduce import SDR
 from distreduce.dependence import cka
 from distreduce.exceptions import SolverConvergenceWarning
-from distreduce_paper.cell import Cell
-from distreduce_paper.experiment import Experiment
+from distreduce_paper.experiment import Cell, Experiment
 from distreduce_paper.experiments._reductions import draw_prototypes, fit_reduction, round_digits, round_list
 from distreduce_paper.problems import Array, load_whole
 from distreduce_paper.published import label

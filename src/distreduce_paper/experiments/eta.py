@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from distreduce_paper.cell import Cell
-from distreduce_paper.experiment import Experiment
+from distreduce_paper.experiment import Cell, Experiment
 from distreduce_paper.experiments._reductions import SCORES, draw_scores, fit_reduction
 from distreduce_paper.published import label
 from distreduce_paper.report.blocks import Block, Figure, Text

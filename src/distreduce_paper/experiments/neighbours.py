@@ -10,8 +10,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.neighbors import KNeighborsRegressor
 
 from distreduce import baselines
-from distreduce_paper.cell import Cell
-from distreduce_paper.experiment import Experiment
+from distreduce_paper.experiment import Cell, Experiment
 from distreduce_paper.experiments._reductions import round_digits
 from distreduce_paper.methods import EMBEDDINGS
 from distreduce_paper.problems import load_split

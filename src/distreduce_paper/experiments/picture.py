@@ -23,8 +23,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from distreduce import SDR
 from distreduce.exceptions import NoSignalWarning
-from distreduce_paper.cell import Cell
-from distreduce_paper.experiment import Experiment
+from distreduce_paper.experiment import Cell, Experiment
 from distreduce_paper.experiments._picture_tables import OURS, PURE_NOISE, report_planes
 from distreduce_paper.experiments._reductions import round_digits
 from distreduce_paper.measure import measure

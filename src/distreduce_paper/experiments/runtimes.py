@@ -7,8 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from distreduce_paper.cell import Cell
-from distreduce_paper.experiment import Experiment
+from distreduce_paper.experiment import Cell, Experiment
 from distreduce_paper.experiments._prediction import CLASSIFICATION, REGRESSION, fit_predictor, lacks_task, paper_row
 from distreduce_paper.report.blocks import Block, Text
 from distreduce_paper.report.comparison import comparison_tables

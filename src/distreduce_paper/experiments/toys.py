@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from distreduce_paper.cell import Cell
-from distreduce_paper.experiment import Experiment
+from distreduce_paper.experiment import Cell, Experiment
 from distreduce_paper.experiments._reductions import round_list
 from distreduce_paper.experiments.neighbours import make_embedding
 from distreduce_paper.problems import load_whole

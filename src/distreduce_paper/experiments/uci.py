@@ -14,8 +14,7 @@ from scipy.stats import norm
 
 from distreduce import datasets
 from distreduce.exceptions import InvalidInputError
-from distreduce_paper.cell import Cell
-from distreduce_paper.experiment import Experiment
+from distreduce_paper.experiment import Cell, Experiment
 from distreduce_paper.experiments._reductions import round_digits
 from distreduce_paper.measure import measure
 from distreduce_paper.methods import PREDICTORS

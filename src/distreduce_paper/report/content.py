@@ -8,11 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from distreduce.exceptions import InvalidInputError
-from distreduce_paper.cell import Cell
-from distreduce_paper.experiment import Experiment, Selection
+from distreduce_paper.experiment import Cell, Experiment, Selection
 from distreduce_paper.report.blocks import Block, Comparison, Figure, Table
-from distreduce_paper.results import load_failures, load_frame, load_results
-from distreduce_paper.store import CellResult, Store
+from distreduce_paper.store import CellResult, Store, load_failures, load_frame, load_results
 
 
 @dataclass(frozen=True)

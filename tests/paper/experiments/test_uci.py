@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from distreduce.exceptions import InvalidInputError
-from distreduce_paper.cell import Cell
+from distreduce_paper.experiment import Cell
 from distreduce_paper.experiments import uci
 from distreduce_paper.report.blocks import Table
 

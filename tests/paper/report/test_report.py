@@ -18,9 +18,8 @@ from distreduce_paper.report.blocks import Table, Text
 from distreduce_paper.report.comparison import comparison_tables
 from distreduce_paper.report.content import build_page
 from distreduce_paper.report.drawing import draw_figure
-from distreduce_paper.report.html import group_headings, render_html
-from distreduce_paper.report.markdown import escape, render_markdown
 from distreduce_paper.report.summary import format_duration, summarize
+from distreduce_paper.report.write import escape, group_headings, render_html, render_markdown
 from distreduce_paper.store import Store
 
 METHODS = ("SDR-GP", "SDR-GP, paper's recipe", "DKL", "<b>own</b> | & co")

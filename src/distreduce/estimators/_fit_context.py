@@ -1,4 +1,4 @@
-"""What surrounds a fit: all attributes or none are set, a monitor watches, and warnings follow."""
+"""What surrounds a fit: a transaction that sets all attributes or none, a monitor, and warnings at the end."""
 
 from __future__ import annotations
 

@@ -1,11 +1,15 @@
+"""Atomic writes, and a lock between processes."""
+
 from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
-from distreduce._utils.files import replacing, temporary_path
+from distreduce._utils.files import exclusive, replacing, temporary_path
 
 
 def files_in(folder):
@@ -57,3 +61,28 @@ def test_a_folder_is_not_replaced(tmp_path):
 
 def test_left_overs_of_a_killed_process_can_be_found_by_their_mark(tmp_path):
     assert temporary_path(tmp_path / "model", "mark").match(".mark-*.tmp")
+
+
+def test_the_second_waits_and_then_gets_the_error_it_gave(tmp_path):
+    with exclusive(tmp_path / "lock", OSError()), pytest.raises(KeyError, match="busy"):
+        with exclusive(tmp_path / "lock", KeyError("busy"), wait=0.05):
+            pass
+
+
+def test_the_lock_is_free_and_gone_after_an_error(tmp_path):
+    with pytest.raises(RuntimeError), exclusive(tmp_path / "lock", OSError()):
+        raise RuntimeError
+    assert not (tmp_path / "lock").exists()
+    with exclusive(tmp_path / "lock", OSError()):
+        assert (tmp_path / "lock").exists()
+
+
+def test_a_killed_process_holds_no_lock(tmp_path):
+    script = (
+        "import os, sys; from pathlib import Path; from distreduce._utils.files import exclusive\n"
+        "with exclusive(Path(sys.argv[1]), OSError()): os._exit(9)"
+    )
+    path = tmp_path / "lock"
+    assert subprocess.run([sys.executable, "-c", script, str(path)], check=False).returncode == 9
+    with exclusive(path, OSError()):
+        pass
