@@ -67,6 +67,7 @@ def test_bins_of_few_samples_have_long_bars():
         np.testing.assert_allclose(found, (interval.low, interval.high), atol=1e-4)
     ax = Figure().subplots()
     bins = {"a": (np.array([0.3, 0.8]), np.array([0.5, 0.75]), np.array([0.005, 0.995]))}
-    draw_reliability(ax, bins, [{"color": "red"}], 402)
+    draw_reliability(ax, bins | {"b": bins["a"]}, [{"color": "red"}, {"color": "blue"}], 402)
+    assert [len(line.get_xdata()) for line in ax.get_lines()[1:]] == [2, 1]  # two samples of another model are no dot
     bars = ax.collections[0].get_segments()
     assert np.ptp(bars[0][:, 1]) > 5 * np.ptp(bars[1][:, 1])

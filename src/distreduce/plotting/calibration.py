@@ -18,6 +18,7 @@ from distreduce.plotting.palette import class_palette
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+FEW = 10  # samples whose accuracy is not drawn without a bar
 IDEAL: dict[str, Any] = {"linestyle": ":", "color": "#444444", "linewidth": 1.2, "label": "ideal"}
 
 
@@ -93,6 +94,7 @@ def draw_reliability(
     """Draw accuracy against confidence, one curve (confidence, accuracy, share of `n_samples`) per model.
 
     Columns show the share of the first model's samples in each bin of confidence, bars how uncertain its accuracy is.
+    Of the other models, bins of fewer than `FEW` samples are not drawn.
     """
     confidence, right, shares = next(iter(bins.values()))
     width = 1 / len(shares)
@@ -102,8 +104,9 @@ def draw_reliability(
     filled = shares > 0
     ends = wilson_interval(right[filled], n_samples * shares[filled])
     ax.vlines(confidence[filled], *ends, color=looks[0]["color"], linewidth=3.5, alpha=0.35)
-    for (name, (confidence, right, share)), look in zip(bins.items(), looks, strict=True):
-        ax.plot(confidence[share > 0], right[share > 0], ".-", label=name, **look)  # an empty bin has no accuracy
+    for place, ((name, (confidence, right, share)), look) in enumerate(zip(bins.items(), looks, strict=True)):
+        shown = n_samples * share >= (FEW if place else 1)  # the others have no bars, which few samples need
+        ax.plot(confidence[shown], right[shown], ".-", label=name, **look)
     ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="confidence of the prediction", ylabel="share of correct predictions")
     ax.set_aspect("equal")
 
