@@ -229,9 +229,10 @@ def test_few_rows_are_compared_with_simple_models(call, quick, target):
     assert "linear" in json.loads(out)["held_out"]["scores"]
 
 
-def test_three_rows_are_enough(call, tmp_path):
+def test_three_rows_are_enough_and_said_to_be_few(call, tmp_path):
     (tmp_path / "t.csv").write_text("a,y\n1,2.5\n4,3.5\n5,1.5\n")
-    assert call("fit", "t.csv", "--target", "y")[0] == 0
+    code, out, _ = call("fit", "t.csv", "--target", "y")
+    assert code == 0 and "Only 3 rows have a target." in out
 
 
 def test_a_checkpoint_is_kept_and_resumed_from(call):
@@ -285,3 +286,13 @@ def test_the_page_shows_what_the_fit_had_to_say_about_the_data(call):
     written = Path("out/report.html").read_bytes()
     assert call("report", "out")[0] == 0
     assert Path("out/report.html").read_bytes() == written
+
+
+def test_names_of_columns_do_not_steer_the_terminal(call):
+    steer = "\x1b]0;title\x07\x1b[2J\u202e\u009b31m"
+    table = messy()[["size", "town", "price"]].set_axis([f"{steer}size", "town", f"price{steer}"], axis=1)
+    table.to_parquet("t.parquet")
+    table.assign(**{f"more{steer}": 1}).to_parquet("new.parquet")
+    said = call("fit", "t.parquet", "-t", f"price{steer}", *QUICK), call("transform", "distreduce-t", "new.parquet")
+    assert [code for code, *_ in said] == [0, 0]
+    assert not set("\x1b\x07\u202e\u009b") & set("".join(out + err for _, out, err in said))

@@ -13,6 +13,7 @@ from sklearn.datasets import load_wine
 from distreduce import SDR, SDRGPClassifier
 from distreduce.cli._names import FILES
 from distreduce.cli.main import main
+from distreduce.metrics.criticisms import find_nearest_prototypes
 from distreduce.tables.recipe_file import read_recipe
 
 
@@ -46,6 +47,17 @@ def test_the_embedding_is_what_the_saved_model_says(fitted):
     assert np.allclose(places[["sdr0", "sdr1"]], model.embedding_left_out_)
     assert np.allclose(places[["fitted sdr0", "fitted sdr1"]], model.transform(X))
     assert np.array_equal(places["fitted prototype"], model.labels_)
+
+
+def test_a_prototype_is_the_nearest_to_the_place_in_every_table(fitted, call):
+    folder, table = fitted
+    model = SDR.load(folder / "model.safetensors")
+    table.to_csv("new.csv", index=False)
+    assert call("transform", folder, "new.csv", "-q")[0] == 0
+    for path in (folder / "embedding.csv", "embedding.csv"):
+        places = pd.read_csv(path)
+        nearest, _ = find_nearest_prototypes(model, places[["sdr0", "sdr1"]].to_numpy())
+        assert places["prototype"].tolist() == nearest.tolist()
 
 
 def test_prototypes_have_the_evidence_of_left_out_rows(fitted):

@@ -34,6 +34,8 @@ from distreduce.metrics.held_out import held_out_scores
 from distreduce.metrics.intervals import interval_levels
 from distreduce.tables.prepare import PreparedTable
 
+FEW_ROWS = 30
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -127,6 +129,11 @@ def _run(data: PreparedTable, options: FitOptions, advance: Callable[[str], obje
         if repeats and len(comparison.test):
             count = f"{repeats:,} rows repeat others" if repeats > 1 else "1 row repeats another"
             notes.append(f"{count}; copies are on the same side of the split, so that they do not tell the answer.")
+        if len(known) < FEW_ROWS:
+            notes.append(
+                f"Only {len(known)} rows have a target. Scores and intervals of so few rows are rough: another "
+                "sample of them may say something else."
+            )
         if not len(comparison.test):
             notes.append("There is no held-out part (too few rows, or --test-size 0), so there are no scores.")
         if options.group is not None and len(comparison.test):

@@ -29,7 +29,7 @@ from distreduce.estimators._renamed import (
 )
 from distreduce.estimators._saving import SavingMixin
 from distreduce.estimators._transaction import whole_fit
-from distreduce.estimators._validate import Backends, check_places
+from distreduce.estimators._validate import Backends, check_places, reject_masked
 from distreduce.estimators._warnings import warn_about_fit, warn_about_picture
 from distreduce.exceptions import InvalidInputError
 from distreduce.mapping.inverse import InverseMap, slopes
@@ -117,6 +117,7 @@ class BaseReduction(
             return predict_by_blocks(self, "transform", X)
         precomputed = self.map_.inputs is None  # of the fit; `metric` may have been set since
         accept_sparse = False if precomputed else "csr"
+        reject_masked(X)
         X = validate_data(self, X, reset=False, accept_sparse=accept_sparse, dtype=[np.float64, np.float32])
         if precomputed and (X < 0).any():
             raise InvalidInputError(f"Negative values in data passed to {type(self).__name__}: distances are ≥ 0.")
