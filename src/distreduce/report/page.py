@@ -58,6 +58,7 @@ def write_report(
     title: str = "",
     command: str | None = None,
     notes: Sequence[str] = (),
+    split: str = "",
 ) -> Path:
     """Write the interactive page of a fitted reduction: one HTML file that needs no network.
 
@@ -100,6 +101,9 @@ def write_report(
     notes : sequence of str, optional
         What a reader should know of the data, such as filled cells or a column that gives the target away.
 
+    split : str, optional
+        A sentence that says how the held-out samples were chosen.
+
     Returns
     -------
     pathlib.Path
@@ -119,7 +123,7 @@ def write_report(
     """
     # Check and render everything before the file is touched.
     subject = _check(model, X, y, sample_weight, table, row_numbers, image_shape)
-    text = _render(subject, recipe, predictor, held_out, experts, title, command, notes)
+    text = _render(subject, recipe, predictor, held_out, experts, title, command, notes, split)
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
         raise InvalidInputError(
@@ -188,6 +192,7 @@ def _render(
     title: str,
     command: str | None,
     notes: Sequence[str],
+    split: str,
 ) -> str:
     # One selection for the map, the tables and the heat maps, which refer to each other by position.
     selection = select(subject.model)
@@ -209,6 +214,7 @@ def _render(
         "history": draw_history(subject),
         "ended": describe_end(subject),
         "predictions": predictions,
+        "split": split,
         "experts": sort_experts(experts or {}),
         "prototypes": list_prototypes(subject, selection.prototypes, found),
         "criticisms": describe_criticisms(subject, selection, worst),
