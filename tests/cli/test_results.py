@@ -13,7 +13,7 @@ from sklearn.datasets import load_wine
 from distreduce import SDR, SDRGPClassifier
 from distreduce.cli._names import FILES
 from distreduce.cli.main import main
-from distreduce.metrics.criticisms import find_nearest_prototypes
+from distreduce.metrics.reduction import find_nearest_prototypes
 from distreduce.tables.recipe_file import read_recipe
 
 
