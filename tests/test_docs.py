@@ -57,6 +57,13 @@ def test_every_room_is_in_the_tree_and_in_the_picture_of_the_layers():
     assert [room for room in rooms if f"| `{room}/` |" not in page or f">{room}<" not in picture] == []
 
 
+def test_tests_that_the_page_on_reliability_names_exist():
+    found = re.findall(r"((?:\w+/)*test_\w+\.py): ((?:`test_\w+`(?:, )?)+)", (ROOT / "docs/reliability.md").read_text())
+    named = [(file, name) for file, names in found for name in re.findall(r"`(\w+)`", names)]
+    assert len(named) > 50
+    assert [pair for pair in named if f"def {pair[1]}(" not in (ROOT / "tests" / pair[0]).read_text()] == []
+
+
 def test_every_work_that_a_page_cites_is_in_the_references():
     listed = re.findall(r"^- \*\*\[(\w+)\]", (ROOT / "docs" / "references.md").read_text(), re.MULTILINE)
     cited = [key for page in PAGES for key in re.findall(r"\[\[(\w+)\]\]\(references.md\)", page.read_text())]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import pytest
 from cli.quick_predictor import quick_predictor
+
+from distreduce.cli.main import main
 
 
 @pytest.fixture
@@ -13,3 +16,17 @@ def quick() -> Iterator[None]:
     """A predictor of a fraction of the time, where any predictor will do."""
     with quick_predictor():
         yield
+
+
+@pytest.fixture
+def call(monkeypatch, capsys, tmp_path):
+    """``call("fit", "t.csv")`` returns exit code, standard output and standard error, from an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str):
+        monkeypatch.setattr(sys, "argv", ["distreduce", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        return stopped.value.code or 0, *capsys.readouterr()
+
+    return run

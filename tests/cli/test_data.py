@@ -60,6 +60,13 @@ def test_list_has_one_row_per_set(call):
     assert all(f" {name} " in out for name in names())
 
 
+def test_list_cuts_no_name_at_80_columns():
+    from distreduce.cli.data import app
+
+    out = CliRunner().invoke(app, ["list"], env={"COLUMNS": "80"}).stdout
+    assert all(name in out for name in ("fashion_mnist", "breast_cancer")) and "…" not in out
+
+
 def test_list_as_json_says_what_is_where(call):
     code, out = call("list", "--json")
     entries = {entry["name"]: entry for entry in json.loads(out)}

@@ -4,140 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_diabetes, load_wine
+from cli.messy_table import QUICK, messy
+from sklearn.datasets import load_diabetes
 
-from distreduce import SDR, SDRGPClassifier
-from distreduce.cli import _models, _study
-from distreduce.cli._names import FILES
-from distreduce.cli._study import draw_rows
-from distreduce.cli.main import main
+from distreduce import SDRGPClassifier
+from distreduce.cli import _models
 from distreduce.exceptions import AffinityConvergenceWarning, InterruptedFitWarning, SolverConvergenceWarning
-from distreduce.tables.prepare import prepare
 from distreduce.tables.recipe_file import read_recipe
-
-QUICK = ("--no-predict", "--prototypes", "4")
-
-
-def messy(n=60):
-    """A number, a category, a date, a switch, an identifier, a constant, and a target that follows the first two."""
-    rng = np.random.default_rng(0)
-    size, town = rng.normal(size=n).round(3), rng.choice(["Rome", "Oslo", "Bern"], n)
-    return pd.DataFrame(
-        {
-            "id": range(n),
-            "size": size,
-            "town": town,
-            "sold": pd.date_range("2019-01-01", periods=n, freq="20D").strftime("%d.%m.%Y"),
-            "fresh": rng.random(n) > 0.5,
-            "owner": [f"person {i}" for i in range(n)],
-            "planet": "Earth",
-            "price": (2 * size + (town == "Oslo") + 0.1 * rng.normal(size=n)).round(3),
-        }
-    )
-
-
-@pytest.fixture
-def call(monkeypatch, capsys, tmp_path):
-    """``call("fit", "t.csv")`` returns exit code, standard output and standard error, from an empty folder."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str):
-        monkeypatch.setattr(sys, "argv", ["distreduce", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        return stopped.value.code or 0, *capsys.readouterr()
-
-    return run
-
-
-@pytest.fixture(scope="module")
-def fitted(tmp_path_factory):
-    """A folder fitted to wine with a class of a single row, and the rows."""
-    where = tmp_path_factory.mktemp("fitted")
-    table = load_wine(as_frame=True).frame.iloc[::2].reset_index(drop=True)
-    table["target"] = np.array(["barolo", "grignolino", "barbera"])[table["target"]]
-    table.loc[7, "target"] = "lone"
-    table.to_csv(where / "wine.csv", index=False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(where)
-        patch.setattr(sys, "argv", ["distreduce", "fit", "wine.csv", "--target", "target", "--quiet"])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-    assert not stopped.value.code
-    return where / "distreduce-wine", table
-
-
-def test_all_files_are_there_and_nothing_else(fitted):
-    folder, _ = fitted
-    assert {path.name for path in folder.parent.iterdir()} == {"wine.csv", "distreduce-wine"}
-    assert {path.name for path in folder.iterdir()} == set(FILES)
-
-
-def test_the_embedding_is_what_the_saved_model_says(fitted):
-    folder, table = fitted
-    X, _ = read_recipe(folder / "recipe.json").matrix(table, "wine.csv")
-    places, model = pd.read_csv(folder / "embedding.csv"), SDR.load(folder / "model.safetensors")
-    assert np.allclose(places[["sdr0", "sdr1"]], model.embedding_left_out_)
-    assert np.allclose(places[["fitted sdr0", "fitted sdr1"]], model.transform(X))
-    assert np.array_equal(places["fitted prototype"], model.labels_)
-
-
-def test_prototypes_have_the_evidence_of_left_out_rows(fitted):
-    folder, _ = fitted
-    prototypes, places = pd.read_csv(folder / "prototypes.csv"), pd.read_csv(folder / "embedding.csv")
-    counts = places["prototype"].value_counts().reindex(prototypes["prototype"], fill_value=0)
-    assert prototypes["left-out n_samples"].tolist() == counts.tolist()
-    row = prototypes.loc[prototypes["left-out n_samples"].idxmax()]
-    distances = np.linalg.norm(places[["sdr0", "sdr1"]] - row[["sdr0", "sdr1"]].to_numpy(dtype=float), axis=1)
-    near = np.flatnonzero(places["prototype"] == row["prototype"])
-    near = near if len(near) >= 19 else np.argsort(distances)[:19]
-    assert row["left-out share of barolo"] == pytest.approx((places["target"].iloc[near] == "barolo").mean())
-    assert {"purity", "compactness", "separation", "dubious"} <= set(prototypes)
-
-
-def test_metrics_hold_the_scores_of_neighbours(fitted):
-    folder, _ = fitted
-    scores = json.loads((folder / "metrics.json").read_text())["picture"]["neighbor_scores"]
-    assert scores == pytest.approx(SDR.load(folder / "model.safetensors").neighbor_scores_, rel=1e-5)
-
-
-def test_a_prototype_shows_the_row_that_stands_for_it(fitted):
-    folder, table = fitted
-    prototypes = pd.read_csv(folder / "prototypes.csv")
-    assert np.allclose(prototypes["medoid alcohol"], table["alcohol"].iloc[prototypes["medoid"]])
-
-
-def test_held_out_rows_were_not_seen_by_the_scored_models(fitted):
-    folder, table = fitted
-    metrics = json.loads((folder / "metrics.json").read_text())
-    held_out = pd.read_csv(folder / "held_out.csv")
-    assert metrics["held_out"]["train_rows"] + held_out["row"].nunique() == len(table)
-
-
-def test_the_scores_are_those_of_the_held_out_table(fitted):
-    folder, _ = fitted
-    scores = json.loads((folder / "metrics.json").read_text())["held_out"]["scores"]
-    held_out = pd.read_csv(folder / "held_out.csv")
-    hits = (held_out["class"] == held_out["true"]).groupby(held_out["model"]).mean()
-    assert {name: score["accuracy"] for name, score in scores.items()} == pytest.approx(hits.to_dict(), abs=1e-5)
-
-
-def test_a_class_of_a_single_row_is_in_the_fit_and_not_held_out(fitted):
-    folder, _ = fitted
-    assert "lone" in SDRGPClassifier.load(folder / "predictor.safetensors").classes_
-    assert "lone" not in set(pd.read_csv(folder / "held_out.csv")["true"])
-
-
-def test_the_command_is_kept(fitted):
-    command = json.loads((fitted[0] / "metrics.json").read_text())["source"]["command"]
-    assert command == "distreduce fit wine.csv --target target --quiet"
 
 
 def test_what_was_guessed_is_said(call, tmp_path):
@@ -145,7 +24,7 @@ def test_what_was_guessed_is_said(call, tmp_path):
     _, out, _ = call("fit", "t.csv", "--target", "price", *QUICK)
     lines = {line.split()[0]: " ".join(line.split()[1:]) for line in out.splitlines() if line.strip()}
     assert {name: lines[name] for name in messy().columns[:-1]} == {
-        "id": "left out: counts rows –",
+        "id": "left out: numbers the rows; --keep 'id' uses it –",
         "size": "number 1",
         "town": "category, 3 levels 3",
         "sold": "date, day.month.year 5",
@@ -343,89 +222,6 @@ def test_a_large_file_is_drawn_from_and_all_rows_are_placed(call, tmp_path, rng)
     assert places["part"].value_counts().to_dict() == {"placed": n - 100, "fit": 100} and places["sdr1"].notna().all()
 
 
-GOOD = "a,b,y\n" + "".join(f"{i * i % 7},{i % 5 / 3},{i / 3}\n" for i in range(20))
-BINARY = bytes(range(256)) * 20
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "options", "said"),
-    [
-        ("t.csv", GOOD, ["-t", "z"], "t.csv has no column 'z'. It has a, b, y."),
-        ("t.csv", GOOD.replace("y", "price"), ["-t", "prise"], "Did you mean 'price'?"),
-        ("t.csv", GOOD, [], "to predict (--target COLUMN, or target=… in Python). It has a, b, y."),
-        ("t.csv", "", ["-t", "y"], "t.csv is empty."),
-        ("t.csv", "a,b,y\n", ["-t", "y"], "t.csv has column names but no rows."),
-        ("t.csv", "y\n1\n2\n", ["-t", "y"], "one column"),
-        ("t.csv", BINARY, ["-t", "y"], "looks like a binary file"),
-        ("t.csv", b"PK\x03\x04" + BINARY, ["-t", "y"], "Excel workbook"),
-        ("t.doc", BINARY, ["-t", "y"], "ends in none of"),
-        ("t.parquet", BINARY, ["-t", "y"], "cannot be read as parquet"),
-        ("t.npz", BINARY, [], "not a zip archive"),
-        ("t.csv", "a,b,y\n1,2,3\n4,5,3\n", ["-t", "y"], "single value"),
-        ("t.csv", "a,b,y\n1,2,u\n4,5,u\n", ["-t", "y"], "single value ('u')"),
-        ("t.csv", "a,b,y\n1,2,\n4,5,\n", ["-t", "y"], "no values at all"),
-        ("t.csv", "a,b,y\n1,2,5\n1,2,6\n", ["-t", "y"], "No column of t.csv can be used"),
-        ("t.csv", GOOD + ",1,2\n", ["-t", "y", "--missing", "refuse"], "missing values in 'a' (1)"),
-        ("t.csv", GOOD + "1,2,3,4\n", ["-t", "y"], "line 22 has 4 cells, but there are 3 columns"),
-        ("t.csv", GOOD, ["-t", "y", "--drop", "c"], "no feature 'c'"),
-        ("t.csv", GOOD, ["-t", "y", "--prototypes", "30"], "--prototypes 30 is more than the 20 rows"),
-        ("t.csv", GOOD, ["-t", "y", "--perplexity", "30"], "--perplexity 30 must be below"),
-        ("t.csv", GOOD, ["-t", "z", "--checkpoint", "no/where"], "checkpoint='no/where' cannot be written"),
-        ("t.csv", GOOD, ["-t", "z", "--checkpoint", "t.csv"], "Cannot resume from 't.csv'"),
-        ("t.csv", GOOD, ["-t", "y", "--out", "no/where"], "no/where cannot be written"),
-    ],
-)
-def test_what_cannot_be_done_is_one_sentence_and_leaves_nothing(call, tmp_path, name, content, options, said):
-    path = tmp_path / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    code, _, err = call("fit", name, *options)
-    assert (code, err.count("\n")) == (1, 1) and err.startswith("distreduce: ") and said in err
-    assert [entry.name for entry in tmp_path.iterdir()] == [name]
-
-
-@pytest.mark.parametrize(("name", "said"), [("none.csv", "There is no file none.csv"), (".", "is a folder")])
-def test_a_path_that_is_not_a_table(call, name, said):
-    code, _, err = call("fit", name, "--target", "y")
-    assert code == 1 and said in err
-
-
-@pytest.mark.parametrize(
-    "options", [["--missing", "guess"], ["--prototypes", "1"], ["--max-rows", "5"], ["--seed", "-1"], ["--eta", "-1"]]
-)
-def test_wrong_usage_is_exit_code_2(call, tmp_path, options):
-    (tmp_path / "t.csv").write_text(GOOD)
-    assert call("fit", "t.csv", "--target", "y", *options)[0] == 2
-
-
-def test_an_earlier_result_needs_overwrite(call, tmp_path):
-    (tmp_path / "t.csv").write_text(GOOD)
-    call("fit", "t.csv", "--target", "y", "--quiet", *QUICK)
-    before = (tmp_path / "distreduce-t/metrics.json").read_bytes()
-    code, _, err = call("fit", "t.csv", "--target", "y", "--components", "1", *QUICK)
-    assert code == 1 and "--overwrite" in err and (tmp_path / "distreduce-t/metrics.json").read_bytes() == before
-
-
-def test_overwrite_replaces_the_earlier_result(call, tmp_path):
-    (tmp_path / "t.csv").write_text(GOOD)
-    call("fit", "t.csv", "--target", "y", "--quiet", *QUICK)
-    call("fit", "t.csv", "--target", "y", "--components", "1", "--overwrite", *QUICK)
-    assert SDR.load(tmp_path / "distreduce-t/model.safetensors").n_components == 1
-
-
-def test_a_fit_that_breaks_leaves_the_earlier_result(call, tmp_path, monkeypatch):
-    (tmp_path / "t.csv").write_text(GOOD)
-    call("fit", "t.csv", "--target", "y", "--quiet", *QUICK)
-    before = {path.name: path.read_bytes() for path in (tmp_path / "distreduce-t").iterdir()}
-
-    def fail(*_):
-        raise MemoryError("Unable to allocate 10 GiB")
-
-    monkeypatch.setattr("distreduce.cli._study.fit_picture", fail)
-    code, _, err = call("fit", "t.csv", "--target", "y", "--overwrite", *QUICK)
-    assert code == 1 and "lower --max-rows" in err
-    assert {path.name: path.read_bytes() for path in (tmp_path / "distreduce-t").iterdir()} == before
-
-
 @pytest.mark.parametrize("target", ["price", "town"])
 def test_few_rows_are_compared_with_simple_models(call, quick, target):
     messy(11)[["size", "town", "fresh", "price"]].to_csv("t.csv", index=False)
@@ -433,30 +229,10 @@ def test_few_rows_are_compared_with_simple_models(call, quick, target):
     assert "linear" in json.loads(out)["held_out"]["scores"]
 
 
-@pytest.mark.parametrize("size", [5, 20, 59, 60])
-def test_rows_are_drawn_in_the_shares_of_their_classes(size):
-    labels = np.array(["lone"] + ["few"] * 9 + ["many"] * 50, dtype=object)
-    rows = draw_rows(np.arange(60), labels, size, seed=0)
-    counts = pd.Series(labels[rows]).value_counts()
-    assert len(set(rows)) == size and counts["lone"] == 1
-    assert abs(counts["few"] - (size - 1) * 9 / 59) <= 1
-
-
-def test_rows_without_a_label_are_drawn_too():
-    labels = np.array([None] * 30 + ["a"] * 15 + ["b"] * 15, dtype=object)
-    assert np.mean(draw_rows(np.arange(60), labels, 20, seed=0) < 30) == 0.5
-
-
-def test_few_rows_have_no_held_out_part(call, quick, monkeypatch):
-    monkeypatch.setattr(_study, "MIN_ROWS", 100)
-    messy(20).to_csv("t.csv", index=False)
-    _, out, _ = call("fit", "t.csv", "--target", "price")
-    assert "no held-out part" in out and "Held-out scores" not in out
-
-
-def test_three_rows_are_enough(call, tmp_path):
+def test_three_rows_are_enough_and_said_to_be_few(call, tmp_path):
     (tmp_path / "t.csv").write_text("a,y\n1,2.5\n4,3.5\n5,1.5\n")
-    assert call("fit", "t.csv", "--target", "y")[0] == 0
+    code, out, _ = call("fit", "t.csv", "--target", "y")
+    assert code == 0 and "Only 3 rows have a target." in out
 
 
 def test_a_checkpoint_is_kept_and_resumed_from(call):
@@ -486,8 +262,8 @@ def test_one_prototype_per_row_comes_without_advice_that_nobody_can_follow(call)
 def test_what_a_model_warns_of_is_said_in_words_of_the_command_line(call, monkeypatch, options, does):
     whole = _models.SDR.fit
 
-    def interrupted(self, X, y):
-        whole(self, X, y)
+    def interrupted(self, X, y, sample_weight=None):
+        whole(self, X, y, sample_weight)
         for category in (InterruptedFitWarning, SolverConvergenceWarning, AffinityConvergenceWarning):
             warnings.warn("Raise max_iter.", category, stacklevel=1)
 
@@ -497,26 +273,6 @@ def test_what_a_model_warns_of_is_said_in_words_of_the_command_line(call, monkey
     notes = " ".join(json.loads(out)["notes"])
     assert "max_iter" not in notes and "limit of iterations" in notes and "--perplexity" in notes
     assert f"same command with --overwrite {does}." in notes
-
-
-@pytest.mark.parametrize("task", ["regression", "classification"])
-def test_copies_of_a_row_are_on_one_side_of_the_split(tmp_path, task):
-    """Else every model knows the answers of the held-out rows: pure noise scored R² 0.4."""
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc")).assign(y=rng.normal(size=60))
-    table["y"] = table["y"] if task == "regression" else np.where(table["y"] > 0, "yes", "no")
-    pd.concat([table, table]).sample(frac=1, random_state=0).to_csv(tmp_path / "t.csv", index=False)
-    data = prepare(tmp_path / "t.csv", ["y"])
-    train, test = _study._split_rows(data, _models.FitOptions())
-    rows = [set(map(tuple, data.X[part])) for part in (train, test)]
-    assert not rows[0] & rows[1] and len(train) + len(test) == 120 and len(test) == 24
-    single = prepare_rows(tmp_path, table)
-    assert len(_study._split_rows(single, _models.FitOptions())[1]) == 12
-
-
-def prepare_rows(folder, table):
-    table.to_csv(folder / "single.csv", index=False)
-    return prepare(folder / "single.csv", ["y"])
 
 
 def test_the_page_shows_what_the_fit_had_to_say_about_the_data(call):
@@ -530,3 +286,13 @@ def test_the_page_shows_what_the_fit_had_to_say_about_the_data(call):
     written = Path("out/report.html").read_bytes()
     assert call("report", "out")[0] == 0
     assert Path("out/report.html").read_bytes() == written
+
+
+def test_names_of_columns_do_not_steer_the_terminal(call):
+    steer = "\x1b]0;title\x07\x1b[2J\u202e\u009b31m"
+    table = messy()[["size", "town", "price"]].set_axis([f"{steer}size", "town", f"price{steer}"], axis=1)
+    table.to_parquet("t.parquet")
+    table.assign(**{f"more{steer}": 1}).to_parquet("new.parquet")
+    said = call("fit", "t.parquet", "-t", f"price{steer}", *QUICK), call("transform", "distreduce-t", "new.parquet")
+    assert [code for code, *_ in said] == [0, 0]
+    assert not set("\x1b\x07\u202e\u009b") & set("".join(out + err for _, out, err in said))

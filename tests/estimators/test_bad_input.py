@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from distreduce import SDR, DistR
+from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor
 from distreduce.exceptions import InvalidInputError
 
 rng = np.random.default_rng(0)
@@ -231,3 +231,11 @@ def test_more_samples_than_arrays_fit_into_memory_are_refused_before_the_fit(mon
     X = np.random.default_rng(0).standard_normal((400, 2))
     with pytest.raises(InvalidInputError, match="400 samples need .* Give n_prototypes"):
         DistR().fit(X)
+
+
+@pytest.mark.parametrize("model", [SDR(n_prototypes=5), DistR(), SDRGPRegressor(), SDRGPClassifier()], ids=repr)
+def test_cells_under_a_mask_are_not_used(model):
+    hidden = np.ma.masked_array(X, mask=np.zeros(X.shape, dtype=bool))
+    hidden.mask[3, 1] = True
+    with pytest.raises(InvalidInputError, match="X is a masked array with 1 masked cells"):
+        model.fit(hidden, X[:, 0] > 0)

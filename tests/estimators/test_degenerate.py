@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
+from sklearn.datasets import load_wine
 
-from distreduce import SDR, DistR
-from distreduce.exceptions import DataWarning
+from distreduce import SDR, DistR, SDRGPRegressor
+from distreduce.exceptions import DataWarning, InvalidInputError, OptimisticPictureWarning
 
 ESTIMATORS = [SDR(random_state=0), SDR(n_prototypes=2, random_state=0), DistR(random_state=0)]
 each_model = pytest.mark.parametrize("model", ESTIMATORS, ids=repr)
@@ -208,3 +210,32 @@ def test_clusters_that_are_equal_to_rounding_bring_no_warning() -> None:
     X = np.random.default_rng(0).normal(size=(104, 1))
     model = SDR(1, n_prototypes=52, random_state=0, max_iter=1, tol=1.0)
     assert_sane(model.fit(X, [f"class {i}" for i in range(104)]), X)
+
+
+@pytest.mark.parametrize("large", [1e150, 1e165, 7e200])
+def test_a_constant_beside_which_all_differences_vanish_is_named(large: float, rng: np.random.Generator) -> None:
+    X = np.c_[rng.normal(size=(30, 2)), np.full(30, large)]
+    for model in ESTIMATORS:
+        with pytest.raises(InvalidInputError, match="vanish beside the largest number of X"):
+            clone(model).fit(X, X[:, 0])
+    predictor = SDRGPRegressor(experts=[], gp_steps=3, random_state=0).fit(X, X[:, 0])  # it scales the features
+    assert np.corrcoef(predictor.predict(X), X[:, 0])[0, 1] > 0.9
+
+
+@pytest.mark.parametrize("m", [None, 8])
+def test_prototypes_of_a_class_do_not_share_a_spot(m: int | None) -> None:
+    X, y = load_wine(return_X_y=True)
+    X = ((X - X.mean(axis=0)) / X.std(axis=0))[::2]
+    model = SDR(n_prototypes=m or 20, random_state=0).fit(X, y[::2])
+    used = model.prototypes_[model.prototype_weights_ > 0]
+    gaps = np.sort(np.linalg.norm(used[:, None] - used, axis=2), axis=1)[:, 1]
+    assert np.mean(gaps > 0.01 * np.ptp(model.embedding_, axis=0).max()) > 0.8
+
+
+@pytest.mark.parametrize("orders", [8, 12])
+def test_weights_of_many_orders_of_magnitude(orders: int, rng: np.random.Generator) -> None:
+    X = rng.normal(size=(60, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OptimisticPictureWarning)
+        model = SDR(random_state=0).fit(X, X[:, 0], sample_weight=10.0 ** rng.uniform(-orders, orders, 60))
+    assert_sane(model, X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 
 from distreduce import SDR, DistR
-from distreduce.exceptions import IllConditionedWarning, InvalidInputError
+from distreduce.exceptions import IllConditionedWarning, InvalidInputError, OptimisticPictureWarning
 
 # Rounding differs between the two ways to the same distances, so that only a converged fit agrees to many digits.
 TIGHT: dict[str, Any] = {"random_state": 0, "tol": 1e-10, "max_inner_iter": 3000}
@@ -76,6 +77,17 @@ def test_distances_that_are_not_euclidean(rng: np.random.Generator) -> None:
     with pytest.warns(IllConditionedWarning, match="not positive definite"):
         model.fit(cdist(X, X, "cityblock"))
     assert np.isfinite(model.embedding_).all()
+
+
+@pytest.mark.parametrize("metric", ["cosine", "correlation", "cityblock", "jaccard"])
+def test_ordinary_distances_work(classification: Any, metric: str) -> None:
+    X, y = classification
+    features = X > np.median(X, axis=0) if metric == "jaccard" else X
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OptimisticPictureWarning)
+        warnings.simplefilter("ignore", IllConditionedWarning)  # which advises a square root
+        model = SDR(metric="precomputed", n_prototypes=8, random_state=0).fit(cdist(features, features, metric), y)
+    assert model.neighbor_scores_["left_out"] > 1.5 * np.bincount(y).max() / len(y)
 
 
 def test_used_samples_at_one_place_are_an_error(classification: Any) -> None:

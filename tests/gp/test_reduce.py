@@ -57,3 +57,11 @@ def test_the_old_name_of_the_factor_still_works(factor, now):
     with pytest.warns(FutureWarning, match="length_scale_factor of .*give length_scale="):
         model = SDRGPClassifier(length_scale_factor=factor)
     assert model.get_params()["length_scale"] == now
+
+
+def test_classes_do_not_depend_on_the_units_of_the_features(rng):
+    X = rng.normal(size=(80, 3))
+    y = X[:, 0] + X[:, 1] > 0
+    model = SDRGPClassifier(2, experts=[], gp_steps=5, feature_scaling="standard", random_state=0)
+    raw = clone(model).fit(X * [1e-3, 1.0, 1e4], y).predict_proba(X * [1e-3, 1.0, 1e4])
+    np.testing.assert_allclose(raw, clone(model).fit(X, y).predict_proba(X), atol=1e-6)

@@ -142,3 +142,10 @@ def test_a_likelihood_that_fails_in_mid_training_leaves_a_model_that_predicts(mo
 
     monkeypatch.setattr(exact, "negative_log_likelihood", fails_later)
     assert GPRegressor(gp_optimizer=optimizer).fit(X, Y).score(X, Y) > 0.5
+
+
+@pytest.mark.parametrize("kind", [GPRegressor, SDRGPRegressor])
+def test_targets_whose_sums_overflow_are_refused_by_their_size(kind):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    with pytest.raises(InvalidInputError, match=r"y holds 1.7e\+308: sums of such numbers overflow"):
+        kind().fit(X, np.where(X[:, 0] > 0, 1.7e308, -1.7e308))

@@ -23,6 +23,7 @@ from distreduce._utils import files as archives
 from distreduce.exceptions import DatasetFileError
 
 MEMORY = 2**30  # bytes that the process may take beyond what it has when everything is imported
+LARGE = 600 * 2**20  # bytes
 SCRIPT = """
 import os, resource, sys
 from pathlib import Path
@@ -99,6 +100,16 @@ def huge_tensor() -> bytes:
     return header(json.dumps({"a": {"dtype": "F64", "shape": [2**60], "data_offsets": [0, 2**63]}}).encode())
 
 
+def large_tensor() -> bytes:
+    """The header of a tensor that the process can map into memory, but not copy."""
+    about = {"format": "distreduce-model", "version": [2, 0], "class": "SDR", "state": {}}
+    words = {
+        "a": {"dtype": "F64", "shape": [LARGE // 8], "data_offsets": [0, LARGE]},
+        "__metadata__": {"distreduce": json.dumps(about)},
+    }
+    return header(json.dumps(words).encode())
+
+
 # What the file is: its reader, its name, and its bytes.
 CASES: dict[str, tuple[str, str, Callable[[], bytes]]] = {
     "a huge shape": ("table", "t.npz", lambda: archive(X=array("(1000000000000, 2)", b"12345678"))),
@@ -110,6 +121,7 @@ CASES: dict[str, tuple[str, str, Callable[[], bytes]]] = {
     "a long header": ("model", "m", lambda: header(b"{", 2**40)),
     "a deep header": ("model", "m", lambda: header(b'{"a":' * 10**6)),
     "a huge tensor": ("model", "m", huge_tensor),
+    "a large tensor": ("model", "m", large_tensor),
 }
 
 
@@ -121,6 +133,8 @@ def test_a_file_that_asks_for_much_is_refused_within_a_gigabyte(tmp_path: Path) 
         path = tmp_path / str(number) / name
         path.parent.mkdir()
         path.write_bytes(make())
+        if make is large_tensor:
+            os.truncate(path, path.stat().st_size + LARGE)  # zeros that take no room on the disk
         lines.append(f"{reader} {path}")
     environment = {**os.environ, "PYTHONPATH": str(Path(distreduce.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", SCRIPT, str(MEMORY)]

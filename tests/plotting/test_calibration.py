@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import uncertainty_toolbox as uct
+from matplotlib.figure import Figure
 from plotting.iris_plots import LENGTHS, axes
+from scipy.stats import binomtest
 
 from distreduce.exceptions import InvalidInputError
 from distreduce.plotting import plot_calibration
+from distreduce.plotting.calibration import draw_reliability, wilson_interval
 
 
 @pytest.fixture
@@ -54,3 +57,17 @@ def test_calibration_of_more_models_than_safe_colours_repeats_none(predictions):
 def test_calibration_without_named_models_is_refused(wrong):
     with pytest.raises(InvalidInputError, match="must map the name"):
         plot_calibration(wrong, axes())
+
+
+def test_bins_of_few_samples_have_long_bars():
+    """Wilson's interval, as SciPy has it."""
+    low, high = wilson_interval(np.array([0.5, 1.0, 0.75]), np.array([2.0, 3.0, 400.0]))
+    for right, n, found in zip((1, 3, 300), (2, 3, 400), zip(low, high, strict=True), strict=True):
+        interval = binomtest(right, n).proportion_ci(0.95, "wilson")
+        np.testing.assert_allclose(found, (interval.low, interval.high), atol=1e-4)
+    ax = Figure().subplots()
+    bins = {"a": (np.array([0.3, 0.8]), np.array([0.5, 0.75]), np.array([0.005, 0.995]))}
+    draw_reliability(ax, bins | {"b": bins["a"]}, [{"color": "red"}, {"color": "blue"}], 402)
+    assert [len(line.get_xdata()) for line in ax.get_lines()[1:]] == [2, 1]  # two samples of another model are no dot
+    bars = ax.collections[0].get_segments()
+    assert np.ptp(bars[0][:, 1]) > 5 * np.ptp(bars[1][:, 1])

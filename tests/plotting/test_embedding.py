@@ -9,7 +9,7 @@ import sys
 import matplotlib
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgba, to_rgba_array
+from matplotlib.colors import rgb_to_hsv, to_rgba, to_rgba_array
 from matplotlib.figure import Figure
 from plotting.iris_plots import CODES, LABELS, LENGTHS, X, axes, discs
 from sklearn.exceptions import NotFittedError
@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from distreduce import SDR
 from distreduce.exceptions import InvalidInputError
 from distreduce.plotting import plot_embedding, plot_prototypes
-from distreduce.plotting.palette import OKABE_ITO, UNKNOWN
+from distreduce.plotting.palette import OKABE_ITO, UNKNOWN, fade_mixed
 
 
 def test_areas_are_in_the_proportion_of_the_weights(classes):
@@ -55,11 +55,10 @@ def test_prototypes_have_the_colours_of_the_evidence_unless_the_fitted_ones_are_
     doubtful.prototype_evidence_.loc[order[0], classes.target_names_] = [0.0, 0.5, 0.5]
     doubtful.prototype_evidence_.loc[order[0], "dubious"] = True
     shown, believed = (discs(plot_embedding(doubtful, LABELS, axes(), places=name)) for name in ("left_out", "fitted"))
-    palette = to_rgba_array(OKABE_ITO)[:3, :3]
-    np.testing.assert_allclose(shown.get_facecolors()[0, :3], palette[1:].mean(axis=0))
-    np.testing.assert_allclose(
-        believed.get_facecolors()[:, :3], (classes.prototype_targets_ @ palette)[order], atol=1e-9
-    )
+    shares = np.array([[0.0, 0.5, 0.5]]), classes.prototype_targets_[order]
+    evidence, belief = (fade_mixed(to_rgba_array(OKABE_ITO)[each.argmax(axis=1)], each) for each in shares)
+    np.testing.assert_allclose(shown.get_facecolors()[0, :3], evidence[0, :3])
+    np.testing.assert_allclose(believed.get_facecolors()[:, :3], belief[:, :3], atol=1e-9)
     dashes = [pattern is not None for _, pattern in shown.get_linestyle()]
     assert dashes[0] and sum(dashes) == doubtful.prototype_evidence_["dubious"][order].sum()
     assert not any(pattern is not None for _, pattern in believed.get_linestyle())
@@ -77,14 +76,30 @@ def test_samples_without_a_label_are_grey(classes):
     np.testing.assert_allclose(drawn[7, :3], to_rgba(UNKNOWN)[:3])
 
 
-def test_a_mixed_prototype_has_the_blend_of_its_classes():
+def test_a_mixed_prototype_has_the_hue_of_its_main_class_and_is_paler():
     plan = np.r_[np.zeros(50, int), np.ones(100, int)]  # setosa alone, the other two halves of one prototype
     model = SDR(n_prototypes=2, init=plan, max_iter=1, tol=1e3, random_state=0).fit(X, LABELS)
-    palette = to_rgba_array(OKABE_ITO)[:3]
-    shares = np.array([np.bincount(CODES[model.labels_ == k], minlength=3) for k in (0, 1)], dtype=float)
-    expected = shares / shares.sum(axis=1, keepdims=True) @ palette
-    drawn = discs(plot_embedding(model, LABELS, axes(), places="fitted")).get_facecolors()
-    np.testing.assert_allclose(drawn[:, :3], expected[np.argsort(-model.prototype_weights_)][:, :3])
+    shares = model.prototype_targets_[np.argsort(-model.prototype_weights_, kind="stable")]
+    drawn = discs(plot_embedding(model, LABELS, axes(), places="fitted")).get_facecolors()[:, :3]
+    main = to_rgba_array(OKABE_ITO)[shares.argmax(axis=1), :3]
+    np.testing.assert_allclose(rgb_to_hsv(drawn)[:, 0], rgb_to_hsv(main)[:, 0], atol=1e-9)
+    pale, pure = shares.max(axis=1).argmin(), shares.max(axis=1).argmax()
+    assert shares[pale].max() < 0.7 and rgb_to_hsv(drawn)[pale, 1] < 0.7 * rgb_to_hsv(main)[pale, 1]
+    np.testing.assert_allclose(drawn[pure], main[pure], atol=1e-9)
+
+
+def test_marks_leave_samples_in_sight(classes):
+    drawn = discs(plot_embedding(classes, LABELS, axes()))
+    places = drawn.get_offset_transform().transform(drawn.get_offsets()) * 72 / 100  # points
+    gaps = np.sort(np.linalg.norm(places[:, None] - places, axis=2), axis=1)[:, 1]
+    assert np.median(np.sqrt(drawn.get_sizes() / np.pi)) < 0.8 * np.median(gaps)
+
+
+def test_no_number_is_written_over_another(classes):
+    crowded = copy.deepcopy(classes)
+    crowded.prototypes_[:4] = crowded.prototypes_[0]
+    written = [text.get_text() for text in plot_prototypes(crowded, axes()).texts]
+    assert len({"0", "1", "2", "3"} & set(written)) == 1 and len(written) > 4
 
 
 def test_the_legend_names_the_classes(classes):
@@ -145,7 +160,8 @@ def test_distr_takes_the_colours_from_y(unsupervised):
     drawn = discs(plot_embedding(unsupervised, LABELS, axes())).get_facecolors()[:, :3]
     order = np.argsort(-unsupervised.prototype_weights_, kind="stable")[: len(drawn)]
     shares = unsupervised.coupling_.T @ np.eye(3)[CODES]
-    expected = (shares / shares.sum(axis=1, keepdims=True))[order] @ to_rgba_array(OKABE_ITO)[:3]
+    shares = (shares / shares.sum(axis=1, keepdims=True))[order]
+    expected = fade_mixed(to_rgba_array(OKABE_ITO)[shares.argmax(axis=1)], shares)
     np.testing.assert_allclose(drawn, expected[:, :3])
 
 

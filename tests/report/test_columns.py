@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_rgba
 
-from distreduce.plotting.palette import colour_by_target
+from distreduce.plotting.palette import colour_by_target, fade_mixed
 from distreduce.report import columns
 from distreduce.report.columns import LEAST_COLUMNS, MAX_CATEGORIES, Colouring
 from distreduce.report.encode import MISSING
@@ -111,12 +111,14 @@ def test_columns_of_one_name_differ_by_place(colouring):
     assert [node["low"] for node in colouring.encode_columns(table, set())] == [0, -N + 1]
 
 
-def test_the_blend_of_a_prototype_is_that_of_the_plots(classes, labels, colouring, unpack):
+def test_the_shares_of_a_prototype_are_those_of_the_plots(classes, labels, colouring, unpack):
     both = Colouring(classes, colouring.samples, colouring.prototypes, with_evidence=True)
     node = both.encode_target(labels, 0, "species")
     for name, places in (("prototypes", "left_out"), ("believed", "fitted")):
-        blend = unpack(node[name]).reshape(12, -1) @ np.array([to_rgb(colour) for colour in node["palette"]])
-        np.testing.assert_allclose(blend, colour_by_target(classes, labels, 0, places).prototypes[:, :3], atol=0.003)
+        shares = unpack(node[name]).reshape(12, -1)
+        main = np.array([to_rgba(colour) for colour in node["palette"]])[shares.argmax(axis=1)]
+        expected = colour_by_target(classes, labels, 0, places).prototypes
+        np.testing.assert_allclose(fade_mixed(main, shares), expected, atol=0.003)
 
 
 def test_without_a_target_there_is_one_colour(unsupervised):

@@ -129,6 +129,17 @@ def test_a_number_has_its_mean_its_spread_and_its_median():
     assert (rule.center, rule.fill, rule.flag) == (3.0, 2.0, True) and rule.scale == pytest.approx(np.sqrt(14 / 3))
 
 
+@pytest.mark.parametrize(
+    "form",
+    ["%Y-%m-%d", "%Y-%m-%d %H:%M", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y %H:%M", "%m/%d/%Y %I:%M %p", "%d-%b-%Y",
+     "%b %d, %Y"],
+)  # fmt: skip
+def test_dates_of_many_forms(form):
+    days = pd.date_range("2020-01-01", periods=40, freq="5D")
+    rule = guess_column(column(days.strftime(form)))
+    assert isinstance(rule, Date) and rule.read(column(days.strftime(form))).tolist() == list(range(18262, 18462, 5))
+
+
 def test_huge_numbers_stay_in_range():
     rule = guess_column(column([1e300, -1e300, 5e299]))
     assert np.isfinite(rule.encode(rule.read(column([1e300, -1e300])))).all()

@@ -7,11 +7,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, clone
-from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.model_selection import KFold
+from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import HasMethods, Interval
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from distreduce.metrics.held_out import LARGE
+
+
+def fit_weighted(estimator: Any, X: Any, y: Any, weights: Any) -> Any:
+    """Fit an estimator, or the last step of a pipeline, with weights of the samples if there are any."""
+    if weights is None:
+        return estimator.fit(X, y)
+    name = f"{estimator.steps[-1][0]}__sample_weight" if isinstance(estimator, Pipeline) else "sample_weight"
+    return estimator.fit(X, y, **{name: weights})
 
 
 class ConstantSpread(RegressorMixin, MultiOutputMixin, MetaEstimatorMixin, BaseEstimator):
@@ -50,7 +59,7 @@ class ConstantSpread(RegressorMixin, MultiOutputMixin, MetaEstimatorMixin, BaseE
         self.estimator = estimator
         self.cv = cv
 
-    def fit(self, X: Any, y: Any) -> ConstantSpread:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ConstantSpread:
         """Fit the regressor to X (n_samples, n_features) and y, and measure its errors on left-out samples."""
         self._validate_params()
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
@@ -58,9 +67,14 @@ class ConstantSpread(RegressorMixin, MultiOutputMixin, MetaEstimatorMixin, BaseE
         self._unit = size if size > LARGE else 1.0
         y = y / self._unit
         folds = KFold(min(self.cv, len(y)), shuffle=True, random_state=0)
-        missed = y - cross_val_predict(self.estimator, X, y, cv=folds)
-        self.estimator_ = clone(self.estimator).fit(X, y)
-        self.std_ = self._unit * np.maximum(np.sqrt(np.mean(missed**2, axis=0)), 1e-300)
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+        missed = np.empty_like(y)
+        for kept, left_out in folds.split(X):
+            own = None if weights is None else weights[kept]
+            fold = fit_weighted(clone(self.estimator), X[kept], y[kept], own)
+            missed[left_out] = y[left_out] - fold.predict(X[left_out])
+        self.estimator_ = fit_weighted(clone(self.estimator), X, y, weights)
+        self.std_ = self._unit * np.maximum(np.sqrt(np.average(missed**2, axis=0, weights=weights)), 1e-300)
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:

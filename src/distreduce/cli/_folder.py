@@ -108,6 +108,7 @@ def collect_metrics(data: PreparedTable, study: Study, options: FitOptions, sour
         else {
             "train_rows": len(comparison.train),
             "test_rows": len(comparison.test),
+            "how": comparison.how,
             "scores": {
                 name: {key: _round(value) for key, value in scores.items()}
                 for name, scores in comparison.scores.items()
@@ -146,11 +147,16 @@ class Folder:
         """Return the model of the picture."""
         return self._load(MODEL, SDR.load, recipe)
 
+    @property
+    def has_predictor(self) -> bool:
+        """Whether the fit was with a predictor."""
+        return (self.path / PREDICTOR).exists()
+
     def predictor(self, recipe: ColumnRecipe) -> Any:
         """Return the predictor."""
         from distreduce.persistence import load
 
-        if not (self.path / PREDICTOR).exists():
+        if not self.has_predictor:
             raise InvalidInputError(f"{self.path} holds no predictor (the fit had --no-predict); fit again.")
         return self._load(PREDICTOR, load, recipe)
 
@@ -184,14 +190,27 @@ class Folder:
 
     def experts(self) -> dict[str, float]:
         """Return the weights of the experts of the predictor, none in older folders or if they are not numbers."""
-        found = json.loads((self.path / METRICS).read_text(encoding="utf-8")).get("experts")
-        weights = found if isinstance(found, dict) else {}
-        return {name: weight for name, weight in weights.items() if isinstance(weight, float) and 0 <= weight <= 1}
+        found = self._metric("experts", dict)
+        return {name: weight for name, weight in found.items() if isinstance(weight, float) and 0 <= weight <= 1}
 
     def notes(self) -> list[str]:
         """Return what the fit had to say about the data."""
-        found = json.loads((self.path / METRICS).read_text(encoding="utf-8")).get("notes")
-        return [note for note in found if isinstance(note, str)] if isinstance(found, list) else []
+        return [note for note in self._metric("notes", list) if isinstance(note, str)]
+
+    def split(self) -> str:
+        """Return the sentence about how rows were held out; empty in older folders."""
+        found = self._metric("held_out", dict).get("how")
+        return found if isinstance(found, str) else ""
+
+    def weights(self) -> str | None:
+        """Return the column of the weights."""
+        found = self._metric("choices", dict).get("weights")
+        return found if isinstance(found, str) else None
+
+    def _metric(self, name: str, kind: type) -> Any:
+        """Return a part of metrics.json, empty if it is missing or of another kind: the file may have been edited."""
+        found = json.loads((self.path / METRICS).read_text(encoding="utf-8")).get(name)
+        return found if isinstance(found, kind) else kind()
 
     def fit_rows(self, model: SDR) -> NDArray[np.intp]:
         """Return the rows of the file that the picture was fitted to."""

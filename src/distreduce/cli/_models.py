@@ -38,6 +38,10 @@ class FitOptions:
     seed: int = 0
     predict: bool = True
     checkpoint: str | None = None
+    group: str | None = None
+    time: str | None = None
+    weights: str | None = None
+    experts: tuple[str, ...] | None = None
 
     def model_parameters(self) -> dict[str, Any]:
         """Return `eta` and `perplexity` if they were given."""
@@ -66,8 +70,9 @@ def fit_picture(data: PreparedTable, options: FitOptions, rows: Index) -> SDR:
         parameters |= {"max_iter": 0, "max_inner_iter": IDENTITY_STEPS}
     parameters |= {"task": data.target.task, "random_state": options.seed, "checkpoint": options.checkpoint}
     model = SDR(options.components, n_prototypes=count or None, **parameters)
+    weights = data.aside.weights
     try:
-        model.fit(data.X[rows], data.target.rows(rows).y)
+        model.fit(data.X[rows], data.target.rows(rows).y, sample_weight=None if weights is None else weights[rows])
     except KeyboardInterrupt:
         if not hasattr(model, "prototypes_"):  # interrupted before the first result
             raise
@@ -86,7 +91,8 @@ def make_model(name: str, target: Target, options: FitOptions) -> Any:
     classes, seed = target.task == "classification", options.seed
     if name == OURS:
         # The predictor chooses for itself: dimensions and weight of the target in the picture are for the picture.
-        return (SDRGPClassifier if classes else SDRGPRegressor)(random_state=seed)
+        experts = None if options.experts is None else list(options.experts)
+        return (SDRGPClassifier if classes else SDRGPRegressor)(experts=experts, random_state=seed)
     if classes:
         simple = {
             LINEAR: make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),

@@ -142,7 +142,8 @@ def score_text(value: float | None, key: str) -> str:
 def _make_table(metrics: dict[str, Any], heads: list[str], rows: list[list[str]]) -> Table:
     """Lay out the scores; the first column holds words, all others numbers."""
     held_out = metrics["held_out"]
-    title = Text(f"Held-out scores: {held_out['test_rows']:,} rows, fitted to {held_out['train_rows']:,} others")
+    title = Text(f"Held-out scores: {held_out['test_rows']:,} rows, fitted to {held_out['train_rows']:,} others. ")
+    title.append(printable(held_out["how"]))
     table = Table(title=title, title_justify="left", title_style="", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for place, head in enumerate(heads):
         table.add_column(Text(head), justify="right" if place else "left", no_wrap=True)

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.model_selection import train_test_split
 from sklearn.utils._param_validation import InvalidParameterError
 
-from distreduce._utils.typing import Index
+from distreduce._utils.typing import Array, Index
+from distreduce.baselines.constant_spread import fit_weighted
 from distreduce.cli._models import MODELS, OURS, FitOptions, fit_picture, make_model
+from distreduce.cli._split import draw_rows, find_repeats, split_rows
 from distreduce.cli._tables import class_table, level_table, number_table, truth_table
 from distreduce.estimators import SDR
 from distreduce.exceptions import (
@@ -30,11 +31,9 @@ from distreduce.exceptions import (
 from distreduce.gp._target_scale import spread
 from distreduce.metrics import classification_scores
 from distreduce.metrics.held_out import held_out_scores, interval_levels
-from distreduce.sharding.merge import merge_duplicates
 from distreduce.tables.prepare import PreparedTable
 
-MIN_ROWS = 10  # with fewer known targets, held-out scores say nothing
-MAX_TEST_ROWS = 10_000
+FEW_ROWS = 30
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,7 @@ class Comparison:
     scores: dict[str, dict[str, float]]
     seconds: dict[str, float]
     predictions: pd.DataFrame | None
+    how: str = ""  # a sentence: how the rows were held out
 
 
 @dataclass(frozen=True)
@@ -128,12 +128,24 @@ def _run(data: PreparedTable, options: FitOptions, advance: Callable[[str], obje
         if repeats and len(comparison.test):
             count = f"{repeats:,} rows repeat others" if repeats > 1 else "1 row repeats another"
             notes.append(f"{count}; copies are on the same side of the split, so that they do not tell the answer.")
+        if len(known) < FEW_ROWS:
+            notes.append(
+                f"Only {len(known)} rows have a target. Scores and intervals of so few rows are rough: another "
+                "sample of them may say something else."
+            )
         if not len(comparison.test):
             notes.append("There is no held-out part (too few rows, or --test-size 0), so there are no scores.")
+        if options.group is not None and len(comparison.test):
+            notes.append(
+                f"Scores are of groups of {options.group} that no model has seen. Left-out places, and what the "
+                "predictor knows of its own errors, leave out rows and not groups: judge intervals by the scores."
+            )
+        if options.weights is not None and len(comparison.test):
+            notes.append("Models are fitted with the weights of the rows; in the scores each held-out row counts once.")
         advance("predictor")
         started = time.perf_counter()
         predictor = make_model(OURS, data.target, options)
-        predictor.fit(data.X[known], data.target.values(known))
+        fit_weighted(predictor, *_training_data(data, known))
         seconds["predictor"] = time.perf_counter() - started
     # The picture comes last, because an interrupt keeps what it has reached and everything before it.
     advance("picture")
@@ -157,7 +169,7 @@ def _check_options(options: FitOptions, n: int) -> None:
 
 def compare_models(data: PreparedTable, options: FitOptions, advance: Callable[[str], object]) -> Comparison:
     """Fit the predictor and simple models to the training rows, and score them on the held-out rows."""
-    train, test = _split_rows(data, options)
+    train, test, how = split_rows(data, options)
     scores, seconds, tables = {}, {}, []
     for name in MODELS:
         # Even without held-out rows, so that the number of steps is the same.
@@ -165,40 +177,17 @@ def compare_models(data: PreparedTable, options: FitOptions, advance: Callable[[
         if len(test):
             started = time.perf_counter()
             model = make_model(name, data.target, options)
-            model.fit(data.X[train], data.target.values(train))
+            fit_weighted(model, *_training_data(data, train))
             scores[name], table = _score(model, data, train, test)
             seconds[name] = time.perf_counter() - started
             front = pd.DataFrame({"model": name, "row": test})
             tables.append(pd.concat([front, truth_table(data.target, test), table], axis=1))
-    return Comparison(train, test, scores, seconds, pd.concat(tables, ignore_index=True) if tables else None)
+    return Comparison(train, test, scores, seconds, pd.concat(tables, ignore_index=True) if tables else None, how)
 
 
-def _split_rows(data: PreparedTable, options: FitOptions) -> tuple[Index, Index]:
-    """Split the rows with a target into training and held-out rows; both are empty if there are too few."""
-    known = np.flatnonzero(data.usable & data.target.known)
-    copies = find_repeats(data, known)
-    once = known[copies == np.arange(len(known))]
-    labels, size, seed = data.target.labels, round(options.test_size * len(once)), options.seed
-    nothing = np.empty(0, dtype=np.intp)
-    if not size or len(known) < MIN_ROWS:
-        return nothing, nothing
-    # Rows are drawn once each, and their copies follow them: in the other part, a copy would tell the answer.
-    drawn = draw_rows(once, labels, len(once) - size, seed)
-    train = known[np.isin(known[copies], drawn)]
-    test = draw_rows(np.setdiff1d(known, train), labels, MAX_TEST_ROWS, seed)
-    if labels is not None:  # no model can predict a class that is not among the training rows
-        test = test[np.isin(labels[test].astype(str), labels[train].astype(str))]
-    return (train, test) if len(test) > 1 else (nothing, nothing)
-
-
-def find_repeats(data: PreparedTable, rows: Index) -> Index:
-    """Return for each row the place, among these, of the first one that is equal in features and targets."""
-    values = data.target.values(rows)
-    codes = pd.factorize(values)[0][:, None] if data.target.task == "classification" else values.reshape(len(rows), -1)
-    found = merge_duplicates(data.X[rows], np.asarray(codes, dtype=np.float64), np.ones(len(rows)))
-    first = np.full(len(found.rows), len(rows))
-    np.minimum.at(first, found.group, np.arange(len(rows)))
-    return np.asarray(first[found.group], dtype=np.intp)
+def _training_data(data: PreparedTable, rows: Index) -> tuple[Array, NDArray[Any], Array | None]:
+    weights = data.aside.weights
+    return data.X[rows], data.target.values(rows), None if weights is None else weights[rows]
 
 
 def _score(model: Any, data: PreparedTable, train: Index, test: Index) -> tuple[dict[str, float], pd.DataFrame]:
@@ -216,26 +205,3 @@ def _score(model: Any, data: PreparedTable, train: Index, test: Index) -> tuple[
     levels = interval_levels(model, X, y) if hasattr(model, "predict_quantiles") else None
     table = number_table(model, X, target.names).join(level_table(len(y), scale, levels, target.names))
     return held_out_scores(y, mean, std, scale=scale, levels=levels), table
-
-
-def draw_rows(rows: Index, labels: NDArray[Any] | None, size: int, seed: int) -> Index:
-    """Draw `size` of the rows at random, sorted; classes keep their shares, and classes of a single row are kept.
-
-    `labels` are those of all rows of the file; rows without a label are a class of their own.
-    """
-    if size >= len(rows):
-        return rows
-    if labels is not None:
-        # Classes of a single row cannot be stratified: take them first, and draw the others by their shares.
-        codes = pd.factorize(labels[rows], use_na_sentinel=False)[0]
-        single = np.bincount(codes)[codes] == 1
-        kept, rest, codes = rows[single], rows[~single], codes[~single]
-        wanted = size - len(kept)
-        if wanted > 0:
-            n_classes = len(np.unique(codes))
-            # Stratifying needs room for every class in both parts.
-            shares = codes if min(wanted, len(rest) - wanted) >= n_classes else None
-            part, _ = train_test_split(rest, train_size=wanted, stratify=shares, random_state=seed)
-            return np.sort(np.concatenate([kept, part]))
-    # Numbers, or nearly every row is a class of its own.
-    return np.sort(np.random.default_rng(seed).choice(rows, size=size, replace=False))

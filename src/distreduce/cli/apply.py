@@ -82,8 +82,8 @@ def predict(
         typer.Option(
             min=0.01,
             max=0.99,
-            help="Add intervals, or sets of classes, that hold the truth of this share of all rows, whatever its "
-            "distribution is (conformal); a rare class may be covered less.",
+            help="Add intervals, or sets of classes, that hold the truth of this share of all rows together, whatever "
+            "its distribution is (conformal); of the rows of one class, a rare one above all, it may be less.",
             show_default=False,
         ),
     ] = None,

@@ -33,6 +33,15 @@ class Task(str, Enum):
     classification = "classification"
 
 
+class Expert(str, Enum):
+    """What joins the Gaussian processes in the predictor."""
+
+    linear = "linear"
+    forest = "forest"
+    boosting = "boosting"
+    none = "none"
+
+
 class Unlabelled(str, Enum):
     """What to do with rows that have no target."""
 
@@ -86,6 +95,21 @@ def fit(
         str | None,
         typer.Option("--id", metavar="COLUMN", help="Column of names of rows: not a feature, but in every table."),
     ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Column to use as a feature although it numbers the rows; repeatable."),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Rows with the same value here are held out together; not a feature."),
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Dates or numbers: the latest rows are held out.")
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Weights of the rows; two is the row twice. Not a feature."),
+    ] = None,
     sep: Separator = None,
     no_header: NoHeader = False,
     eta: Annotated[
@@ -107,6 +131,13 @@ def fit(
     predict: Annotated[
         bool, typer.Option("--predict/--no-predict", help="Whether to fit and score a predictor as well.")
     ] = True,
+    expert: Annotated[
+        list[Expert] | None,
+        typer.Option(
+            help="What joins the Gaussian processes in the predictor; repeatable. By default all; none: nothing.",
+            show_default=False,
+        ),
+    ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -138,6 +169,13 @@ def fit(
         raise typer.BadParameter(
             "one prototype distinguishes nothing; give two or more, or 0.", param_hint="--prototypes"
         )
+    if expert and Expert.none in expert and len(set(expert)) > 1:
+        raise typer.BadParameter("none does not go with other experts; leave it out.", param_hint="--expert")
+    if (group or time) and not (predict and test_size):
+        raise typer.BadParameter(
+            "nothing is held out with --no-predict or --test-size 0; leave one of them out.",
+            param_hint="--group" if group else "--time",
+        )
     out = out or Path(f"distreduce-{Path(file.name.removesuffix('.gz')).stem}")
     layout = read_layout(sep, no_header)
     check_file(file)
@@ -149,6 +187,7 @@ def fit(
     from distreduce.cli._study import count_steps, run_study
     from distreduce.cli.report import write_page
     from distreduce.solver.checkpoint import check_kind, check_place
+    from distreduce.tables.aside import Aside
     from distreduce.tables.prepare import prepare
     from distreduce.tables.reading import locate_cells
 
@@ -156,14 +195,30 @@ def fit(
         check_place(checkpoint, 0)
         check_kind(checkpoint)
     state = None if checkpoint is None else str(checkpoint)
-    options = FitOptions(prototypes, components, eta, perplexity, test_size, max_rows, seed, predict, state)
+    experts = None if not expert else tuple(dict.fromkeys(each.value for each in expert if each is not Expert.none))
+    options = FitOptions(
+        prototypes,
+        components,
+        eta,
+        perplexity,
+        test_size,
+        max_rows,
+        seed,
+        predict,
+        state,
+        group,
+        time,
+        weights,
+        experts,
+    )
     verbose = not (quiet or as_json)
     # Everything is written into a hidden folder that takes its place at the end.
     with whole_folder(out, FILES, overwrite=overwrite, say=_screen.say_beside) as folder:
         with locate_cells(file, layout):
             data = prepare(
                 file, target or [], task=task.value, missing=missing.value, unlabelled=unlabelled.value,
-                categories=category or [], leave_out=drop or [], layout=layout, id_column=id_column,
+                categories=category or [], leave_out=drop or [], keep=keep or [], layout=layout, id_column=id_column,
+                aside=Aside(group, time, weights),
             )  # fmt: skip
         if verbose:
             _screen.show_guesses(data, file.name)
@@ -179,9 +234,10 @@ def fit(
             rows = study.fit_rows
             write_page(
                 folder / REPORT, study.model, data.X[rows], data.target.rows(rows), data.table.iloc[rows],
-                study.held_out, experts=metrics["experts"], row_numbers=rows,
-                image_shape=data.recipe.image_shape, title=file.name, command=command,
-                notes=metrics["notes"],
+                study.held_out, recipe=data.recipe, predictor=study.predictor, experts=metrics["experts"],
+                row_numbers=rows, title=file.name, command=command,
+                notes=metrics["notes"], split=(metrics["held_out"] or {}).get("how", ""),
+                weights=None if data.aside.weights is None else data.aside.weights[rows],
             )  # fmt: skip
     # Only now is the folder in its place.
     if as_json:

@@ -21,8 +21,10 @@ from distreduce.cli.apply import Directory, Quiet
 from distreduce.estimators import SDR
 from distreduce.exceptions import InvalidInputError, ModelFileError
 from distreduce.report import HeldOut, HeldOutClasses, write_report
+from distreduce.tables.aside import read_weights
 from distreduce.tables.formats import TextLayout, check_file
 from distreduce.tables.reading import read_table
+from distreduce.tables.recipe import ColumnRecipe
 from distreduce.tables.target import Target, read_target
 
 PREDICTED = {"mean": "mean", "std": "std", "low": "q05", "high": "q95", "levels": LEVEL, "scale": SCALE}
@@ -55,23 +57,26 @@ def write_page(
     table: pd.DataFrame,
     held_out: pd.DataFrame | None,
     *,
+    recipe: ColumnRecipe,
+    predictor: Any,
     experts: Mapping[str, float],
     row_numbers: Index,
-    image_shape: tuple[int, int] | None,
     title: str,
     command: str,
     notes: Sequence[str],
+    split: str,
+    weights: Array | None,
 ) -> None:
     """Write the page of the rows of the fit, which have these numbers in the file; `held_out` is held_out.csv."""
-    about = describe_models(target.task)
+    about, image_shape = describe_models(target.task), recipe.image_shape
     write_report(
-        path, model, X, target.y,
+        path, model, X, target.y, recipe=None if image_shape else recipe, predictor=predictor,
         table=None if image_shape else table.reset_index(drop=True),  # one column per pixel would help nobody
         row_numbers=row_numbers,
         held_out=None if held_out is None else _split_by_model(held_out, target, about),
         experts={EXPERT_NAMES.get(name, name): weight for name, weight in experts.items()},
         image_shape=image_shape, title=f"{', '.join(target.names)}, from {title}", command=command,
-        notes=notes,
+        notes=notes, split=split, sample_weight=weights,
     )  # fmt: skip
 
 
@@ -95,13 +100,17 @@ def _rewrite_page(folder: Folder, path: Path, moved_to: Path | None) -> None:
     )
     if len(rows) and not 0 <= rows.min() <= rows.max() < len(table.features):
         raise ModelFileError(f"The tables in {folder.path} do not belong to {file}; fit again.")
+    weights = folder.weights()
+    if weights is not None and weights not in table.frame:
+        raise ModelFileError(f"{file} has no column {weights!r}, which the fit took its weights from; fit again.")
     # The rows of the fit, in its order.
     X, _ = recipe.matrix(table.features.iloc[rows], file.name)
     target = read_target(table.targets, source.task or recipe.task or "auto", file.name).rows(rows)
     write_page(
         path, model, X, target, table.frame.iloc[rows], folder.held_out(recipe.task or "auto"),
-        experts=folder.experts(), row_numbers=rows, image_shape=recipe.image_shape, title=file.name,
-        command=source.command, notes=folder.notes(),
+        recipe=recipe, predictor=folder.predictor(recipe) if folder.has_predictor else None,
+        experts=folder.experts(), row_numbers=rows, title=file.name, command=source.command, notes=folder.notes(),
+        split=folder.split(), weights=None if weights is None else read_weights(table.frame[weights])[rows],
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import workers
 from distreduce._utils.typing import Array
+from distreduce.estimators._display import DisplayMixin
 from distreduce.estimators._evidence import QUALITY
 from distreduce.estimators._fit_context import (
     CallbackSupportMixin,
@@ -34,7 +35,7 @@ from distreduce.estimators._mixins import (
     translate_n_neighbors,
 )
 from distreduce.estimators._plan import Supervision, plan_fit
-from distreduce.estimators._validate import Backends, check_places
+from distreduce.estimators._validate import Backends, check_places, reject_masked
 from distreduce.exceptions import InvalidInputError
 from distreduce.mapping.choice import MapChoice
 from distreduce.mapping.inverse import InverseMap, slopes
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 class BaseReduction(
     RenamedParametersMixin,
     SavingMixin,
+    DisplayMixin,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -121,6 +123,7 @@ class BaseReduction(
             return predict_by_blocks(self, "transform", X)
         precomputed = self.map_.inputs is None  # of the fit; `metric` may have been set since
         accept_sparse = False if precomputed else "csr"
+        reject_masked(X)
         X = validate_data(self, X, reset=False, accept_sparse=accept_sparse, dtype=[np.float64, np.float32])
         if precomputed and (X < 0).any():
             raise InvalidInputError(f"Negative values in data passed to {type(self).__name__}: distances are ≥ 0.")

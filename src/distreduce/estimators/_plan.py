@@ -35,6 +35,7 @@ from distreduce.estimators._validate import (
     own_generator,
     power_of_two_unit,
     read_weights,
+    reject_masked,
 )
 from distreduce.exceptions import DataWarning, InvalidInputError
 from distreduce.kernels import Kernel
@@ -107,6 +108,7 @@ def _read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any,
         X, y, sample_weight = read_rows(X, partial(_on_shards, estimator)), compute(y), compute(sample_weight)
     sharded = _on_shards(estimator, _num_samples(X))
     if not isinstance(X, Rows):  # rows on a cluster have been checked there
+        reject_masked(X)
         X = validate_data(
             estimator,
             X,

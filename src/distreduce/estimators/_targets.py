@@ -20,6 +20,7 @@ DATES = "dates or durations; give numbers, such as the days since the first of t
 DATE_KINDS = ("datetime64", "datetime", "date", "time", "timedelta64", "timedelta", "period")  # of pandas' infer_dtype
 MAX_NUMBERED_CLASSES = 20  # more distinct whole numbers than this are measurements or counts
 ROWS_PER_CLASS = 3
+LARGEST_TARGET = 1e307  # sums of larger numbers overflow
 Task = Literal["regression", "classification"]
 
 
@@ -81,6 +82,9 @@ def read_known_task(y: Any, n_samples: int, task: str) -> str:
 def read_known_numbers(y: Any, n_samples: int) -> Array:
     """Return y of a regressor, which needs every target, as float64 numbers (n,) or (n, c)."""
     numbers = _as_numbers(_read_known(y, n_samples), "; for classes use a classifier.")
+    largest = np.abs(numbers[np.isfinite(numbers)]).max(initial=0.0)
+    if largest > LARGEST_TARGET:
+        raise InvalidInputError(f"y holds {largest:g}: sums of such numbers overflow; divide y by 1e10.")
     assert_all_finite(numbers, input_name="y")
     return numbers[:, 0] if as_array(y).ndim == 1 else numbers  # the shape of y decides that of predictions
 

@@ -109,6 +109,14 @@ def check_distances(D: Array) -> Array:
     return 0.5 * (D + D.T)  # so that it does not matter which of two entries is read
 
 
+def reject_masked(X: Any) -> None:
+    """Raise InvalidInputError for masked cells of X: NumPy would hand on what lies under the mask."""
+    if isinstance(X, np.ma.MaskedArray) and X.mask.any():
+        raise InvalidInputError(
+            f"X is a masked array with {int(X.mask.sum())} masked cells; fill them (X.filled(…)), or drop their rows."
+        )
+
+
 def check_spread(X: Any, n_distinct: int, *, precomputed: bool) -> None:
     """Raise InvalidInputError if all samples are equal."""
     if precomputed:

@@ -14,9 +14,23 @@ from distreduce._utils.typing import Array
 from distreduce.estimators import SDR
 from distreduce.estimators._mixins import SavingMixin
 from distreduce.estimators._targets import require_targets
+from distreduce.estimators._validate import reject_masked
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._hyperparameters import Training
 from distreduce.sharding.dask_rows import gather
+
+CHUNK = 20_000  # samples that a thread predicts at once
+
+
+def read_new_samples(estimator: Any, X: Any) -> Array:
+    """Return checked samples, in single precision if they are: :func:`take_chunk` converts a part of them."""
+    reject_masked(X)
+    return np.asarray(validate_data(estimator, X, reset=False, dtype=[np.float64, np.float32]))
+
+
+def take_chunk(X: Array, chunk: int) -> Array:
+    """Return some of the samples in double precision and in one memory order, on which the rounding of sums depends."""
+    return np.ascontiguousarray(X[chunk * CHUNK : (chunk + 1) * CHUNK], dtype=np.float64)
 
 
 class BaseGP(SavingMixin, BaseEstimator):
@@ -49,6 +63,7 @@ class BaseGP(SavingMixin, BaseEstimator):
         """Check the parameters and X, and that there is a y."""
         self._validate_params()
         require_targets(self, y)
+        reject_masked(X)
         # One memory order, whatever was given: sums over the columns of a data frame would round differently.
         return np.asarray(validate_data(self, gather(X), dtype=np.float64, order="C", ensure_min_samples=2))
 

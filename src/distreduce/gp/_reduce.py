@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
@@ -25,6 +25,7 @@ from distreduce.exceptions import (
     SolverConvergenceWarning,
 )
 from distreduce.gp._crossfit import Arranged, CrossFit, arrange, assign_folds, cross_fit
+from distreduce.gp._estimator import CHUNK, read_new_samples, take_chunk
 from distreduce.gp._exact import evenly_spaced
 from distreduce.gp._experts import EXPERTS, Expert, Lesson, learn_own
 from distreduce.gp._hyperparameters import Training
@@ -68,7 +69,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         check_is_fitted(self)
         if is_dask(X):
             return predict_by_blocks(self, "transform", X)
-        return self._embed(validate_data(self, X, reset=False, dtype=np.float64, order="C"))
+        return self._embed(read_new_samples(self, X))
 
     def novelty(self, X: Any) -> Array:
         """P-value of each sample against "it is like the training samples" (n_samples,).
@@ -88,8 +89,9 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
             Share of training samples, left out, that are at least as far from the others.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
-        return self.novelty_(X / self.input_scale_)
+        X = read_new_samples(self, X)
+        chunks = range(-(-len(X) // CHUNK))
+        return np.concatenate([self.novelty_(take_chunk(X, chunk) / self.input_scale_) for chunk in chunks])
 
     @property
     def _n_features_out(self) -> int:
@@ -98,7 +100,9 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
     def _embed(self, X: Array) -> Array:
         """Embed validated samples."""
-        return np.asarray(self.reduction_.transform(X / self.input_scale_))
+        chunks = range(-(-len(X) // CHUNK))
+        parts = [self.reduction_.transform(take_chunk(X, chunk) / self.input_scale_) for chunk in chunks]
+        return np.concatenate(parts)
 
     def _views(self, X: Array, names: Sequence[str]) -> dict[str, Array]:
         """Inputs of the experts at validated samples."""
@@ -118,7 +122,10 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         """Set ``input_scale_``: the spread of each feature, or one for all, whichever predicts left-out targets."""
         check_spread(X, len(X), precomputed=False)
         each = feature_spread(X, weights)
-        common = np.full(X.shape[1], each.max() * float(np.sqrt(np.mean((each / each.max()) ** 2))))
+        # A constant feature has no spread: one of 7e200 would leave no digits for the others.
+        varies = X.max(axis=0) > X.min(axis=0)
+        most = each[varies].max()
+        common = np.where(varies, most * float(np.sqrt(np.mean((each[varies] / most) ** 2))), each)
         if self.feature_scaling == "auto":
             rows = evenly_spaced(len(X), SCALING_ROWS)
             errors = [_left_out_error(X[rows] / scale, targets[rows]) for scale in (each, common)]

@@ -7,21 +7,19 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from distreduce._utils.threads import single_threaded_blas, workers
 from distreduce._utils.typing import Array
 from distreduce.estimators._fit_context import whole_fit
 from distreduce.estimators._targets import read_known_numbers
 from distreduce.exceptions import InvalidInputError
-from distreduce.gp._estimator import BaseGP
+from distreduce.gp._estimator import CHUNK, BaseGP, read_new_samples, take_chunk
 from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size, train_merged
 from distreduce.gp._hyperparameters import Training
 from distreduce.gp._stack import Stack, check_coverage, check_levels, weigh_by_leave_one_out
 from distreduce.gp._target_scale import TargetScale, feature_spread
 from distreduce.sharding.dask_rows import compute, is_dask, predict_by_blocks
-
-CHUNK = 20_000  # samples that a thread predicts at once
 
 
 class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
@@ -68,12 +66,12 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
                     "return_cov needs all samples in one place; give a NumPy array of fewer samples."
                 )
             return predict_by_blocks(self, "predict", X, return_std=return_std)
-        X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
+        X = read_new_samples(self, X)
         mean, std = self._in_units([stack.unwarp(*moments) for stack, moments in self._latent(X)])
         if not return_cov:
             return (mean, std) if return_std else mean
         with single_threaded_blas():
-            return mean, self._covariance(X, std)
+            return mean, self._covariance(np.asarray(X, dtype=np.float64), std)
 
     def predict_quantiles(self, X: Any, quantiles: Sequence[float] = (0.05, 0.5, 0.95)) -> Array:
         """Predict quantiles of the targets, by default the median and the bounds of the central 90 % interval.
@@ -94,7 +92,7 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
         if is_dask(X):
             return predict_by_blocks(self, "predict_quantiles", X, quantiles=tuple(quantiles))
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
+        X = read_new_samples(self, X)
         found = [stack.quantiles(mean, np.sqrt(variance), levels) for stack, (mean, variance) in self._latent(X)]
         return self._in_target_units(np.stack(found, axis=1))
 
@@ -130,7 +128,7 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
         if method == "model":
             return self.predict_quantiles(X, ((1 - coverage) / 2, (1 + coverage) / 2))
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
+        X = read_new_samples(self, X)
         return self._in_target_units(
             np.stack([stack.interval(*moments, coverage) for stack, moments in self._latent(X)], axis=1)
         )
@@ -151,7 +149,7 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
             Log densities.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
+        X = read_new_samples(self, X)
         table = self.target_scale_.standardise(read_known_numbers(y, len(X))).reshape(len(X), -1)
         found = [
             stack.log_density(mean, np.sqrt(variance), table[:, t])
@@ -165,7 +163,7 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
         names = sorted({name for stack in self.stacks_ for name in stack.used()})
 
         def predict_chunk(chunk: int, _: int) -> list[tuple[Array, Array]]:
-            views = self._views(X[chunk * CHUNK : (chunk + 1) * CHUNK], names)
+            views = self._views(take_chunk(X, chunk), names)
             return [stack.moments(views) for stack in self.stacks_]
 
         # The views of a chunk bound the memory, for any number of samples.

@@ -7,7 +7,7 @@ from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from distreduce._utils.threads import workers
 from distreduce._utils.typing import Array
@@ -17,9 +17,9 @@ from distreduce.estimators._validate import own_generator, require_seed
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._class_stack import ClassStack
 from distreduce.gp._classification import BaseGPClassifier
+from distreduce.gp._estimator import CHUNK, read_new_samples, take_chunk
 from distreduce.gp._exact import check_exact_size
 from distreduce.gp._reduce import ReducingGP
-from distreduce.gp._regression import CHUNK
 from distreduce.gp._stack import check_coverage
 from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
 from distreduce.sharding.merge import merge_duplicates
@@ -229,11 +229,11 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
         check_is_fitted(self)
         if not hasattr(self, "stack_") or is_dask(X):
             return super().predict_proba(X)
-        X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
+        X = read_new_samples(self, X)
         names = list(self.stack_.used())
 
         def predict_chunk(chunk: int, _: int) -> Array:
-            return self.stack_.probabilities(self._views(X[chunk * CHUNK : (chunk + 1) * CHUNK], names))
+            return self.stack_.probabilities(self._views(take_chunk(X, chunk), names))
 
         # The views of a chunk bound the memory, for any number of samples.
         with workers(self.n_jobs) as pool:

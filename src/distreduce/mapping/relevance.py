@@ -125,6 +125,7 @@ def length_scale_gradient(M: Array, scaled: Array) -> Array:
 
 # The median distance is that of at most this many samples, evenly spaced in the sorted sample.
 MEDIAN_SAMPLES = 1000
+LEAST_LENGTH_SCALE = 1e-140  # squares of smaller differences underflow
 
 
 def input_kernel(kernel: str | Kernel, length_scale: Any, sample: Sample, unit: float) -> Kernel:
@@ -170,5 +171,10 @@ def median_length_scale(features: Any, weights: Array, *, precomputed: bool = Fa
     # Weighted median: half of the weight of all pairs lies below it.
     order = np.argsort(distances)
     cumulative = np.cumsum(w[order])
-    median = distances[order][np.searchsorted(cumulative, 0.5 * cumulative[-1])]
-    return float(np.sqrt(0.5 * median))
+    median = distances[order][np.searchsorted(cumulative, 0.5 * cumulative[-1])] if len(order) else 0.0
+    length_scale = float(np.sqrt(0.5 * median))
+    if length_scale < LEAST_LENGTH_SCALE:
+        raise InvalidInputError(
+            "The differences between samples vanish beside the largest number of X; leave that feature out, or scale X."
+        )
+    return length_scale

@@ -18,6 +18,7 @@ from distreduce.plotting.palette import class_palette
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+FEW = 10  # samples whose accuracy is not drawn without a bar
 IDEAL: dict[str, Any] = {"linestyle": ":", "color": "#444444", "linewidth": 1.2, "label": "ideal"}
 
 
@@ -77,20 +78,35 @@ def draw_calibration(
     ax.set_aspect("equal")
 
 
-def draw_reliability(
-    ax: Axes, bins: Mapping[str, tuple[Array, Array, Array]], looks: Sequence[Mapping[str, Any]]
-) -> None:
-    """Draw accuracy against confidence, one curve (confidence, accuracy, share of samples) per model.
+def wilson_interval(share: Array, count: Array) -> tuple[Array, Array]:
+    r"""Return the ends of the 95 % interval of a share of `count` samples (Wilson's, which holds for few of them).
 
-    Columns show the share of the first model's samples in each bin of confidence.
+    .. math:: \frac{p + z^2/2n \pm z\sqrt{p(1-p)/n + z^2/4n^2}}{1 + z^2/n}
     """
-    shares = next(iter(bins.values()))[2]
+    z2 = 1.96**2 / count
+    half = np.sqrt(z2 * share * (1 - share) + z2**2 / 4)
+    return (share + z2 / 2 - half) / (1 + z2), (share + z2 / 2 + half) / (1 + z2)
+
+
+def draw_reliability(
+    ax: Axes, bins: Mapping[str, tuple[Array, Array, Array]], looks: Sequence[Mapping[str, Any]], n_samples: int
+) -> None:
+    """Draw accuracy against confidence, one curve (confidence, accuracy, share of `n_samples`) per model.
+
+    Columns show the share of the first model's samples in each bin of confidence, bars how uncertain its accuracy is.
+    Of the other models, bins of fewer than `FEW` samples are not drawn.
+    """
+    confidence, right, shares = next(iter(bins.values()))
     width = 1 / len(shares)
     # Only the first model's columns: those of several models would hide each other.
     ax.bar(width * np.arange(len(shares)), shares, 0.94 * width, align="edge", color="#d3d8de", zorder=0)
     ax.plot([0, 1], [0, 1], **IDEAL)
-    for (name, (confidence, right, share)), look in zip(bins.items(), looks, strict=True):
-        ax.plot(confidence[share > 0], right[share > 0], ".-", label=name, **look)  # an empty bin has no accuracy
+    filled = shares > 0
+    ends = wilson_interval(right[filled], n_samples * shares[filled])
+    ax.vlines(confidence[filled], *ends, color=looks[0]["color"], linewidth=3.5, alpha=0.35)
+    for place, ((name, (confidence, right, share)), look) in enumerate(zip(bins.items(), looks, strict=True)):
+        shown = n_samples * share >= (FEW if place else 1)  # the others have no bars, which few samples need
+        ax.plot(confidence[shown], right[shown], ".-", label=name, **look)
     ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="confidence of the prediction", ylabel="share of correct predictions")
     ax.set_aspect("equal")
 

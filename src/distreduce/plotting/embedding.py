@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from distreduce._utils.numerics import nearest
 from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
 from distreduce.exceptions import InvalidInputError
-from distreduce.plotting.axes import check_reduction, get_axes
+from distreduce.plotting.axes import check_reduction, draw_svg, get_axes
 from distreduce.plotting.palette import OKABE_ITO, SHAPES, Colours, Shapes, colour_by_target, marker_path
 from distreduce.plotting.targets import choose_places, sample_places
 
@@ -20,9 +22,12 @@ if TYPE_CHECKING:
 
 # All prototypes share this area (points²): 60 equal ones get 100 each, a disc of 11 points.
 TOTAL_AREA = 6000.0
-SAMPLE_AREA = 9.0
+LEAST_AREA, SAMPLE_AREA = 16.0, 9.0
+CROWDED = 0.5  # largest radius of a typical mark, relative to the distance to the next: more would hide the samples
+MAX_DOTS = 2000  # in a notebook, which keeps every dot; more are drawn as one image
 MAX_NUMBERED = 40  # prototypes
 LETTER = np.array([6.5, 12.0])  # width and height in points, at matplotlib's default size
+NUMBER = 6.0  # points
 
 
 def plot_embedding(
@@ -39,10 +44,10 @@ def plot_embedding(
 
     Samples lie where they would had they not been in the fit, and a prototype has the mean target of the samples that
     lie near it there: what you see holds for new samples. Dashed prototypes are dubious (``prototype_evidence_``).
-    The colour of a prototype with samples of several classes is a blend of their colours. With more than eight classes,
-    markers differ in shape as well as colour, and a prototype has the shape of its most frequent class; no two of
-    24 classes share both. An embedding with one dimension is drawn against the target, one with more than two in the
-    plane of its first two principal axes.
+    A prototype with samples of several classes has the colour of the most frequent, the paler the smaller its share.
+    With more than eight classes, markers differ in shape as well as colour, and a prototype has the shape of its most
+    frequent class; no two of 24 classes share both. An embedding with one dimension is drawn against the target, one
+    with more than two in the plane of its first two principal axes.
 
     Parameters
     ----------
@@ -95,6 +100,18 @@ def plot_embedding(
     return ax
 
 
+def embedding_svg(model: BaseReduction) -> str:
+    """Return :func:`plot_embedding` as an SVG element, for notebooks."""
+
+    def draw(figure: Any) -> None:
+        ax = plot_embedding(model, ax=figure.subplots(), prototypes=True)
+        ax.collections[0].set_rasterized(len(model.embedding_) > MAX_DOTS)
+
+    # Ids of one drawing must not meet those of another in the same notebook.
+    svg = draw_svg(draw, (6.0, 4.4), name=f"map-{zlib.crc32(model.embedding_.tobytes()):08x}")
+    return svg[svg.index("<svg") :]
+
+
 def plot_prototypes(
     model: BaseReduction,
     ax: Axes | None = None,
@@ -113,23 +130,27 @@ def plot_prototypes(
     check_reduction(model)
     colours = colour_by_target(model, None, target, places)
     view, ax = View(model, colours, components, places), get_axes(ax)
-    _draw_prototypes(ax, model, view, colours)
+    _draw_prototypes(ax, model, view, colours, over_samples=False)
     if numbers if numbers is not None else len(model.prototypes_) <= MAX_NUMBERED:
-        for k in np.flatnonzero(model.prototype_weights_ > 0):  # those that are drawn
-            _write(ax, str(k), view.prototypes()[k], fontsize=6)
+        # Those that are drawn, the heaviest first.
+        drawn = np.argsort(-model.prototype_weights_, kind="stable")[: np.count_nonzero(model.prototype_weights_)]
+        _write_apart(ax, view, list(map(str, drawn)), view.prototypes()[drawn], fontsize=NUMBER)
     view.label_axes(ax, "targets")
     colours.draw_key(ax)
     return ax
 
 
-def _draw_prototypes(ax: Axes, model: BaseReduction, view: View, colours: Colours) -> None:
-    """Draw the prototypes in use, heaviest first so that none hides another."""
+def _draw_prototypes(
+    ax: Axes, model: BaseReduction, view: View, colours: Colours, *, over_samples: bool = True
+) -> None:
+    """Draw the prototypes in use, heaviest first so that none hides another; over samples, they leave room."""
     weights = model.prototype_weights_
     # Prototypes without weight come last in the order and are cut off.
     order = np.argsort(-weights, kind="stable")[: np.count_nonzero(weights)]
     places, shapes = view.prototypes(), colours.prototype_shapes
+    areas = _mark_areas(ax, view, places[order], weights[order]) if over_samples else TOTAL_AREA * weights[order]
     marks = _scatter(
-        ax, places[order], TOTAL_AREA * weights[order], colours.prototypes[order],
+        ax, places[order], areas, colours.prototypes[order],
         None if shapes is None else shapes[order], alpha=0.9, linewidth=0.8,
     )  # fmt: skip
     dubious = view.find_dubious()[order]
@@ -143,16 +164,33 @@ def _draw_prototypes(ax: Axes, model: BaseReduction, view: View, colours: Colour
     _write_apart(ax, view, [str(colours.classes[c]) for c in main[heaviest]], places[order[heaviest]])
 
 
-def _write_apart(ax: Axes, view: View, names: list[str], places: Array) -> None:
-    """Write names, but none over an earlier one; the size of a letter is estimated, as limits may still change."""
+def _mark_areas(ax: Axes, view: View, places: Array, weights: Array) -> Array:
+    """Return the areas of marks (points²): their shares of `TOTAL_AREA`, or of less where marks crowd."""
+    areas = TOTAL_AREA * weights
+    if len(places) > 1:
+        gaps = nearest(places * _points_per_unit(ax, view), places * _points_per_unit(ax, view), 2)[0][:, 1]
+        radius = np.sqrt(np.median(areas) / np.pi)
+        areas = areas * min(1.0, CROWDED * float(np.median(gaps)) / radius) ** 2
+    return np.maximum(areas, LEAST_AREA)
+
+
+def _points_per_unit(ax: Axes, view: View) -> Array:
+    """Return how many points a unit of each axis takes: an estimate, as limits may still change."""
     spans = 1.2 * np.ptp(np.concatenate([view.samples(), view.prototypes()]), axis=0)  # with the margins
-    points = 72 / ax.figure.dpi * float(np.min(ax.bbox.size / np.where(spans > 0, spans, 1.0)))
+    points = 72 / ax.figure.dpi * np.asarray(ax.bbox.size) / np.where(spans > 0, spans, 1.0)
+    return points if view.line else np.full(2, points.min())
+
+
+def _write_apart(ax: Axes, view: View, names: list[str], places: Array, **style: Any) -> None:
+    """Write names, but none over an earlier one; in bold, or in a `style` of one's own."""
+    letter = LETTER * style.get("fontsize", 10.0) / 10.0
+    points = _points_per_unit(ax, view)
     written: list[tuple[str, Array]] = []
     for name, place in zip(names, places, strict=True):
-        room = [LETTER * [(len(name) + len(other)) / 2, 1.0] for other, _ in written]
+        room = [letter * [(len(name) + len(other)) / 2, 1.0] for other, _ in written]
         if all((points * np.abs(place - at) > size).any() for (_, at), size in zip(written, room, strict=True)):
             written.append((name, place))
-            _write(ax, name, place, weight="bold")
+            _write(ax, name, place, **(style or {"weight": "bold"}))
 
 
 def _scatter(ax: Axes, places: Array, area: Any, colours: Array, shapes: Shapes | None, **style: Any) -> Any:

@@ -71,6 +71,7 @@ TOL_MUTED = ("#332288", "#CC6677", "#117733", "#88CCEE", "#882255", "#44AA99", "
 TOL_LIGHT = ("#77AADD", "#EE8866", "#EEDD88", "#FFAABB", "#99DDFF", "#44BB99", "#BBCC33", "#AAAA00")
 SAFE = (*OKABE_ITO, *TOL_MUTED, *TOL_LIGHT)
 COLOUR_MAP = "viridis"  # perceptually uniform and safe for colour-blind readers
+PALE, LEAST_COLOUR = np.array([0.87, 0.87, 0.87, 1.0]), 0.3  # what colours fade to, and what is always left of them
 UNKNOWN = "#9A9A9A"
 MAX_LEGEND = len(SAFE)
 LEGEND_ROWS = 12
@@ -142,15 +143,24 @@ def _colour_classes(values: Array, means: Array, classes: NDArray[Any]) -> Colou
     samples = np.tile(to_rgba(UNKNOWN), (len(values), 1))
     samples[known] = palette[values[known].argmax(axis=1)]
     codes = np.where(known, np.nan_to_num(values).argmax(axis=1), np.nan)
-    # Prototypes: the mean of the colours of their classes; rounding may leave [0, 1].
-    blend, main = np.clip(means @ palette, 0, 1), means.argmax(axis=1)
-    colours = Colours(samples, blend, codes, main.astype(float), classes, palette)
+    main = means.argmax(axis=1)
+    colours = Colours(samples, fade_mixed(palette[main], means), codes, main.astype(float), classes, palette)
     # With more classes than safe colours, the shape tells apart what the colour does not.
     if len(classes) <= len(OKABE_ITO):
         return colours
     shapes = class_shapes(len(classes))
     own = np.where(known, shapes[np.nan_to_num(codes).astype(np.intp)], 0)
     return replace(colours, sample_shapes=own, prototype_shapes=shapes[main])
+
+
+def fade_mixed(colours: Array, shares: Array) -> Array:
+    """Return colours (m, 4) of most frequent classes, the paler the smaller their share: a blend may look like a third.
+
+    A class that has everything keeps its colour; one of c that has a share of 1/c keeps `LEAST_COLOUR` of it.
+    """
+    c = shares.shape[1]
+    purity = np.clip((c * shares.max(axis=1) - 1) / max(c - 1, 1), 0, 1)[:, None]
+    return np.asarray(PALE + (LEAST_COLOUR + (1 - LEAST_COLOUR) * purity) * (colours - PALE))
 
 
 def _colour_numbers(numbers: Array, means: Array, name: str) -> Colours:

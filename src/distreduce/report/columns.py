@@ -45,7 +45,7 @@ class Colouring:
         return self._encode_view(y, target, name, "left_out") | {"believed": believed}
 
     def _encode_view(self, y: ArrayLike | None, target: int, name: str, places: str) -> Node:
-        """Encode a target, coloured as in :mod:`distreduce.plotting`; the page blends class colours by their shares."""
+        """Encode a target, coloured as in :mod:`distreduce.plotting`; the page fades mixed classes."""
         # The kind decides what the script needs: nothing, numbers on a scale, or classes with shares.
         colours = colour_by_target(self.model, y, target, places)
         if colours.sample_values is None or colours.prototype_values is None:

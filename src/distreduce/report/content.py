@@ -197,13 +197,17 @@ def _encode_places(subject: Subject, selection: Selection) -> Node:
 
 def _find_places(subject: Subject, name: str) -> tuple[View, Array, Array]:
     """Return the plane, the places of the samples on it, left out or fitted, and those of the prototypes."""
-    model = subject.model
-    colours = colour_by_target(model, subject.y, 0, name if subject.with_evidence else "fitted")
-    view = View(model, colours)  # always on the axes of the places that are shown first
+    model, view = subject.model, find_view(subject, name)
     # A sample that is its own prototype has one mark, which lies where the sample does.
     own = subject.one_to_one and name == "left_out"
     marks = view.prototypes(model.embedding_left_out_[model.prototype_medoids_] if own else None)
     return view, view.samples(name), marks
+
+
+def find_view(subject: Subject, name: str = "left_out") -> View:
+    """Return the plane of the map: always on the axes of the places that are shown first."""
+    colours = colour_by_target(subject.model, subject.y, 0, name if subject.with_evidence else "fitted")
+    return View(subject.model, colours)
 
 
 def _place_on_page(selection: Selection, n_prototypes: int) -> NDArray[np.int64]:

@@ -1,19 +1,22 @@
 "use strict";
 // Reads the data of the page (typed arrays in base64) and maps targets and columns to colours, light and dark.
 
-const ARRAYS = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, f4: Float32Array };
+const ARRAYS = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, f4: Float32Array, f8: Float64Array };
 const MISSING = 65535; // as in encode.py
 const STEPS = 65534;
 const GREY = [154, 154, 154];
+const PALE = [222, 222, 222];
 const byId = (id) => document.getElementById(id);
 const data = JSON.parse(byId("data").textContent);
 
-function unpack(node) {
-  const text = atob(node.data);
+function decode(base64) {
+  const text = atob(base64);
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
-  return new ARRAYS[node.type](bytes.buffer);
+  return bytes;
 }
+
+const unpack = (node) => new ARRAYS[node.type](decode(node.data).buffer);
 
 // Make an element with attributes and children; text is always set as text, never as HTML.
 function make(tag, attributes = {}, ...children) {
@@ -80,13 +83,17 @@ function sampleColours(colouring) {
 // What a prototype is coloured by: the evidence of left-out samples, or what the fit believes.
 const onPrototypes = (colouring) => (state.fitted && colouring.believed) || colouring.prototypes;
 
-// Blend the colours of the classes, weighted by their shares.
+// The colour of the most frequent class, the paler the smaller its share, as fade_mixed in plotting/palette.py.
 function prototypeColours(colouring) {
   if (colouring.kind === "none") return Array(nPrototypes).fill(fromHex("#0072b2"));
   if (colouring.kind !== "class") return onPrototypes(colouring).map((mean) => onScale(colouring, mean));
   const [classes, shares] = [palette(colouring), onPrototypes(colouring)];
-  return Array.from({ length: nPrototypes }, (_, k) =>
-    [0, 1, 2].map((part) => classes.reduce((sum, rgb, c) => sum + shares[k * classes.length + c] * rgb[part], 0)));
+  const size = classes.length;
+  return Array.from({ length: nPrototypes }, (_, k) => {
+    const main = mostFrequent(shares, size, k);
+    const purity = Math.min(1, Math.max(0, (size * shares[k * size + main] - 1) / Math.max(size - 1, 1)));
+    return mix(PALE, classes[main], 0.3 + 0.7 * purity);
+  });
 }
 
 function mostFrequent(shares, size, k) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import json
+import zlib
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,14 @@ def as_json(document: Any) -> Markup:
     return Markup(text.translate(_ESCAPES))  # noqa: S704  # escaped above
 
 
-def pack(values: ArrayLike, kind: str) -> dict[str, str]:
-    """Return a flat little-endian array in base64, of the type "u1", "u2", "u4" or "f4"."""
-    raw = np.ascontiguousarray(np.asarray(values), dtype=f"<{kind}")
-    return {"type": kind, "data": base64.b64encode(raw.tobytes()).decode("ascii")}
+def pack(values: ArrayLike, kind: str, *, deflate: bool = False) -> Node:
+    """Return a flat little-endian array in base64, of the type "u1", "u2", "u4", "f4" or "f8".
+
+    A deflated one is smaller, but the script has to wait for it.
+    """
+    raw = np.ascontiguousarray(np.asarray(values), dtype=f"<{kind}").tobytes()
+    text = base64.b64encode(zlib.compress(raw, 9) if deflate else raw).decode("ascii")
+    return {"type": kind, "data": text} | ({"deflated": True} if deflate else {})
 
 
 def quantise(values: Array, low: float, high: float) -> NDArray[np.uint16]:

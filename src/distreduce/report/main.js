@@ -142,6 +142,7 @@ withPlaces();
 withCriticisms();
 withRowSearch();
 withSaving();
+withNewRow();
 byId("zoom-in").addEventListener("click", () => zoomBy(1.5));
 byId("zoom-out").addEventListener("click", () => zoomBy(1 / 1.5));
 byId("zoom-all").addEventListener("click", () => zoomBy(0));

@@ -2,6 +2,7 @@
 
 const LEAST_PADDING = 34;
 const RING = 7; // how far the widest ring lies outside its mark
+const CROWDED = 0.5; // largest radius of a typical mark, relative to the distance to the next, as in plotting/embedding.py
 const MAX_ZOOM = 30;
 const MOVE = 450; // milliseconds from the left-out to the fitted places
 const state = {
@@ -11,6 +12,7 @@ const state = {
   choosing: false, // whether the pointer draws a lasso
   lasso: [], // its corners in pixels
   chosen: null, // a flag per sample: whether it lies inside
+  newRow: null, // the place of a typed row
 };
 const view = { width: 0, height: 0, ratio: 1, radii: [], padding: LEAST_PADDING };
 const layers = { samples: byId("samples"), prototypes: byId("prototypes") };
@@ -39,8 +41,22 @@ function resize() {
   }
   const area = 0.055 * view.width * view.height; // that all discs share
   const smallest = data.oneToOne ? 2.5 : 3.5;
-  view.radii = data.prototypes.weight.map((w) => Math.min(40, Math.max(smallest, Math.sqrt((w * area) / Math.PI))));
+  const radii = data.prototypes.weight.map((w) => Math.sqrt((w * area) / Math.PI));
+  view.radii = radii;
+  const share = data.oneToOne ? 1 : Math.min(1, (CROWDED * middle(nextDistances())) / middle(radii));
+  view.radii = radii.map((radius) => Math.min(40, Math.max(smallest, share * radius)));
   view.padding = padding();
+}
+
+const middle = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] || 1;
+
+// The distance in pixels from each prototype to the next one, when all are in sight.
+function nextDistances() {
+  const zoom = state.zoom;
+  state.zoom = 1;
+  const all = data.prototypes.number.map((_, k) => placeOf(k));
+  state.zoom = zoom;
+  return all.map(([x, y], k) => all.reduce((least, [a, b], j) => (j === k ? least : Math.min(least, Math.hypot(a - x, b - y))), Infinity));
 }
 
 // Wide enough that no mark at the edge is cut off, with any shape and its ring.
@@ -170,7 +186,7 @@ function paintPrototypes(context) {
   for (let k = 0; k < nPrototypes; k++) {
     const dim = inside ? !inside.has(k) : state.selected >= 0 ? k !== state.selected
       : state.highlighted >= 0 && mainClass(current(), k) !== state.highlighted;
-    context.globalAlpha = dim ? 0.42 : 0.95;
+    context.globalAlpha = dim ? 0.42 : k === state.selected ? 0.95 : 0.85; // samples shine through
     const edge = dark ? "rgb(255 255 255 / .6)" : card;
     if (isDubious(k)) markDubious(context, placeOf(k, f), view.radii[k], colours.shapes[k], toCss(colours.prototypes[k]), ink);
     else mark(context, placeOf(k, f), view.radii[k], colours.shapes[k], toCss(colours.prototypes[k]), edge);
@@ -180,6 +196,7 @@ function paintPrototypes(context) {
   for (const [k, colour, gap, thick] of [[state.hovered, ink, 1.5, 1.5], [state.selected, ink, 3, 3], [state.focused, cssColour("accent"), 5.5, 2.5]])
     if (k >= 0) ring(context, placeOf(k, f), view.radii[k] * reaches[colours.shapes[k]] + gap, colour, thick);
   if (state.pointed >= 0) pointOut(context, f);
+  if (state.newRow) paintNewRow(context, f);
   if (current().kind === "class" && current().labels.length <= 30) nameClasses(context, f, card, ink);
   nameAxes(context);
 }

@@ -31,11 +31,14 @@ from distreduce.report.evidence import describe_optimism, list_criticisms
 from distreduce.report.facts import collect_facts, collect_warnings, describe_call, describe_end, draw_history
 from distreduce.report.headline import describe_headline
 from distreduce.report.held_out import HeldOut, HeldOutClasses
+from distreduce.report.new_row import describe_new_row, encode_new_row
 from distreduce.report.predictions import describe_predictions, name_models, sort_experts
 from distreduce.report.renderer import HERE, render_page
 from distreduce.report.tables import describe_criticisms, list_prototypes
+from distreduce.tables.recipe import ColumnRecipe
 
-SCRIPTS = ("data.js", "marks.js", "map.js", "panel.js", "heat.js", "pointer.js", "save.js", "main.js")
+SCRIPTS = ("data.js", "marks.js", "map.js", "panel.js", "heat.js", "pointer.js", "save.js",
+           "formulas.js", "newrow.js", "main.js")  # fmt: skip
 
 
 def write_report(
@@ -47,12 +50,15 @@ def write_report(
     sample_weight: ArrayLike | None = None,
     table: pd.DataFrame | None = None,
     row_numbers: ArrayLike | None = None,
+    recipe: ColumnRecipe | None = None,
+    predictor: Any = None,
     held_out: HeldOut | HeldOutClasses | Mapping[str, HeldOut | HeldOutClasses] | None = None,
     experts: Mapping[str, float] | None = None,
     image_shape: tuple[int, int] | None = None,
     title: str = "",
     command: str | None = None,
     notes: Sequence[str] = (),
+    split: str = "",
 ) -> Path:
     """Write the interactive page of a fitted reduction: one HTML file that needs no network.
 
@@ -76,6 +82,11 @@ def write_report(
     row_numbers : array-like of int of shape (n_samples,), optional
         Numbers of the samples on the page, such as their row numbers in a file of which only some rows were fitted. By
         default 0, 1, 2, …
+    recipe : ColumnRecipe, optional
+        How the columns of `table` became X, such as ``recipe_`` of :class:`~distreduce.tables.TablePreparer`. A reader
+        can then type a new row and see its place. Without a recipe, this works if X itself is the table.
+    predictor : SDRGPRegressor or SDRGPClassifier, optional
+        A model fitted to rows of the same columns as X. The page then predicts the rows that its reader types.
     held_out : HeldOut, HeldOutClasses or mapping of str to these, optional
         Predictions for held-out samples, of one model or of several by name; the first is the main one. The page begins
         with a comparison with the model called "no model", or with the mean or the class shares of the held-out y.
@@ -89,6 +100,9 @@ def write_report(
         The command that the page shows as its origin; by default the calls in Python.
     notes : sequence of str, optional
         What a reader should know of the data, such as filled cells or a column that gives the target away.
+
+    split : str, optional
+        A sentence that says how the held-out samples were chosen.
 
     Returns
     -------
@@ -109,7 +123,7 @@ def write_report(
     """
     # Check and render everything before the file is touched.
     subject = _check(model, X, y, sample_weight, table, row_numbers, image_shape)
-    text = _render(subject, held_out, experts, title, command, notes)
+    text = _render(subject, recipe, predictor, held_out, experts, title, command, notes, split)
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
         raise InvalidInputError(
@@ -170,7 +184,15 @@ def _make_table(X: Any, samples: Any, model: BaseReduction) -> pd.DataFrame:
 
 
 def _render(
-    subject: Subject, held_out: Any, experts: Any, title: str, command: str | None, notes: Sequence[str]
+    subject: Subject,
+    recipe: ColumnRecipe | None,
+    predictor: Any,
+    held_out: Any,
+    experts: Any,
+    title: str,
+    command: str | None,
+    notes: Sequence[str],
+    split: str,
 ) -> str:
     # One selection for the map, the tables and the heat maps, which refer to each other by position.
     selection = select(subject.model)
@@ -180,7 +202,9 @@ def _render(
     # Predictions first: they are checked there.
     predictions, named = describe_predictions(held_out), name_models(held_out)
     headline = describe_headline(named, subject.target_names()) if named else None
+    new_row = encode_new_row(subject, selection, recipe, predictor)
     context = {
+        **describe_new_row(new_row, predictor),
         "title": title or f"{n:,} samples, {m:,} prototypes",
         "headline": headline,
         "verdicts": [each for each in (headline, describe_optimism(subject.model)) if each is not None],
@@ -190,6 +214,7 @@ def _render(
         "history": draw_history(subject),
         "ended": describe_end(subject),
         "predictions": predictions,
+        "split": split,
         "experts": sort_experts(experts or {}),
         "prototypes": list_prototypes(subject, selection.prototypes, found),
         "criticisms": describe_criticisms(subject, selection, worst),
@@ -202,6 +227,6 @@ def _render(
         "of_numbers": any(each.believed.mean is not None for each in found),
         "with_shapes": any(each.believed.mean is None and len(each.believed.labels) > len(OKABE_ITO) for each in found),
         "heat_maps": [each.shown.name for each in found if each.shown.encode().get("order")],
-        "document": as_json(encode_page(subject, selection, found, worst)),
+        "document": as_json(encode_page(subject, selection, found, worst) | {"newRow": new_row}),
     }
     return render_page("page.html.j2", context, package=HERE, styles=("page.css",), scripts=SCRIPTS)

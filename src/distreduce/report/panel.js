@@ -187,7 +187,7 @@ function evidenceParts(k) {
   const n = data.evidence.count[k];
   const parts = [];
   if (isDubious(k)) parts.push(make("p", { class: "warning" }, n ? "Do not rely on this prototype: left-out samples near it show something else than the fit believes." : "Do not rely on this prototype: no left-out sample is nearest to it."));
-  const least = Math.min(19, nSamples); // as in metrics/criticisms.py
+  const least = Math.min(19, nSamples); // as in metrics/reduction.py
   parts.push(make("p", { class: "note" }, n >= least ? `${n.toLocaleString("en")} samples are nearest to it when left out of the fit. They show:`
     : `Only ${n === 1 ? "1 sample is" : `${n} samples are`} nearest to it when left out of the fit. The ${least} nearest show:`));
   data.distributions.forEach((each, t) => parts.push(
@@ -244,8 +244,9 @@ function drawPanel() {
     return make("figure", {}, image(at, caption), make("figcaption", {}, caption));
   })));
   if (data.details.columns || (!pixels && data.details.targets.length)) panel.append(...rowTable(near));
-  const [hint, box] = [panel.querySelector(".sideways"), panel.querySelector(".scroll")];
-  if (box) hint.hidden = box.scrollWidth <= box.clientWidth;
+  if (data.newRow) panel.append(make("button", { type: "button", id: "try-changes", onclick: () => tryChanges(k) }, "Change this row and predict it"));
+  const [sideways, box] = [panel.querySelector(".sideways"), panel.querySelector(".scroll")];
+  if (box) sideways.hidden = box.scrollWidth <= box.clientWidth;
   panel.scrollTop = 0;
 }
 

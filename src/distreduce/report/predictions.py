@@ -115,8 +115,10 @@ def describe_classes(named: Mapping[str, HeldOutClasses]) -> Predictions:
     reliability = make_figure(
         "Reliability",
         "On the dotted line, predictions made with 80 % confidence are correct in 80 of 100 cases; below it the model "
-        "is over-confident. Grey columns show the share of samples with that confidence.",
-        lambda ax: draw_reliability(ax, bins, LOOKS[: len(bins)]),
+        "is over-confident. Grey columns show the share of samples with that confidence. Bars are 95 % intervals of "
+        "the first model: where they are long, few samples are behind a dot. Of other models, dots of fewer "
+        "than 10 samples are not drawn.",
+        lambda ax: draw_reliability(ax, bins, LOOKS[: len(bins)], len(np.asarray(next(iter(named.values())).y))),
     )
     first = next(iter(named.values()))
     # The confusion matrix, unless it would not fit on the page.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -36,8 +37,12 @@ MISSING, OTHER = "missing", "other"
 MAX_LEVELS = 30
 MAX_RARE, MAX_RARE_LENGTH = 1000, 200  # levels without a column, and their characters, that a recipe may list
 MIN_SHUFFLED = 20  # rows: in fewer rows, a feature may hold consecutive numbers by chance
-# How to ask for a category, and to leave a column out: at the command line and in Python.
-COMMAND_LINE, IN_PYTHON = ("--category {!r}", "--drop {!r}"), ("categories=[{!r}]", "leave_out=[{!r}]")
+Advice = tuple[str, str, str]
+# How to ask for a category, for a column to be left out and to be kept: at the command line and in Python.
+COMMAND_LINE: Advice = ("--category {!r}", "--drop {!r}", "--keep {!r}")
+IN_PYTHON: Advice = ("categories=[{!r}]", "leave_out=[{!r}]", "keep=[{!r}]")
+# Names of identifiers, such as id, customer_id, PassengerId, "order no".
+IDENTIFIER = re.compile(r"(.*[\W_])?(id|ids|uid|nr|no)|index|number|key|row|.*[a-z]I[Dd]", re.DOTALL)
 CYCLES = (365.2425, 7.0, 1.0)  # days in a year, a week, a day
 
 
@@ -198,7 +203,7 @@ Used = Boolean | Number | Date | Category
 Column = Used | Dropped
 
 
-def guess_column(column: pd.Series, *, as_category: bool = False, advice: tuple[str, str] = COMMAND_LINE) -> Column:
+def guess_column(column: pd.Series, *, as_category: bool = False, advice: Advice = COMMAND_LINE) -> Column:
     """Guess the kind of one column; infinite numbers count as missing. `advice` names options in errors.
 
     Left out are columns that are empty or constant, integers that float64 would round, and text in which every cell
@@ -233,7 +238,7 @@ def guess_column(column: pd.Series, *, as_category: bool = False, advice: tuple[
             return replace(numbers, unit=unit) if isinstance(numbers, Number) else numbers
         # Many levels, or mostly numbers: a column of numbers with a typo must not pass for text.
         if len(levels) > min(MAX_LEVELS, len(known) / 2) or are_mostly_numbers(known):
-            category, drop = (option.format(name) for option in advice)
+            category, drop = (option.format(name) for option in advice[:2])
             instead = f"; or give {category} to take each value as a category, {drop} to leave the column out"
             reject_malformed_numbers(known, instead)
         # Names and free text: (nearly) every row has its own value, so it says nothing about others.
@@ -246,8 +251,10 @@ def guess_column(column: pd.Series, *, as_category: bool = False, advice: tuple[
 
 
 def is_row_number(column: pd.Series) -> bool:
-    """Return whether integers go up by one, or are consecutive in another order, as in a file that was shuffled.
+    """Return whether integers number the rows: they go up by one, or many are all different and show another sign.
 
+    Signs are that they grow from row to row, that they are consecutive in another order, as in a file that was
+    shuffled, and that the column is called an identifier.
     Ask about all rows of a file: in a part of them, a row number looks like a feature.
     """
     if not pd.api.types.is_integer_dtype(column) or len(column) < 3 or column.isna().any():
@@ -255,8 +262,11 @@ def is_row_number(column: pd.Series) -> bool:
     values = to_numbers(column)
     if (np.diff(values) == 1).all():
         return True
-    consecutive = len(values) >= MIN_SHUFFLED and np.ptp(values) == len(values) - 1
-    return bool(consecutive and len(np.unique(values)) == len(values))
+    if len(values) < MIN_SHUFFLED or len(np.unique(values)) < len(values):
+        return False
+    grows, consecutive = (np.diff(values) > 0).all(), np.ptp(values) == len(values) - 1
+    name = str(column.name)
+    return bool(grows or consecutive or IDENTIFIER.fullmatch(name) or IDENTIFIER.fullmatch(name.lower()))
 
 
 def pixel_columns(features: pd.DataFrame) -> list[Column]:

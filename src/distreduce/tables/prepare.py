@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 from distreduce._utils.text import count_of, list_words
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
+from distreduce.tables.aside import Aside, AsideValues
 from distreduce.tables.findings import Findings, list_counts
 from distreduce.tables.formats import TextLayout
 from distreduce.tables.leaks import describe_leaks
 from distreduce.tables.reading import AS_FOUND, read_table
 from distreduce.tables.recipe import ColumnRecipe, learn_recipe
 from distreduce.tables.target import Target, read_target
+
+NOTHING_ASIDE = Aside()
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class PreparedTable:
     X: Array  # all rows; NaN in those that are not usable
     usable: NDArray[np.bool_]  # complete or filled and, if asked for, with a target
     notes: tuple[str, ...]
+    aside: AsideValues = AsideValues()
 
 
 def prepare(
@@ -42,16 +46,20 @@ def prepare(
     unlabelled: str = "keep",
     categories: Sequence[str] = (),
     leave_out: Sequence[str] = (),
+    keep: Sequence[str] = (),
     layout: TextLayout = AS_FOUND,
     id_column: str | None = None,
+    aside: Aside = NOTHING_ASIDE,
 ) -> PreparedTable:
     """Read a file, guess the kinds of its columns, and build X and y; see ``distreduce fit --help``."""
     table = read_table(path, targets, categories, layout=layout, id_column=id_column)
     target = read_target(table.targets, task, path.name)
+    aside.check(table.frame, target.names, path.name)
+    not_features = {name: reason for name, reason in aside.not_features.items() if name in table.features}
     labelled = target.known if unlabelled == "drop" else np.ones(len(table.features), dtype=bool)
     recipe = learn_recipe(
         table.features, target.names, target.task, path.name, rows=labelled, missing=missing, categories=categories,
-        leave_out=leave_out, image_shape=table.image_shape,
+        leave_out=dict.fromkeys(leave_out, "asked for") | not_features, keep=keep, image_shape=table.image_shape,
     )  # fmt: skip
     if table.ids is not None:
         recipe = replace(recipe, id_column=str(table.ids.name))
@@ -64,7 +72,7 @@ def prepare(
         raise InvalidInputError(f"{path.name} has fewer than two rows that are complete and have a target.")
     leaks = describe_leaks(X, recipe, target, np.flatnonzero(usable & target.known))
     notes = (*table.notes, *target.notes, *leaks, *_notes(target, labelled, usable, findings))
-    return PreparedTable(table.frame, recipe, target, X, usable, notes)
+    return PreparedTable(table.frame, recipe, target, X, usable, notes, AsideValues.read(table.frame, aside))
 
 
 def _notes(target: Target, labelled: NDArray[np.bool_], usable: NDArray[np.bool_], findings: Findings) -> list[str]:

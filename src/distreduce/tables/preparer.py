@@ -41,6 +41,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         Columns to take as categories, whatever they hold.
     leave_out : sequence of str, default=()
         Columns to leave out.
+    keep : sequence of str, default=()
+        Columns to use although they number the rows: whole numbers that are all different and grow from row to row, or
+        are called identifiers.
 
     Attributes
     ----------
@@ -68,11 +71,17 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     """
 
     def __init__(
-        self, *, missing: str = "impute", categories: Sequence[str] = (), leave_out: Sequence[str] = ()
+        self,
+        *,
+        missing: str = "impute",
+        categories: Sequence[str] = (),
+        leave_out: Sequence[str] = (),
+        keep: Sequence[str] = (),
     ) -> None:
         self.missing = missing
         self.categories = categories
         self.leave_out = leave_out
+        self.keep = keep
 
     def fit(self, X: Any, y: Any = None) -> TablePreparer:
         """Learn how to convert each column.
@@ -94,7 +103,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         frame = read_frame(X)
         self.recipe_ = learn_recipe(
             frame, (), None, WHERE, missing=self.missing, categories=self.categories, leave_out=self.leave_out,
-            advice=IN_PYTHON,
+            keep=self.keep, advice=IN_PYTHON,
         )  # fmt: skip
         self.feature_names_in_ = np.array(list(frame.columns), dtype=object)
         self.n_features_in_ = frame.shape[1]

@@ -15,6 +15,7 @@ from distreduce.estimators._targets import Task
 from distreduce.exceptions import InvalidInputError
 from distreduce.tables.columns import (
     COMMAND_LINE,
+    Advice,
     Category,
     Column,
     Date,
@@ -142,9 +143,10 @@ def learn_recipe(
     rows: NDArray[np.bool_] | None = None,
     missing: str = "impute",
     categories: Sequence[str] = (),
-    leave_out: Sequence[str] = (),
+    leave_out: Sequence[str] | Mapping[str, str] = (),
+    keep: Sequence[str] = (),
     image_shape: tuple[int, int] | None = None,
-    advice: tuple[str, str] = COMMAND_LINE,
+    advice: Advice = COMMAND_LINE,
 ) -> ColumnRecipe:
     """Guess the kind of every column; scales, medians and levels are those of all rows that are kept.
 
@@ -161,14 +163,16 @@ def learn_recipe(
     missing : {"impute", "drop", "refuse"}
     categories : sequence of str
         Columns to take as categories, whatever they hold.
-    leave_out : sequence of str
-        Columns to leave out.
+    leave_out : sequence of str, or mapping of str to str
+        Columns to leave out, and why.
+    keep : sequence of str
+        Columns to use although they number the rows.
     image_shape : (rows, columns), optional
         The features are the pixels of images of this shape.
-    advice : (str, str)
-        How the caller's user asks for a category, and for a column to be left out.
+    advice : (str, str, str)
+        How the caller's user asks for a category, for a column to be left out, and for one to be kept.
     """
-    for name in (*categories, *leave_out):
+    for name in (*categories, *leave_out, *keep):
         if name not in features:
             raise InvalidInputError(
                 f"{where} has no feature {name!r}; it has {', '.join(map(str, features.columns[:30]))}."
@@ -178,10 +182,12 @@ def learn_recipe(
         return ColumnRecipe(tuple(pixel_columns(kept)), tuple(targets), task, missing, image_shape)
     # Row numbers are recognised in the whole file: within some of its rows they are not consecutive any more.
     reasons = {
-        str(name): "counts rows" for name in features if name not in categories and is_row_number(features[name])
+        str(name): f"numbers the rows; {advice[2].format(str(name))} uses it"
+        for name in features
+        if name not in (*categories, *keep) and is_row_number(features[name])
     }
     # The user's word comes last: it replaces the reason found above.
-    reasons |= dict.fromkeys(leave_out, "asked for")
+    reasons |= leave_out if isinstance(leave_out, Mapping) else dict.fromkeys(leave_out, "asked for")
     rules = _guess_columns(kept, categories, reasons, advice)
     # Dropping rows changes scales and levels: find the complete rows by a first guess, then guess again.
     if missing == "drop":
@@ -199,7 +205,7 @@ def learn_recipe(
 
 
 def _guess_columns(
-    features: pd.DataFrame, categories: Sequence[str], reasons: dict[str, str], advice: tuple[str, str]
+    features: pd.DataFrame, categories: Sequence[str], reasons: dict[str, str], advice: Advice
 ) -> list[Column]:
     """Guess all columns except those in `reasons`, which says why they are left out."""
     return [

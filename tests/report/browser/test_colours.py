@@ -29,6 +29,8 @@ def test_samples_have_the_colours_of_the_plots(page, pages, classes, X, labels):
     order, drawn = page.run("return [[...rows], [...colours.samples]]")
     expected = colour_by_target(classes, labels, 0).samples[order, :3] * 255
     np.testing.assert_allclose(np.reshape(drawn, (-1, 3)), expected, atol=1)
+    marks, numbers = page.run("return [colours.prototypes, data.prototypes.number]")
+    np.testing.assert_allclose(marks, colour_by_target(classes, labels, 0).prototypes[numbers, :3] * 255, atol=1.5)
 
 
 def test_dates_are_dates_in_the_legend(page, pages):

@@ -1,0 +1,280 @@
+"""What the page needs to place and predict a row that its reader types: column recipe, map and predictor as arrays.
+
+Every formula stores the rows of X that it uses by their index in one pool, because map, Gaussian processes and novelty
+use the same rows. The script ``formulas.js`` evaluates what this file writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from distreduce._utils.typing import Array
+from distreduce.exceptions import UnsavableModelError
+from distreduce.gp._class_stack import ClassStack
+from distreduce.gp._exact import ExactGP
+from distreduce.gp._experts import LEAST_PROBABILITY, Boosting, Forest, Linear, Process
+from distreduce.gp._matern import Matern32
+from distreduce.gp._neighbours import JITTER, NEIGHBOURS, NeighbourGP
+from distreduce.gp._novelty import NEIGHBOURS as NOVELTY_NEIGHBOURS
+from distreduce.gp._stack import Stack
+from distreduce.gp._trees import Trees
+from distreduce.gp._warp import LEVELS
+from distreduce.interop._formula import MapFormula, map_formula
+from distreduce.kernels import RBF
+from distreduce.report.content import Selection, Subject, find_view
+from distreduce.report.encode import Node, pack
+from distreduce.tables.columns import Category, Date, Number, Used
+from distreduce.tables.findings import NOVEL
+from distreduce.tables.recipe import ColumnRecipe
+
+MAX_FIELDS = 60  # columns that a reader can be asked to fill in
+MAX_SIZE = 4_000_000  # characters of base64 that map and predictor may add to the page
+DIGITS = 9  # that tell rows of the pool apart
+CONDITIONED = 400  # nearest samples that the variance of an exact GP is conditioned on: all of them may take seconds
+QUANTILES = (0.05, 0.5, 0.95)
+
+
+class RowPool:
+    """Rows of X, each stored once; formulas refer to them by index."""
+
+    def __init__(self, unit: Array) -> None:
+        self._unit = np.where(unit > 0, unit, 1.0)
+        self._places: dict[bytes, int] = {}
+        self._rows: list[Array] = []
+
+    def add(self, rows: Array) -> Node:
+        """Store rows (n, d), and return their indices."""
+        # Rows come back from different scales, so that their last digits differ.
+        keys = np.round(rows / self._unit, DIGITS) + 0.0
+        places = []
+        for key, row in zip(keys, rows, strict=True):
+            place = self._places.setdefault(key.tobytes(), len(self._rows))
+            if place == len(self._rows):
+                self._rows.append(row)
+            places.append(place)
+        return _pack(places, "u4")
+
+    def encode(self) -> Node:
+        """Return all rows."""
+        return _pack(np.array(self._rows), "f8")
+
+
+def encode_new_row(subject: Subject, selection: Selection, recipe: ColumnRecipe | None, predictor: Any) -> Node | None:
+    """Return fields, map and predictor; None if a reader cannot type such rows (images, distances, many columns)."""
+    model, X, table, prototypes = subject.model, subject.X, subject.table, selection.prototypes
+    if table is None or sparse.issparse(X) or model.metric == "precomputed":
+        return None
+    rules = _number_rules(X, table) if recipe is None else recipe.used
+    if len(rules) > MAX_FIELDS or any(rule.name not in table for rule in rules):
+        return None
+    try:
+        formula = map_formula(model)
+    except UnsavableModelError:  # a kernel of the user's own
+        return None
+    codes = [rule.read(table[rule.name]) for rule in rules]
+    medoids = np.column_stack(codes)[model.prototype_medoids_[prototypes]]
+    found = {
+        "fields": [_encode_field(rule, own) for rule, own in zip(rules, codes, strict=True)],
+        "missing": "impute" if recipe is None else recipe.missing,
+        "medoids": [[None if np.isnan(code) else float(code) for code in row] for row in medoids],
+        "places": _pack(model.prototypes_[prototypes], "f8"),
+        "axes": find_view(subject).axes.tolist(),
+        "width": X.shape[1],
+    }
+    # Without the predictor if it is too large.
+    for each in (predictor, None):
+        pool = RowPool(np.abs(np.asarray(X, dtype=np.float64)).max(axis=0))
+        formulas = {"map": _encode_map(formula, pool), "predictor": encode_predictor(each, pool)}
+        formulas["pool"] = pool.encode()
+        if _count_characters(formulas) <= MAX_SIZE:
+            return found | formulas
+    return None
+
+
+def describe_new_row(found: Node | None, predictor: Any) -> dict[str, Any]:
+    """Return what the template says about the form."""
+    node = None if found is None else found["predictor"]
+    why = "The predictor is too large for a page, or has parts of your own: ask predict itself"
+    # Only variances of exact GPs are approximated.
+    stacks = [] if node is None or "classes" in node else node["stacks"]
+    experts = [each for stack in stacks for each in stack["experts"]]
+    few = all(each.get("weights") is None or each["size"] <= CONDITIONED for each in experts)
+    return {
+        "new_row": found is not None,
+        "predicts": node is not None,
+        "no_prediction": why if predictor is not None else "There is no predictor in this page",
+        "approximates": "" if few else CONDITIONED,
+    }
+
+
+def _number_rules(X: Any, table: pd.DataFrame) -> list[Used]:
+    """Return rules that take the columns of X as they are; none if the table has other columns."""
+    names = [str(name) for name in table.columns]
+    if len(names) != X.shape[1] or not all(map(pd.api.types.is_numeric_dtype, table.dtypes)):
+        return [Number(name="", center=0.0, scale=1.0, fill=0.0)]
+    middle = np.median(np.asarray(X, dtype=np.float64), axis=0)
+    return [
+        Number(name=name, center=0.0, scale=1.0, fill=float(fill)) for name, fill in zip(names, middle, strict=True)
+    ]
+
+
+def _encode_field(rule: Used, codes: Array) -> Node:
+    """Return what the form shows and how it is encoded: as `rule.encode` does."""
+    node: Node = {"kind": rule.kind, "name": rule.name, "flag": rule.flag}
+    if isinstance(rule, Category):
+        return node | {"levels": list(rule.levels), "other": rule.other}
+    known = codes[~np.isnan(codes)]
+    node |= {"fill": rule.fill, "low": float(known.min()), "high": float(known.max())}
+    if isinstance(rule, Number):
+        node |= {"center": rule.center, "scale": rule.scale, "unit": rule.unit}
+    if isinstance(rule, Date):
+        node |= {"cycles": list(rule.cycles), "whole": bool((known % 1 == 0).all())}
+    return node
+
+
+def _encode_map(formula: MapFormula, pool: RowPool) -> Node:
+    return {
+        "kernel": formula.kernel,
+        "alpha": formula.alpha,
+        "offset": formula.offset.tolist(),
+        "scale": formula.scale.tolist(),
+        "rows": pool.add(np.asarray(formula.centres) * formula.scale + formula.offset),
+        "coefficients": _pack(formula.coefficients, "f8"),
+        "size": formula.coefficients.shape[1],
+    }
+
+
+def encode_predictor(predictor: Any, pool: RowPool) -> Node | None:
+    """Return a stack of experts as arrays; None without one, or if it has parts of another kind."""
+    stacks: Sequence[Stack | ClassStack] = getattr(predictor, "stacks_", None) or (
+        (predictor.stack_,) if hasattr(predictor, "stack_") else ()
+    )
+    known = hasattr(predictor, "novelty_") and not hasattr(predictor, "feature_spread_")
+    experts = [expert for stack in stacks for name, expert in stack.processes.items() if name in stack.used()]
+    if not experts or not known or not all(map(_is_known, experts)):
+        return None
+    scale = predictor.input_scale_
+    of_map = any("embedding" in stack.used() for stack in stacks)
+    nodes = [_encode_stack(stack, scale, pool) for stack in stacks]
+    found: Node = {
+        "scale": scale.tolist(),
+        "map": _encode_map(map_formula(predictor), pool) if of_map else None,
+        "embeddingScale": np.broadcast_to(predictor.embedding_scale_, predictor._n_features_out).tolist(),
+        "stacks": nodes,
+        "novelty": _encode_novelty(predictor, pool),
+    }
+    if isinstance(stacks[0], ClassStack):
+        found["classes"] = [str(label) for label in predictor.classes_]
+    else:
+        found |= {"mean": predictor.target_scale_.mean.tolist(), "std": predictor.target_scale_.std.tolist()}
+    return found
+
+
+def _is_known(expert: Any) -> bool:
+    if not isinstance(expert, Process):
+        return isinstance(expert, Linear | Forest | Boosting)
+    kernel = expert.gp.kernel
+    plain = isinstance(kernel, RBF) and kernel.length_scale == 1.0
+    return isinstance(expert.gp, ExactGP | NeighbourGP) and (plain or isinstance(kernel, Matern32))
+
+
+def _encode_stack(stack: Stack | ClassStack, scale: Array, pool: RowPool) -> Node:
+    used = stack.used()
+    node: Node = {
+        "experts": [_encode_expert(name, stack.processes[name], scale, pool) for name in used],
+        "weights": list(used.values()),
+    }
+    if isinstance(stack, ClassStack):
+        factors = [stack.temperatures[name] for name in used]
+        return node | {"temperatures": factors, "sharpness": stack.sharpness, "least": LEAST_PROBABILITY}
+    return node | {
+        "calibration": [stack.calibration.get(name, (0.0, 1.0)) for name in used],
+        "varianceScale": stack.variance_scale,
+        "levels": stack.tails.quantiles(LEVELS).tolist(),
+        "quantiles": stack.tails.quantiles(np.array(QUANTILES)).tolist(),
+        "warp": None if stack.warp is None else stack.warp.knots.T.tolist(),
+    }
+
+
+def _encode_expert(name: str, expert: Any, scale: Array, pool: RowPool) -> Node:
+    if isinstance(expert, Process):
+        return _encode_process(name, expert, scale, pool)
+    if isinstance(expert, Linear):
+        coefficients = _pack(expert.coefficients, "f8")
+        return {"kind": "linear", "coefficients": coefficients, "intercepts": expert.intercepts.tolist()}
+    trees = _encode_trees(expert.trees)
+    if isinstance(expert, Forest):
+        return {"kind": "forest", "trees": trees}
+    return {"kind": "boosting", "trees": trees, "baseline": expert.baseline.tolist(), "binary": expert.binary}
+
+
+def _encode_process(name: str, expert: Process, scale: Array, pool: RowPool) -> Node:
+    gp, found = expert.gp, expert.gp.hyperparameters
+    exact, on_embedding = isinstance(gp, ExactGP), name == "embedding"
+    values = gp._weights if exact else gp.target
+    return {
+        "kind": "process",
+        "kernel": "matern" if isinstance(gp.kernel, Matern32) else "rbf",
+        "view": "embedding" if on_embedding else "inputs",
+        "inputs": _pack(gp.inputs, "f8") if on_embedding else pool.add(gp.inputs * scale),
+        "lengths": found.length_scales.tolist(),
+        "signal": found.signal,
+        "noise": found.noise,
+        "counts": None if gp.weights is None or (gp.weights == 1.0).all() else _pack(gp.weights, "f8"),
+        "weights" if exact else "targets": _pack(values, "f8"),
+        "columns": int(np.size(values) / len(gp.inputs)),
+        "mean": expert.mean.tolist(),
+        "size": len(gp.inputs),
+        "near": CONDITIONED if exact else NEIGHBOURS,
+        "jitter": 0.0 if exact else JITTER,
+    }
+
+
+def _encode_trees(trees: Trees) -> Node:
+    """Return trees with children relative to their node; inner nodes have no value, so that they take no room."""
+    leaf, node = trees.feature < 0, np.arange(len(trees.feature))
+    values = np.where(leaf[:, None], trees.values, 0.0)
+    return {
+        "feature": _pack(np.where(leaf, 65535, trees.feature), "u2"),
+        # Forests compare single precision with double: rounded down, the threshold gives the same answers.
+        "threshold": _pack(_round_down(trees.threshold), "f4") if trees.single else _pack(trees.threshold, "f8"),
+        "left": _pack(np.where(leaf, 0, trees.left - node), "u4"),
+        "right": _pack(np.where(leaf, 0, trees.right - node), "u4"),
+        "values": _pack(values, "f4" if trees.single else "f8"),
+        "width": values.shape[1],
+        "roots": _pack(trees.roots, "u4"),
+        "columns": _pack(trees.columns, "u2"),
+        "size": trees.n_columns,
+        "single": trees.single,
+    }
+
+
+def _round_down(values: Array) -> Any:
+    single = values.astype(np.float32)
+    return np.where(single > values, np.nextafter(single, np.float32(-np.inf)), single)
+
+
+def _encode_novelty(predictor: Any, pool: RowPool) -> Node:
+    found = predictor.novelty_
+    return {
+        "rows": pool.add(found.inputs * predictor.input_scale_),
+        "distances": _pack(found.distances, "f8"),
+        "near": max(1, min(NOVELTY_NEIGHBOURS, len(found.inputs) - 1)),
+        "limit": NOVEL,
+    }
+
+
+def _pack(values: Any, kind: str) -> Node:
+    return pack(values, kind, deflate=True)
+
+
+def _count_characters(node: Any) -> int:
+    """Count the characters of all packed arrays."""
+    if isinstance(node, Mapping):
+        return len(node["data"]) if "data" in node else sum(map(_count_characters, node.values()))
+    return sum(map(_count_characters, node)) if isinstance(node, list) else 0

@@ -1,0 +1,213 @@
+"""Which rows `distreduce fit` holds out: at random, whole groups, the latest; and weights of rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli.messy_table import QUICK, messy
+
+from distreduce import SDR, SDRGPRegressor
+from distreduce.cli import _models, _split
+from distreduce.cli._split import draw_rows, split_rows
+from distreduce.tables.aside import Aside
+from distreduce.tables.prepare import prepare
+
+
+@pytest.mark.parametrize("size", [5, 20, 59, 60])
+def test_rows_are_drawn_in_the_shares_of_their_classes(size):
+    labels = np.array(["lone"] + ["few"] * 9 + ["many"] * 50, dtype=object)
+    rows = draw_rows(np.arange(60), labels, size, seed=0)
+    counts = pd.Series(labels[rows]).value_counts()
+    assert len(set(rows)) == size and counts["lone"] == 1
+    assert abs(counts["few"] - (size - 1) * 9 / 59) <= 1
+
+
+def test_rows_without_a_label_are_drawn_too():
+    labels = np.array([None] * 30 + ["a"] * 15 + ["b"] * 15, dtype=object)
+    assert np.mean(draw_rows(np.arange(60), labels, 20, seed=0) < 30) == 0.5
+
+
+def test_few_rows_have_no_held_out_part(call, quick, monkeypatch):
+    monkeypatch.setattr(_split, "MIN_ROWS", 100)
+    messy(20).to_csv("t.csv", index=False)
+    _, out, _ = call("fit", "t.csv", "--target", "price")
+    assert "no held-out part" in out and "Held-out scores" not in out
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_copies_of_a_row_are_on_one_side_of_the_split(tmp_path, task):
+    """Else every model knows the answers of the held-out rows: pure noise scored R² 0.4."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc")).assign(y=rng.normal(size=60))
+    table["y"] = table["y"] if task == "regression" else np.where(table["y"] > 0, "yes", "no")
+    pd.concat([table, table]).sample(frac=1, random_state=0).to_csv(tmp_path / "t.csv", index=False)
+    data = prepare(tmp_path / "t.csv", ["y"])
+    train, test, _ = split_rows(data, _models.FitOptions())
+    rows = [set(map(tuple, data.X[part])) for part in (train, test)]
+    assert not rows[0] & rows[1] and len(train) + len(test) == 120 and len(test) == 24
+    single = prepare_rows(tmp_path, table)
+    assert len(split_rows(single, _models.FitOptions())[1]) == 12
+
+
+def prepare_rows(folder, table):
+    table.to_csv(folder / "single.csv", index=False)
+    return prepare(folder / "single.csv", ["y"])
+
+
+def visits(n=120):
+    """Several rows per patient, each with a date; the target is the patient's own number, which no other tells."""
+    rng = np.random.default_rng(0)
+    patient = rng.integers(0, 15, n)
+    return pd.DataFrame(
+        {
+            "patient": [f"p{number:02}" for number in patient],
+            "day": pd.Series(pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.permutation(n), unit="D")).astype(str),
+            "age": patient % 7 + rng.normal(0, 0.01, n),
+            "sex": rng.choice(["f", "m"], n),
+            "w": rng.integers(0, 4, n),
+            "y": rng.normal(size=15)[patient] + rng.normal(0, 0.05, n),
+        }
+    )
+
+
+def split_of(tmp_path, table, **names):
+    table.to_csv(tmp_path / "t.csv", index=False)
+    data = prepare(tmp_path / "t.csv", ["y"], aside=Aside(**names))
+    return data, *split_rows(data, _models.FitOptions(**names))
+
+
+def test_no_group_is_in_both_parts(tmp_path):
+    table = visits()
+    data, train, test, how = split_of(tmp_path, table, group="patient")
+    assert not set(table["patient"][train]) & set(table["patient"][test])
+    assert len(train) + len(test) == 120 and 10 <= len(test) <= 40
+    assert how == f"They are {table['patient'][test].nunique()} whole groups of patient: no group is in both parts."
+    assert "patient" not in " ".join(data.recipe.columns)
+
+
+def test_groups_that_share_a_copy_of_a_row_stay_together(tmp_path):
+    table = visits()
+    table = pd.concat([table, table[:1].assign(patient="p99"), table[:1].assign(patient="p98")], ignore_index=True)
+    for seed in range(5):
+        table.to_csv(tmp_path / "t.csv", index=False)
+        data = prepare(tmp_path / "t.csv", ["y"], aside=Aside(group="patient"))
+        train, _, _ = split_rows(data, _models.FitOptions(group="patient", seed=seed))
+        assert len({row in train for row in (0, 120, 121)}) == 1
+
+
+def test_the_latest_rows_are_held_out(tmp_path):
+    table = visits()
+    _, train, test, how = split_of(tmp_path, table, time="day")
+    assert len(test) == 24 and table["day"][train].max() < table["day"][test].min()
+    assert how == "They are the latest by day: every training row is earlier."
+    table["day"] = np.arange(120) // 60  # a tie across the border
+    _, train, test, _ = split_of(tmp_path, table, time="day")
+    assert len(test) == 60 and table["day"][train].max() < table["day"][test].min()
+
+
+def test_a_leak_by_groups_shows_in_the_scores_and_the_page_says_how_rows_were_held_out(call, quick):
+    """At random, the same patients are in both parts, and the score is one of recognising them."""
+    visits().to_csv("t.csv", index=False)
+    options = ("fit", "t.csv", "-t", "y", "--drop", "day", "--drop", "w")
+    _, drawn, _ = call(*options, "--drop", "patient", "--json", "--out", "random")
+    _, out, _ = call(*options, "--group", "patient", "--out", "groups")
+    r2 = [json.loads(Path(f"{name}/metrics.json").read_text())["held_out"]["scores"]["SDR-GP"]["r2"]
+          for name in ("random", "groups")]  # fmt: skip
+    assert json.loads(drawn)["held_out"]["how"] == "They were drawn at random." and r2[0] > r2[1] + 0.3
+    assert "whole groups of patient" in " ".join(out.split()) and "judge intervals by the scores" in out
+    page = Path("groups/report.html").read_bytes()
+    assert b"whole groups of patient: no group is in both parts." in page
+    assert call("report", "groups", "-q")[0] == 0 and Path("groups/report.html").read_bytes() == page
+    assert call("predict", "groups", "t.csv", "-q")[0] == 0  # also files without the column
+    visits().drop(columns="patient").to_csv("new.csv", index=False)
+    assert call("predict", "groups", "new.csv", "-q", "--overwrite")[0] == 0
+
+
+def test_a_weight_of_two_is_the_row_twice(call, quick):
+    table = visits(60).drop(columns=["patient", "day"])
+    table.to_csv("weighted.csv", index=False)
+    table.loc[table.index.repeat(table["w"])].drop(columns="w").to_csv("repeated.csv", index=False)
+    options = ("--quiet", "--test-size", "0", "--prototypes", "6")
+    assert call("fit", "weighted.csv", "-t", "y", "--weights", "w", *options)[0] == 0
+    assert call("fit", "repeated.csv", "-t", "y", *options)[0] == 0
+    found = [SDRGPRegressor.load(f"distreduce-{name}/predictor.safetensors") for name in ("weighted", "repeated")]
+    scale = [model.target_scale_.mean[0] for model in found]
+    assert scale[0] == pytest.approx(scale[1]) != pytest.approx(table["y"].mean())
+    pictures = [SDR.load(f"distreduce-{name}/model.safetensors") for name in ("weighted", "repeated")]
+    heaviest = [np.sort(model.prototype_weights_) for model in pictures]
+    np.testing.assert_allclose(heaviest[0], heaviest[1], atol=0.02)
+    page = Path("distreduce-weighted/report.html").read_bytes()
+    assert call("report", "distreduce-weighted", "-q")[0] == 0
+    assert Path("distreduce-weighted/report.html").read_bytes() == page
+
+
+@pytest.mark.parametrize("target", ["y", "sex"])
+def test_every_model_is_fitted_with_the_weights(call, quick, target):
+    visits().to_csv("t.csv", index=False)
+    code, out, err = call("fit", "t.csv", "-t", target, "--weights", "w", "--drop", "patient", "--json")
+    assert code == 0, err
+    assert "each held-out row counts once" in " ".join(json.loads(out)["notes"])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--group", "patiant"), "has no column 'patiant'. Did you mean 'patient'?"),
+        (("--group", "y"), "--group 'y' is the target; name another column."),
+        (("--group", "day"), "--group 'day' has another value in every row"),
+        (("--group", "one"), "--group 'one' has 1 value: name a column of two."),
+        (("--time", "sex"), "--time 'sex' holds neither dates nor numbers"),
+        (("--time", "gaps"), "--time 'gaps' is empty in 1 row; fill the cells"),
+        (("--weights", "below"), "--weights 'below' is negative or empty in 1 row"),
+        (("--weights", "zero"), "--weights 'zero' is zero in every row"),
+        (("--weights", "sex"), "Column 'sex' should hold numbers"),
+        (("--group", "patient", "--time", "day"), "by --group or by --time, not by both"),
+    ],
+)
+def test_columns_that_cannot_split_or_weigh_are_refused(call, options, said):
+    table = visits(40).assign(one="a", gaps=range(40), below=1, zero=0)
+    table["gaps"] = table["gaps"].where(table["gaps"] != 5)
+    table.loc[3, "below"] = -1
+    table.to_csv("t.csv", index=False)
+    code, _, err = call("fit", "t.csv", "-t", "y", *options)
+    assert code == 1 and said in err and err.count("\n") == 1
+    assert not Path("distreduce-t").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--group", "patient", "--no-predict"), ("--time", "day", "--test-size", "0"), ("--expert", "svm"),
+     ("--expert", "none", "--expert", "linear")],
+)  # fmt: skip
+def test_options_that_contradict_each_other_are_exit_code_2(call, options):
+    visits(40).to_csv("t.csv", index=False)
+    assert call("fit", "t.csv", "-t", "y", *options)[0] == 2
+
+
+@pytest.mark.parametrize(("options", "others"), [(("none",), set()), (("linear", "forest"), {"linear", "forest"})])
+def test_experts_are_those_that_were_asked_for(call, options, others):
+    visits(30).to_csv("t.csv", index=False)
+    asked = [word for name in options for word in ("--expert", name)]
+    _, out, _ = call("fit", "t.csv", "-t", "y", "--group", "patient", "--test-size", "0.3", "--json", *asked)
+    assert set(json.loads(out)["experts"]) - {"embedding", "inputs", "rough_inputs", "isotropic"} == others
+    assert json.loads(out)["choices"]["experts"] == [name for name in options if name != "none"]
+
+
+def test_numbers_of_rows_are_no_features_unless_they_are_kept(call):
+    table = visits(40).drop(columns=["patient", "day", "w"])
+    table.insert(0, "customer", 100_000 + 7 * np.arange(40))
+    table.insert(1, "OrderID", np.random.default_rng(1).permutation(900)[:40])
+    table.insert(2, "visits", np.random.default_rng(2).permutation(900)[:40])
+    table.to_csv("t.csv", index=False)
+    _, out, _ = call("fit", "t.csv", "-t", "y", "--out", "a", *QUICK)
+    lines = {line.split()[0]: " ".join(line.split()[1:]) for line in out.splitlines() if line.strip()}
+    assert lines["customer"] == "left out: numbers the rows; --keep 'customer' uses it –"
+    assert lines["OrderID"] == "left out: numbers the rows; --keep 'OrderID' uses it –"
+    assert lines["visits"] == "number 1"
+    _, out, _ = call("fit", "t.csv", "-t", "y", "--out", "b", "--keep", "customer", *QUICK)
+    lines = {line.split()[0]: " ".join(line.split()[1:]) for line in out.splitlines() if line.strip()}
+    assert lines["customer"] == "number 1"

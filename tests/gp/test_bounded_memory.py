@@ -1,0 +1,31 @@
+"""Predictions of any number of samples take memory for a part of them, also from a file of single precision."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from distreduce import SDRGPClassifier, SDRGPRegressor
+
+METHODS = {
+    SDRGPRegressor: ("predict", "predict_quantiles", "transform", "novelty"),
+    SDRGPClassifier: ("predict_proba", "transform"),
+}
+
+
+@pytest.mark.parametrize("kind", METHODS)
+def test_a_memory_map_of_single_precision_is_never_copied_as_a_whole(kind, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 20))
+    model = kind(2, experts=[], gp_steps=1, random_state=0).fit(X, X[:, 0] if kind is SDRGPRegressor else X[:, 0] > 0)
+    new = np.lib.format.open_memmap(tmp_path / "new.npy", "w+", np.float32, (400_000, 20))
+    new[:] = np.resize(rng.normal(size=(1000, 20)), new.shape)
+    for name in METHODS[kind]:
+        tracemalloc.start()
+        found = getattr(model, name)(new)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak - 3 * found.nbytes < 0.6 * 8 * new.size, name
+        np.testing.assert_allclose(found[-100:], getattr(model, name)(new[-100:].astype(np.float64)), rtol=1e-10)
