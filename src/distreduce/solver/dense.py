@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -25,7 +25,7 @@ from distreduce.mapping import KernelMap, LeftOut, MapRegression, barycentres
 from distreduce.mapping.left_out import cross_fitted
 from distreduce.sharding.sample import Sample
 from distreduce.solver.medoids import medoids, medoids_from_distances
-from distreduce.solver.oracle import Coupled, SampleOracle
+from distreduce.solver.oracle import Coupled, Refine, SampleOracle
 from distreduce.solver.problem import ReductionProblem, Settings
 
 # From here on the n×n affinity is kept in single precision: 10,000 samples then take 0.4 GB instead of 0.8.
@@ -37,11 +37,15 @@ BLOCK_ROWS = 256  # rows of the kernel matrix that a task computes
 
 @dataclass(frozen=True)
 class Leaving:
-    """The folds in which samples are left out, and the metric without each fold, as divisors of the features."""
+    """The folds in which samples are left out, and what is known without each fold.
+
+    The metric, as divisors of the features, and the targets that the coupling sees; None if they are those of the fit.
+    """
 
     kernel: Kernel
     folds: Index
     divisors: Sequence[Array] | None
+    targets: Mapping[int, Array] | None
 
     @classmethod
     def of(cls, problem: ReductionProblem) -> Leaving | None:
@@ -51,7 +55,7 @@ class Leaving:
         divisors = None
         if problem.scales is not None and problem.fold_scales is not None:  # features are divided by `scales` already
             divisors = [scales / problem.scales for scales in problem.fold_scales]
-        return cls(problem.input_kernel, problem.folds, divisors)
+        return cls(problem.input_kernel, problem.folds, divisors, problem.fold_targets)
 
     def similarity(self, sample: Sample, workers: Workers, fold: int) -> Array:
         """Return the kernel matrix (n, n) in the metric that has not seen a fold."""
@@ -116,7 +120,7 @@ class DenseOracle(SampleOracle):
         assert self.projection is not None
         return self.projection.coefficients(barycentres(plan, self.sample.weights) @ prototypes)
 
-    def left_out(self, plan: Plan, prototypes: Array) -> LeftOut | None:
+    def left_out(self, plan: Plan, prototypes: Array, refine: Refine) -> LeftOut | None:
         """Where the samples would lie had neither map nor metric seen their fold; None without folds."""
         sample, left, projection = self.sample, self.leaving, self.projection
         if left is None:
@@ -125,9 +129,21 @@ class DenseOracle(SampleOracle):
         F = barycentres(plan, sample.weights) @ prototypes
         if len(F) > MOST_CROSS_FITTED:
             return LeftOut(projection.left_out(F))
-        ridge = projection.map_reg / projection.mu / sample.weights
+
+        def refit(fold: int, rest: Index, K: Array) -> tuple[Array, MapRegression]:
+            """Where the fit puts the other samples: its last steps are repeated with targets that know no fold."""
+            regression = MapRegression(K, sample.weights[rest], projection.mu, projection.map_reg)
+            if left.targets is None:
+                return F[rest], regression
+            others = replace(sample.take(rest), targets=left.targets[fold][rest])
+            affinity = self.affinity[np.ix_(rest, rest)]
+            start = {"plan": plan[rest], "prototypes": prototypes}
+            found, Z = refine(replace(self, sample=others, affinity=affinity, projection=regression, **start))
+            return barycentres(found, others.weights) @ Z, regression
+
         known = supervised_rows(sample.kernel_targets)
-        return cross_fitted(partial(left.similarity, sample, self.workers), F, ridge, left.folds, known)
+        similarity = partial(left.similarity, sample, self.workers)
+        return cross_fitted(similarity, refit, left.folds, known, prototypes.shape[1])
 
     def medoids(self, plan: Plan) -> Index:
         of = medoids_from_distances if self.sample.precomputed else medoids

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from distreduce.kernels import RBF
 from distreduce.mapping import KernelMap
 from distreduce.sharding.sample import ShardedSample
 from distreduce.solver.dense import prepare_dense
-from distreduce.solver.loop import FAILURES, Monitor, solve
+from distreduce.solver.loop import FAILURES, Monitor, refine, solve
 from distreduce.solver.oracle import SampleOracle
 from distreduce.solver.problem import ReductionProblem
 from distreduce.solver.result import Fitted, Reduction
@@ -43,7 +44,7 @@ def fit_reduction(
     coefficients = _map_coefficients(oracle, reduction)
     left_out = None
     if problem.target_kernel is not None:
-        left_out = oracle.left_out(reduction.plan, reduction.prototypes)
+        left_out = oracle.left_out(reduction.plan, reduction.prototypes, partial(refine, settings=problem.settings))
     return Fitted(reduction, _in_features(problem, oracle.map_inputs, coefficients), medoids, left_out)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from distreduce._utils.typing import Array, Plan
 from distreduce.exceptions import NumericalError
 from distreduce.mapping.landmarks import Memory
 from distreduce.solver.objective import Record
@@ -92,6 +93,18 @@ def solve(oracle: SampleOracle, settings: Settings, *, monitor: Monitor | None =
         monitor.keep(at)
     plan, Z = at.state.coupled.plan, at.state.prototypes
     return Reduction(plan, Z, at.history, at.converged, stopped, interrupted, at.faults)
+
+
+def refine(oracle: SampleOracle, settings: Settings) -> tuple[Plan, Array]:
+    """Take one T-step and one Z-step from the oracle's coupling and prototypes; if one fails, return these."""
+    plan, Z = oracle.plan, oracle.prototypes
+    with np.errstate(all="ignore"):
+        try:
+            steps = Steps(oracle, settings)
+            state = steps.z_step(steps.couple(plan, Z), Z, 1)
+        except FAILURES:
+            return plan, Z
+    return state.coupled.plan, state.prototypes
 
 
 def _begin(oracle: SampleOracle, settings: Settings, monitor: Monitor) -> tuple[Steps, Progress]:

@@ -7,6 +7,7 @@ behind an answer does not matter to it: answers have the size of the prototypes,
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,9 +83,16 @@ class SampleOracle(ABC):
         """Return the coefficients L of the best map for T and Z."""
 
     @abstractmethod
-    def left_out(self, plan: Plan, prototypes: Array) -> LeftOut | None:
-        """Return where the samples would lie had the map not seen them; None if it was not said how to leave out."""
+    def left_out(self, plan: Plan, prototypes: Array, refine: Refine) -> LeftOut | None:
+        """Return where the samples would lie had the map not seen them; None if it was not said how to leave out.
+
+        Where the coupling has seen the targets of others' predictions, `refine` repeats its last step without them.
+        """
 
     @abstractmethod
     def medoids(self, plan: Plan) -> Index:
         """Return the sample that represents each prototype, −1 for unused ones; see `distreduce.solver.medoids`."""
+
+
+# One T-step and one Z-step from the coupling and the prototypes of an oracle.
+Refine = Callable[[SampleOracle], tuple[Plan, Array]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -33,6 +33,7 @@ class Settings:
     tol: float = 1e-6
     backend: str = "auto"
     fixed_coupling: bool = False  # keep the initial coupling: there are no T-steps
+    coupling_tol: float = 0.01  # tolerance of a T-step in units of `tol`
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class ReductionProblem:
     scales: Array | None = None  # (d,), by which the features were also divided; the fitted map takes them undivided
     fold_scales: Sequence[Array] | None = None  # the scales as learned without each fold
     folds: Index | None = None  # (n,), the fold in which a sample is left out, for left-out places in memory
+    # The targets (n, c) that the coupling sees if a fold is left out; None if they are those of the sample.
+    fold_targets: Mapping[int, Array] | None = None
     # Whether prototypes end where the map puts their samples; the ridge draws it away from where the fit puts them.
     relaxed: bool = False
     has_signal: bool = True  # False: the targets were left out because X says nothing about them

@@ -34,7 +34,7 @@ from distreduce.sharding.sample import ShardedSample
 from distreduce.sharding.shards import PlanPass, Shard, Shards
 from distreduce.solver.checkpoint import ADVICE
 from distreduce.solver.medoids import DistancesToMeans, PrototypeSums, nearest_members, prototype_means
-from distreduce.solver.oracle import Coupled, SampleOracle
+from distreduce.solver.oracle import Coupled, Refine, SampleOracle
 from distreduce.solver.problem import ReductionProblem, Settings
 
 # Landmarks of the out-of-sample map: fit and model grow with their number, not with that of the samples. New samples
@@ -102,7 +102,7 @@ class ShardedOracle(SampleOracle):
     def map_coefficients(self, plan: Plan, prototypes: Array) -> Array:
         return self.projection.coefficients(plan, prototypes)
 
-    def left_out(self, plan: Plan, prototypes: Array) -> LeftOut | None:
+    def left_out(self, plan: Plan, prototypes: Array, refine: Refine) -> LeftOut | None:
         return LeftOut(self.projection.left_out(plan, prototypes))
 
     def medoids(self, plan: Plan) -> Index:
