@@ -15,8 +15,11 @@ from sklearn.preprocessing import scale
 
 from distreduce import SDR, cross_val_embedding
 from distreduce.estimators import _plan
-from distreduce.estimators._auto import choose, keep_in_range
+from distreduce.estimators._auto import choose, expected_without_folds, keep_in_range
 from distreduce.exceptions import InvalidInputError, NoSignalWarning, OptimisticPictureWarning
+from distreduce.kernels import RBF
+from distreduce.mapping.choice import MapChoice
+from distreduce.sharding.sample import Sample
 
 SIZES = pytest.mark.parametrize("n_prototypes", [None, 30])
 
@@ -34,6 +37,27 @@ def test_the_displayed_score_is_that_of_new_samples(n_prototypes: Any) -> None:
     gaps = {name: model.neighbor_scores_[name] - held_out[name] for name in held_out}
     # All features are a control: nothing was learned there, and the same samples are easy or hard.
     assert gaps["left_out"] == pytest.approx(gaps["all_features"], abs=0.12)
+
+
+def test_few_prototypes_do_not_show_left_out_samples_their_own_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = make_friedman1(350, noise=5.0, random_state=0)
+    honest = SDR(n_prototypes=35, random_state=0).fit(X, y)
+    # Without this, the coupling of the others knows predictions that have seen the left-out fold.
+    monkeypatch.setattr(_plan, "expected_without_folds", lambda *_, **__: None)
+    leaking = SDR(n_prototypes=35, random_state=0).fit(X, y)
+    assert_array_equal(honest.embedding_, leaking.embedding_)
+    assert honest.neighbor_scores_["left_out"] < leaking.neighbor_scores_["left_out"] - 0.01
+
+
+def test_expected_targets_without_a_fold_do_not_depend_on_it(rng: np.random.Generator) -> None:
+    X, y = rng.normal(size=(60, 3)), rng.normal(size=(60, 1))
+    folds, choice = np.arange(60) % 5, MapChoice(RBF(1.0), 0.1, None, None, 0.5, True)
+    before = expected_without_folds(choice, Sample(X, np.ones(60), targets=y, kernel_targets=y), folds, shares=False)
+    y = np.where((folds == 2)[:, None], y + 1.0, y)  # within the range of the targets, which predictions are kept in
+    after = expected_without_folds(choice, Sample(X, np.ones(60), targets=y, kernel_targets=y), folds, shares=False)
+    assert before is not None and after is not None
+    assert_array_equal(before[2], after[2])
+    assert np.isnan(before[2][folds == 2]).all() and not np.array_equal(before[1], after[1], equal_nan=True)
 
 
 @SIZES

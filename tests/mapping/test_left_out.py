@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 from sklearn.kernel_ridge import KernelRidge
 
 from distreduce.kernels import RBF
-from distreduce.mapping import left_out_embedding
+from distreduce.mapping import MapRegression, left_out_embedding
 from distreduce.mapping.left_out import cross_fitted
 
 
@@ -54,7 +54,11 @@ def test_arguments_are_not_changed(rng):
 def test_folds_are_embedded_by_the_map_of_the_others(rng):
     X, F, weights = rng.normal(size=(40, 3)), rng.normal(size=(40, 2)), rng.uniform(0.5, 2.0, 40)
     folds, known, k = np.arange(40) % 4, rng.random(40) < 0.8, 3
-    found = cross_fitted(lambda fold: RBF(1.0 + fold)(X), F, 0.1 / weights, folds, known, k)
+
+    def refit(fold, rest, K):
+        return F[rest], MapRegression(K, weights[rest], 1.0, 0.1)
+
+    found = cross_fitted(lambda fold: RBF(1.0 + fold)(X), refit, folds, known, 2, k)
     for fold in range(4):
         out, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
         ridge = KernelRidge(alpha=0.1, kernel="rbf", gamma=0.5 / (1.0 + fold) ** 2).fit(X[rest], F[rest], weights[rest])

@@ -118,14 +118,16 @@ def target_settings(settings: Mapping[str, Any], choice: MapChoice, total_weight
     return {**settings, "eta": total_weight}  # as the geometry term grows, so that neither outweighs the other
 
 
-def expected_targets(choice: MapChoice, sample: Sample, folds: Index, *, shares: bool) -> Array:
+def expected_targets(
+    choice: MapChoice, sample: Sample, folds: Index, *, shares: bool, size: int = PREDICTION_SAMPLES
+) -> Array:
     """Return what X says about the targets of each sample, its own having no part in it; NaN where they are unknown.
 
     The coupling sees these instead of the targets: a prototype then stands for samples that are alike in what matters
     to y, not for samples whose noise is alike. (Not on shards: T-steps are much slower with them.)
     """
     assert sample.targets is not None
-    samples, rows = teach(replace(sample, kernel_targets=sample.targets), folds, PREDICTION_SAMPLES)
+    samples, rows = teach(replace(sample, kernel_targets=sample.targets), folds, size)
     expected = np.full(sample.targets.shape, np.nan)
     expected[rows] = predict_left_out(choice, samples)
     # Samples that were not drawn are new to the regression on those that were.
@@ -137,6 +139,26 @@ def expected_targets(choice: MapChoice, sample: Sample, folds: Index, *, shares:
         unit = 1.0 if choice.scales is None else choice.scales
         expected[others] = mean + KernelMap(choice.kernel, inputs, coefficients, unit)(part)
     return keep_in_range(expected, sample.targets, shares=shares)
+
+
+def expected_without_folds(choice: MapChoice, sample: Sample, folds: Index, *, shares: bool) -> dict[int, Array] | None:
+    """Return, for every fold, the expected targets of the other samples if the fold does not exist.
+
+    Those of :func:`expected_targets` have seen all other folds: neighbours would show a left-out sample its own target.
+    None if there are too few folds with known targets.
+    """
+    assert sample.targets is not None
+    if len(np.unique(folds[supervised_rows(sample.targets)])) < 3:
+        return None
+    found = {}
+    for fold in np.unique(folds):
+        rest = np.flatnonzero(folds != fold)
+        metric = replace(choice, scales=choice.scales_without(int(fold)), fold_scales=None)
+        found[int(fold)] = np.full(sample.targets.shape, np.nan)
+        found[int(fold)][rest] = expected_targets(
+            metric, sample.take(rest), folds[rest], shares=shares, size=PREDICTION_SAMPLES // 2
+        )
+    return found
 
 
 def scale_features(features: Any, scales: Array | None) -> Any:

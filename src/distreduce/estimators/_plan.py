@@ -18,6 +18,7 @@ from distreduce.estimators._auto import (
     CHOICE_SAMPLES,
     choose,
     expected_targets,
+    expected_without_folds,
     find_groups,
     plain_choice,
     require_distances,
@@ -47,10 +48,14 @@ from distreduce.sharding.merge import Merged, merge_duplicates
 from distreduce.sharding.rows import LocalRows, Rows
 from distreduce.sharding.sample import Sample
 from distreduce.solver.checkpoint import Checkpoint
+from distreduce.solver.dense import MOST_CROSS_FITTED
 from distreduce.solver.problem import ReductionProblem, Settings
 
 # Above this many samples affinity="auto" is sparse: a dense fit then takes gigabytes, and minutes.
 MOST_DENSE = 10_000
+# Tolerance of T-steps in units of `tol` if eta="auto": with expected targets, which have no ties, finer ones take many
+# times longer, and the plane is as good.
+COUPLING_TOL = 10.0
 
 
 @dataclass(frozen=True)
@@ -152,7 +157,7 @@ def _prepare_dense(
     unit = _unit(estimator, rows)
     sample = Sample(rows / unit, merged.weights, precomputed, *_solver_targets(supervision, merged))
     folds = None if supervision is None else assign_folds(find_groups(sample.features, precomputed=precomputed))
-    choice = None
+    choice = fold_targets = None
     if supervision is not None and folds is not None and wants_choice(estimator):
         if not shared:
             shared.append(_choose(estimator, sample, folds, unit, workers))
@@ -160,10 +165,14 @@ def _prepare_dense(
         supervision = replace(supervision, settings=target_settings(supervision.settings, choice, merged.weights.sum()))
         targets = sample.targets
         if _softens(estimator, choice):
-            targets = expected_targets(choice, sample, folds, shares=supervision.targets.classes is not None)
+            shares = supervision.targets.classes is not None
+            targets = expected_targets(choice, sample, folds, shares=shares)
+            # With one prototype per sample the coupling does not depend on what it sees.
+            if (estimator.n_prototypes or len(folds)) < len(folds) <= MOST_CROSS_FITTED:
+                fold_targets = expected_without_folds(choice, sample, folds, shares=shares)
         sample = replace(sample, features=scale_features(sample.features, choice.scales), targets=targets)
     problem = _problem(estimator, sample, sample, supervision, unit, X.shape[0], merged, choice)
-    return merged, replace(problem, folds=folds), own_generator(estimator.random_state)
+    return merged, replace(problem, folds=folds, fold_targets=fold_targets), own_generator(estimator.random_state)
 
 
 def _prepare_sharded(
@@ -283,6 +292,8 @@ def _settings(estimator: Any, supervision: Supervision | None) -> Settings:
     # One prototype per sample: the coupling that pairs them is a stationary point, and T-steps take most of the time.
     paired = estimator.n_prototypes is None and isinstance(estimator.init, str) and supervision is not None
     settings["fixed_coupling"] = paired and estimator.eta == "auto"
+    if supervision is not None and estimator.eta == "auto":
+        settings["coupling_tol"] = COUPLING_TOL
     names = ("loss", "solver", "optimizer", "beta", "learning_rate", "max_iter", "max_inner_iter", "tol", "backend")
     return Settings(**{name: getattr(estimator, name) for name in names}, **settings)
 

@@ -21,6 +21,9 @@ from distreduce.kernels import RBF, Kernel, Linear, RationalQuadratic, get_kerne
 from distreduce.losses import LOSSES, BregmanLoss, get_loss
 
 DEPENDENCES = ("cka", "cka_uncentered", "hsic")
+# Kernel on standardized numbers if eta="auto" and every sample is a prototype: to the paper's, of length scale 1, all
+# far targets are alike. Means over the samples of a prototype are seldom far, and gain nothing by it.
+WIDE = RBF(3.0)
 
 
 class SDR(BaseReduction):
@@ -62,7 +65,8 @@ class SDR(BaseReduction):
         Supervision loss in the coupling: "squared", "cross_entropy", "poisson", "geometric" or "itakura_saito". "auto"
         is squared for regression, cross-entropy for classification.
     target_kernel : {"auto", "rbf", "rq", "delta", "linear"} or callable, default="auto"
-        Kernel on the targets (regression targets are standardized); "auto" is rbf for regression, delta for classes.
+        Kernel on the targets (regression targets are standardized). "auto" is delta for classes and rbf for regression,
+        of length scale 3 with ``eta="auto"`` and ``n_prototypes=None``, else 1.
     dependence : {"cka", "cka_uncentered", "hsic"}, default="cka"
         Measure of dependence; "cka_uncentered" is the formula as the paper prints it. With fewer prototypes than
         samples the targets of a prototype are the mean over its samples, and all prototypes count alike. Append ":mass"
@@ -330,7 +334,8 @@ class SDR(BaseReduction):
         targets = read_targets(y, n_samples, self.task, weights)
         # The meaning of "auto" depends on the task.
         classes = targets.task == "classification"
-        loss, kernel = ("cross_entropy", "delta") if classes else ("squared", "rbf")
+        numbers = WIDE if self.eta == "auto" and self.n_prototypes is None else "rbf"
+        loss, kernel = ("cross_entropy", "delta") if classes else ("squared", numbers)
         target_loss = get_loss(loss if self.target_loss == "auto" else self.target_loss)
         target_loss.validate(targets.values)  # raises, for example for negative counts
         target_kernel = get_kernel(kernel if self.target_kernel == "auto" else self.target_kernel)

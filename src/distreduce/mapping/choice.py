@@ -199,10 +199,12 @@ def _predict_fold(
 def predict_left_out(choice: MapChoice, samples: TaughtSamples) -> Array:
     """Return the targets (n, c) of each sample as the samples of the other folds predict them."""
     predicted = np.empty_like(samples.targets)
+    K = None
     for fold in np.unique(samples.folds):
         out = samples.folds == fold
         rest, h = ~out, samples.weights
-        K = samples.similarity(choice.kernel, choice.scales_without(int(fold)))
+        if K is None or choice.fold_scales is not None:  # one metric for all folds needs one matrix
+            K = samples.similarity(choice.kernel, choice.scales_without(int(fold)))
         mean = h[rest] @ samples.targets[rest] / h[rest].sum()
         coefficients = _solve(K[np.ix_(rest, rest)], choice.ridge / h[rest], samples.targets[rest] - mean)
         predicted[out] = mean + K[np.ix_(out, rest)] @ coefficients

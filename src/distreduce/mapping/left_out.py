@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve, solve
+from scipy.linalg import solve
 
 from distreduce._utils.numerics import inverse_from_factor, nearest
 from distreduce._utils.typing import Array, Index
-from distreduce.mapping.kernel_map import factorise_kernel
+from distreduce.mapping.kernel_map import MapRegression, factorise_kernel
 
 
 def left_out_embedding(K: Array, F: Array, regularisation: float, groups: NDArray[np.intp]) -> Array:
@@ -63,42 +63,47 @@ class LeftOut:
 
 
 def cross_fitted(
-    similarity: Callable[[int], Array], F: Array, ridge: Array, folds: Index, known: NDArray[np.bool_], k: int = 10
+    similarity: Callable[[int], Array],
+    refit: Callable[[int, Index, Array], tuple[Array, MapRegression]],
+    folds: Index,
+    known: NDArray[np.bool_],
+    n_components: int,
+    k: int = 10,
 ) -> LeftOut:
     r"""Embed every fold by the map fitted to the other folds.
 
     .. math:: z_{-g}(x) = K_g(x, X_{-g})\,(K_g + \lambda W^{-1})^{-1} F_{-g}
 
-    K_g may use a metric that was learned without the fold. What is left in the dark is only that the places F of the
-    others were found together with those of the fold.
+    K_g may use a metric that was learned without the fold. What is left in the dark is that the places F of the others
+    were found, or start, where the fit with the fold put them.
 
     Parameters
     ----------
     similarity : callable
         Given a fold, returns K_g (n, n).
-    F : (n, p) array
-        Embedding of the samples by the reduction.
-    ridge : (n,) array
-        λ/μ over the weights of the samples.
+    refit : callable
+        Given a fold, the numbers of the other samples and their K_g, which it may overwrite, returns their embedding
+        F_{-g} by the reduction and the regression of the map.
     folds : (n,) array
         Fold of each sample.
     known : (n,) array
         Which samples have known targets and can be neighbours.
+    n_components : int
+        Dimension p of the embedding.
     k : int
         Number of neighbours; fewer if there are not as many.
     """
-    places, k = np.empty_like(F), min(k, *(int((known & (folds != g)).sum()) for g in np.unique(folds)))
-    neighbours = np.zeros((len(F), k), dtype=np.intp)
+    k = min(k, *(int((known & (folds != fold)).sum()) for fold in np.unique(folds)))
+    places, neighbours = np.empty((len(folds), n_components)), np.zeros((len(folds), k), dtype=np.intp)
     for fold in np.unique(folds):
         out, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
         K = similarity(int(fold))
-        across, within = K[np.ix_(out, rest)], K[np.ix_(rest, rest)]
-        within[np.diag_indices(len(rest))] += ridge[rest]
-        coefficients = cho_solve(factorise_kernel(within), F[rest])
-        places[out] = across @ coefficients
+        F, regression = refit(int(fold), rest, K[np.ix_(rest, rest)])
+        coefficients = regression.coefficients(F)
+        places[out] = K[np.ix_(out, rest)] @ coefficients
         if k == 0:  # all known targets are in this fold
             continue
         # The others where the same map puts them, by its normal equations.
-        there, able = F[rest] - ridge[rest, None] * coefficients, known[rest]
+        there, able = regression.fitted(F, coefficients), known[rest]
         neighbours[out] = rest[able][nearest(places[out], there[able], k)[1]]
     return LeftOut(places, neighbours if k else None)

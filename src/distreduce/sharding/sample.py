@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from distreduce._utils.hashing import fingerprint_of_rows
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Index
 from distreduce.sharding.cells import Probes
 from distreduce.sharding.shards import Shard, ShardPass, Shards
 
@@ -21,6 +23,12 @@ class Sample:
     precomputed: bool = False
     targets: Array | None = None  # Y of the supervision loss (n, c)
     kernel_targets: Array | None = None  # Y of the dependence term (n, c)
+
+    def take(self, rows: Index) -> Sample:
+        """Return some of the samples."""
+        features = self.features[np.ix_(rows, rows)] if self.precomputed else self.features[rows]
+        targets, kernel_targets = (None if Y is None else Y[rows] for Y in (self.targets, self.kernel_targets))
+        return Sample(features, self.weights[rows], self.precomputed, targets, kernel_targets)
 
     def fingerprints(self) -> list[str]:
         """Digests of the rows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,7 +24,7 @@ from distreduce.mapping import KernelMap, LeftOut, MapRegression, barycentres
 from distreduce.mapping.left_out import cross_fitted
 from distreduce.sharding.sample import Sample
 from distreduce.solver.medoids import medoids, medoids_from_distances
-from distreduce.solver.problem import Coupled, ReductionProblem, SampleOracle, Settings
+from distreduce.solver.problem import Coupled, ReductionProblem, Refine, SampleOracle, Settings
 
 # From here on the n×n affinity is kept in single precision: 10,000 samples then take 0.4 GB instead of 0.8.
 SINGLE_PRECISION_FROM = 4000
@@ -43,6 +43,7 @@ class DenseOracle(SampleOracle):
     map_kernel: Kernel | None = None  # K of the map, needed only to leave samples out
     folds: Index | None = None  # (n,), in which samples are left out; None without targets
     fold_divisors: Sequence[Array] | None = None  # of the features, for the metric that has not seen each fold
+    fold_targets: Mapping[int, Array] | None = None  # that the coupling sees without each fold; None: those of the fit
 
     def structure_constant(self, loss: InnerLoss) -> float:
         return structure_constant(self.affinity, self.sample.weights, loss)
@@ -91,7 +92,7 @@ class DenseOracle(SampleOracle):
         assert self.projection is not None
         return self.projection.coefficients(barycentres(plan, self.sample.weights) @ prototypes)
 
-    def left_out(self, plan: Plan, prototypes: Array) -> LeftOut | None:
+    def left_out(self, plan: Plan, prototypes: Array, refine: Refine) -> LeftOut | None:
         """Where the samples would lie had neither map nor metric seen their fold; None without folds."""
         sample, projection = self.sample, self.projection
         if self.folds is None:
@@ -100,9 +101,20 @@ class DenseOracle(SampleOracle):
         F = barycentres(plan, sample.weights) @ prototypes
         if len(F) > MOST_CROSS_FITTED:
             return LeftOut(projection.left_out(F))
-        ridge = projection.map_reg / projection.mu / sample.weights
+
+        def refit(fold: int, rest: Index, K: Array) -> tuple[Array, MapRegression]:
+            """Where the fit puts the other samples: its last steps are repeated with targets that know no fold."""
+            regression = MapRegression(K, sample.weights[rest], projection.mu, projection.map_reg)
+            if self.fold_targets is None:
+                return F[rest], regression
+            others = replace(sample.take(rest), targets=self.fold_targets[fold][rest])
+            affinity = self.affinity[np.ix_(rest, rest)]
+            start = {"plan": plan[rest], "prototypes": prototypes}
+            found, Z = refine(replace(self, sample=others, affinity=affinity, projection=regression, **start))
+            return barycentres(found, others.weights) @ Z, regression
+
         known = supervised_rows(sample.kernel_targets)
-        return cross_fitted(self._similarity_without, F, ridge, self.folds, known)
+        return cross_fitted(self._similarity_without, refit, self.folds, known, prototypes.shape[1])
 
     def _similarity_without(self, fold: int) -> Array:
         """Return the kernel matrix (n, n) in the metric that has not seen a fold."""
@@ -147,6 +159,7 @@ def prepare_dense(
         map_kernel=problem.input_kernel,
         folds=problem.folds,
         fold_divisors=divisors,
+        fold_targets=problem.fold_targets,
         map_inputs=None if sample.precomputed else sample.features,
         workers=workers,
     )

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -115,7 +116,7 @@ def fit_reduction(
     coefficients = _map_coefficients(oracle, reduction)
     left_out = None
     if problem.target_kernel is not None:
-        left_out = oracle.left_out(reduction.plan, reduction.prototypes)
+        left_out = oracle.left_out(reduction.plan, reduction.prototypes, partial(refine, settings=problem.settings))
     return Fitted(reduction, _in_features(problem, oracle.map_inputs, coefficients), medoids, left_out)
 
 
@@ -171,6 +172,18 @@ def solve(oracle: SampleOracle, settings: Settings, *, monitor: Monitor | None =
         monitor.keep(at)
     plan, Z = at.state.coupled.plan, at.state.prototypes
     return Reduction(plan, Z, at.history, at.converged, stopped, interrupted, at.faults)
+
+
+def refine(oracle: SampleOracle, settings: Settings) -> tuple[Plan, Array]:
+    """Take one T-step and one Z-step from the oracle's coupling and prototypes; if one fails, return these."""
+    plan, Z = oracle.plan, oracle.prototypes
+    with np.errstate(all="ignore"):
+        try:
+            steps = Steps(oracle, settings)
+            state = steps.z_step(steps.couple(plan, Z), Z, 1)
+        except FAILURES:
+            return plan, Z
+    return state.coupled.plan, state.prototypes
 
 
 def _begin(oracle: SampleOracle, settings: Settings, monitor: Monitor) -> tuple[Steps, Progress]:

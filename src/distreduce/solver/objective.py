@@ -110,14 +110,19 @@ class Steps:
 
         That cost, (μ/2)|z_k − (KL)_i|² with L fixed, bounds the map's term from above and equals it on hard plans.
         """
-        plan, Z, settings = state.coupled.plan, state.prototypes, self.settings
+        return self.couple(state.coupled.plan, state.prototypes)
+
+    def couple(self, plan: Plan, Z: Array) -> Coupled:
+        """Take the T-step from a plan and prototypes; see :meth:`t_step`."""
+        settings = self.settings
         # C̄ enters the coupling only through these two matrices.
         f2, h2 = structure_matrices(student_affinity(Z, self._reference(column_mass(plan))), settings.loss)
         fitted = self.oracle.map_fitted(plan, Z) if self.joint else None  # the paper's T-step ignores the map
         _require_finite("affinity of the prototypes", f2, h2)
         _require_finite("out-of-sample map", fitted)
-        # Inner steps are solved to a finer tolerance than that of the loop, which compares J between them.
-        found = self.oracle.couple(plan, f2, h2, Z, fitted, alpha=settings.alpha, tol=0.01 * settings.tol)
+        # By default finer than that of the loop, which compares J between its steps.
+        tol = settings.coupling_tol * settings.tol
+        found = self.oracle.couple(plan, f2, h2, Z, fitted, alpha=settings.alpha, tol=tol)
         _require_finite("coupling", found.plan.data, found.transported)
         return found
 

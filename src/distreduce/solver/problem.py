@@ -7,7 +7,7 @@ behind an answer does not matter to it: answers have the size of the prototypes,
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -41,6 +41,7 @@ class Settings:
     tol: float = 1e-6
     backend: str = "auto"
     fixed_coupling: bool = False  # keep the initial coupling: there are no T-steps
+    coupling_tol: float = 0.01  # tolerance of a T-step in units of `tol`
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class ReductionProblem:
     scales: Array | None = None  # (d,), by which the features were also divided; the fitted map takes them undivided
     fold_scales: Sequence[Array] | None = None  # the scales as learned without each fold
     folds: Index | None = None  # (n,), the fold in which a sample is left out, for left-out places in memory
+    # The targets (n, c) that the coupling sees if a fold is left out; None if they are those of the sample.
+    fold_targets: Mapping[int, Array] | None = None
     # Whether prototypes end where the map puts their samples; the ridge draws it away from where the fit puts them.
     relaxed: bool = False
     has_signal: bool = True  # False: the targets were left out because X says nothing about them
@@ -130,9 +133,17 @@ class SampleOracle(ABC):
         """Return the coefficients L of the best map for T and Z."""
 
     @abstractmethod
-    def left_out(self, plan: Plan, prototypes: Array) -> LeftOut | None:
-        """Return where the samples would lie had the map not seen them; None if it was not said how to leave out."""
+    def left_out(self, plan: Plan, prototypes: Array, refine: Refine) -> LeftOut | None:
+        """Return where the samples would lie had the map not seen them; None if it was not said how to leave out.
+
+        Where the coupling has seen predictions that know the targets of left-out samples, `refine` repeats its last
+        step without them.
+        """
 
     @abstractmethod
     def medoids(self, plan: Plan) -> Index:
         """Return the sample that represents each prototype, −1 for unused ones; see `distreduce.solver.medoids`."""
+
+
+# One T-step and one Z-step from the coupling and the prototypes of an oracle.
+Refine = Callable[[SampleOracle], tuple[Plan, Array]]

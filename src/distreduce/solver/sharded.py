@@ -32,7 +32,7 @@ from distreduce.mapping.landmarks import LandmarkRegression, Memory
 from distreduce.sharding.sample import ShardedSample
 from distreduce.sharding.shards import PlanPass, Shard, Shards
 from distreduce.solver.medoids import DistancesToMeans, PrototypeSums, nearest_members, prototype_means
-from distreduce.solver.problem import Coupled, ReductionProblem, SampleOracle, Settings
+from distreduce.solver.problem import Coupled, ReductionProblem, Refine, SampleOracle, Settings
 
 # Landmarks of the out-of-sample map: fit and model grow with their number, not with that of the samples. New samples
 # of a mixture in 50 dimensions landed in their class in 0.30 of the cases with 500 of 4000 samples, in 0.41 with 2000.
@@ -99,7 +99,7 @@ class ShardedOracle(SampleOracle):
     def map_coefficients(self, plan: Plan, prototypes: Array) -> Array:
         return self.projection.coefficients(plan, prototypes)
 
-    def left_out(self, plan: Plan, prototypes: Array) -> LeftOut | None:
+    def left_out(self, plan: Plan, prototypes: Array, refine: Refine) -> LeftOut | None:
         return LeftOut(self.projection.left_out(plan, prototypes))
 
     def medoids(self, plan: Plan) -> Index:
