@@ -7,6 +7,11 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 
+def decimal_text(value: float, digits: int) -> str:
+    """Return a number with this many decimals and a true minus sign; what rounds to zero has none."""
+    return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
+
+
 def did_you_mean(name: object, known: Iterable[object]) -> str:
     """Return "Did you mean 'x'? " for the known name closest to `name`, or "" if none is close.
 

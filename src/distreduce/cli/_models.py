@@ -91,8 +91,8 @@ def make_model(name: str, target: Target, options: FitOptions) -> Any:
     classes, seed = target.task == "classification", options.seed
     if name == OURS:
         # The predictor chooses for itself: dimensions and weight of the target in the picture are for the picture.
-        experts = None if options.experts is None else list(options.experts)
-        return (SDRGPClassifier if classes else SDRGPRegressor)(experts=experts, random_state=seed)
+        chosen: dict[str, Any] = {} if options.experts is None else {"experts": list(options.experts)}
+        return (SDRGPClassifier if classes else SDRGPRegressor)(**chosen, random_state=seed)
     if classes:
         simple = {
             LINEAR: make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),

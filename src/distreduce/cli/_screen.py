@@ -46,6 +46,15 @@ def progress(total: int, *, silent: bool) -> Iterator[Callable[[str], object]]:
         yield lambda words: bar.update(task, description=words, advance=1)
 
 
+@contextmanager
+def count_rows(*, silent: bool) -> Iterator[Callable[[int], object]]:
+    """Show how long a command has been at work; call the result with the number of rows that are done."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with progress_bar(*columns, visible=not silent) as bar:
+        task = bar.add_task("reading")
+        yield lambda n: bar.update(task, description=f"{n:,} rows")
+
+
 def say_beside(line: str) -> None:
     """Print a line on standard error."""
     Console(stderr=True).print(printable(line))

@@ -214,7 +214,7 @@ def fit(
     verbose = not (quiet or as_json)
     # Everything is written into a hidden folder that takes its place at the end.
     with whole_folder(out, FILES, overwrite=overwrite, say=_screen.say_beside) as folder:
-        with locate_cells(file, layout):
+        with locate_cells(file, layout), _screen.count_rows(silent=not verbose):
             data = prepare(
                 file, target or [], task=task.value, missing=missing.value, unlabelled=unlabelled.value,
                 categories=category or [], leave_out=drop or [], keep=keep or [], layout=layout, id_column=id_column,

@@ -15,7 +15,7 @@ from distreduce._utils.typing import Array, Index
 from distreduce.cli._folder import Folder
 from distreduce.cli._models import describe_models
 from distreduce.cli._names import REPORT
-from distreduce.cli._screen import EXPERT_NAMES
+from distreduce.cli._screen import EXPERT_NAMES, count_rows
 from distreduce.cli._tables import LEVEL, PROBABILITY, SCALE, TRUTH, target_suffixes, truth_columns
 from distreduce.cli.apply import Directory, Quiet
 from distreduce.estimators import SDR
@@ -40,7 +40,8 @@ def report(
 ) -> None:
     """Write report.html of a fit again; its rows are read from the fitted file."""
     path = folder / REPORT
-    _rewrite_page(Folder.open(folder), path, data)
+    with count_rows(silent=quiet):
+        _rewrite_page(Folder.open(folder), path, data)
     if not quiet:
         typer.echo(f"Wrote {path}")
     if open_it:

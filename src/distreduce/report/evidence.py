@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.neighbors import NearestNeighbors
 
-from distreduce._utils.text import number_text
+from distreduce._utils.text import decimal_text, number_text
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
 from distreduce.metrics.criticisms import LEAST_COUNT, criticisms, find_nearest_prototypes
@@ -108,7 +108,7 @@ def describe_optimism(model: Any) -> Verdict | None:
         verdict, warns = "What you see holds for new samples, but the features know more", False
     else:
         verdict, warns = "What you see holds for new samples", False
-    texts = [f"{value:.2f}".replace("-", "−") for value in (left_out, every, fitted)]
+    texts = [decimal_text(value, 2) for value in (left_out, every, fitted)]
     sentence = (
         f"10 nearest neighbours on the map reach {'accuracy' if classes else 'R²'} {texts[0]} for samples left out of "
         f"the fit, against {texts[1]} with all features"
