@@ -43,6 +43,13 @@ class FitOptions:
     weights: str | None = None
     experts: tuple[str, ...] | None = None
 
+    @property
+    def within(self) -> str:
+        """Which new rows left-out places speak of: these leave out rows, not groups or times."""
+        if self.group is not None:
+            return f"of the same {self.group}"
+        return f"of the same time ({self.time})" if self.time is not None else ""
+
     def model_parameters(self) -> dict[str, Any]:
         """Return `eta` and `perplexity` if they were given."""
         given = {"eta": self.eta, "perplexity": self.perplexity}

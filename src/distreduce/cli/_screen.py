@@ -162,12 +162,12 @@ def _make_table(metrics: dict[str, Any], heads: list[str], rows: list[list[str]]
     return table
 
 
-def show_picture(model: SDR) -> None:
+def show_picture(model: SDR, within: str) -> None:
     """Print in a sentence how much of the picture holds for new rows."""
-    optimism = describe_optimism(model)
+    optimism = describe_optimism(model, within)
     if optimism is not None:
         style = "bold yellow" if optimism.warns else "bold"
-        Console().print(Text.assemble((f"{optimism.verdict}: ", style), optimism.sentence))
+        Console().print(Text.assemble(printable(f"{optimism.verdict}: ", style), optimism.sentence))
 
 
 def show_notes(notes: Sequence[str]) -> None:

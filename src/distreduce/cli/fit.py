@@ -237,6 +237,7 @@ def fit(
                 study.held_out, recipe=data.recipe, predictor=study.predictor, experts=metrics["experts"],
                 row_numbers=rows, title=file.name, command=command,
                 notes=metrics["notes"], split=(metrics["held_out"] or {}).get("how", ""),
+                within=options.within,
                 weights=None if data.aside.weights is None else data.aside.weights[rows],
             )  # fmt: skip
     # Only now is the folder in its place.
@@ -245,6 +246,6 @@ def fit(
     elif verbose:
         _screen.show_scores(metrics)
         _screen.show_experts(metrics)
-        _screen.show_picture(study.model)
+        _screen.show_picture(study.model, options.within)
         _screen.show_notes(study.notes)
         _screen.show_next_steps(out, metrics)

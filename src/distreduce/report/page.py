@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ def write_report(
     command: str | None = None,
     notes: Sequence[str] = (),
     split: str = "",
+    within: str = "",
 ) -> Path:
     """Write the interactive page of a fitted reduction: one HTML file that needs no network.
 
@@ -103,6 +105,8 @@ def write_report(
 
     split : str, optional
         A sentence that says how the held-out samples were chosen.
+    within : str, optional
+        Which new samples left-out places speak of, such as "of the same clinic": they leave out samples, not groups.
 
     Returns
     -------
@@ -122,7 +126,7 @@ def write_report(
     '<!DOCTYPE html>'
     """
     # Check and render everything before the file is touched.
-    subject = _check(model, X, y, sample_weight, table, row_numbers, image_shape)
+    subject = replace(_check(model, X, y, sample_weight, table, row_numbers, image_shape), within=within)
     text = _render(subject, recipe, predictor, held_out, experts, title, command, notes, split)
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
@@ -207,7 +211,7 @@ def _render(
         **describe_new_row(new_row, predictor),
         "title": title or f"{n:,} samples, {m:,} prototypes",
         "headline": headline,
-        "verdicts": [each for each in (headline, describe_optimism(subject.model)) if each is not None],
+        "verdicts": [each for each in (headline, describe_optimism(subject.model, subject.within)) if each is not None],
         "facts": collect_facts(subject, named),
         "warnings": [*collect_warnings(subject, selection), *notes],
         "command": describe_call(subject) if command is None else command,
