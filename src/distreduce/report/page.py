@@ -1,9 +1,10 @@
 """Write the page of a fit: check the arguments, collect the content, fill the template, write the file atomically.
 
 The page's own script draws the map on a canvas (map.js) because plotly's library alone would add 4.5 MB per page. Our
-own page takes 1.9 MB for 50,000 samples with five columns to colour by, and 0.2 MB for 2,000. It opens at once on a
-phone and works by keyboard. All samples are drawn into one image (16 ms for 50,000 samples in headless Chromium on a
-busy core), which keeps zooming, colouring and selecting fluid.
+own page takes 1.9 MB for 50,000 samples with five columns to colour by, and 0.2 MB for 2,000; the map and the predictor
+of the form for new rows add at most 4 MB (1 MB for 2,000 rows of 20 columns without trees). It opens at once on a phone
+and works by keyboard. All samples are drawn into one image (16 ms for 50,000 samples in headless Chromium on a busy
+core), which keeps zooming, colouring and selecting fluid.
 """
 
 from __future__ import annotations
