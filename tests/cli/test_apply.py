@@ -402,3 +402,13 @@ def test_a_folder_in_python_warns_of_levels_that_it_does_not_know(fitted, tmp_pa
         load_folder(fitted / "numbers").predict(rows(8).assign(town="oslo"))
     with pytest.raises(InvalidInputError, match="nowhere"):
         load_folder(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("command", ["transform", "predict", "score", "report"])
+def test_a_terminal_shows_that_a_command_is_at_work(call, fitted, monkeypatch, command):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    file = () if command == "report" else (fitted / "t.csv",)
+    code, _, err = call(command, fitted / "numbers", *file)
+    assert code == 0 and "0:00:0" in err
+    again = ("--overwrite",) if command in ("transform", "predict") else ()
+    assert call(command, fitted / "numbers", *file, "--quiet", *again)[2] == ""

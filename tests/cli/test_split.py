@@ -118,7 +118,11 @@ def test_a_leak_by_groups_shows_in_the_scores_and_the_page_says_how_rows_were_he
     r2 = [json.loads(Path(f"{name}/metrics.json").read_text())["held_out"]["scores"]["SDR-GP"]["r2"]
           for name in ("random", "groups")]  # fmt: skip
     assert json.loads(drawn)["held_out"]["how"] == "They were drawn at random." and r2[0] > r2[1] + 0.3
-    assert "whole groups of patient" in " ".join(out.split()) and "judge intervals by the scores" in out
+    said = " ".join(out.split())
+    assert "whole groups of patient" in said and "judge intervals by the scores" in said
+    # The map recognises patients: it holds for new visits, and nobody knows whether for new patients.
+    assert "What you see holds for new samples of the same patient" in said
+    assert "Of others only the held-out scores speak." in said
     page = Path("groups/report.html").read_bytes()
     assert b"whole groups of patient: no group is in both parts." in page
     assert call("report", "groups", "-q")[0] == 0 and Path("groups/report.html").read_bytes() == page

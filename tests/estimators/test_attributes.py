@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,10 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.metrics import pairwise_distances_argmin
 
 from distreduce import SDR, DistR
+from distreduce.estimators._fitted import nearest_row
 
 CASES = [(SDR, None), (SDR, 9), (DistR, None), (DistR, 9)]
 
@@ -158,3 +161,15 @@ def test_default_perplexity_is_lowered_on_small_data(classification: Any) -> Non
 def test_distr_ignores_targets(classification: Any) -> None:
     X, y = classification
     assert_array_equal(DistR(random_state=0).fit_transform(X, y), DistR(random_state=0).fit_transform(X))
+
+
+def test_rows_of_weight_zero_take_little_memory():
+    """5 kB each, once."""
+    rng = np.random.default_rng(0)
+    places, points = rng.normal(size=(200, 2)), rng.normal(size=(60_000, 2))
+    tracemalloc.start()
+    found = nearest_row(points, places)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1000 * len(points)
+    np.testing.assert_array_equal(found, pairwise_distances_argmin(points, places))

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
 
 
+def decimal_text(value: float, digits: int) -> str:
+    """Return a number with this many decimals and a true minus sign; what rounds to zero has none."""
+    return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
+
+
 def did_you_mean(name: object, known: Iterable[object]) -> str:
     """Return "Did you mean 'x'? " for the known name closest to `name`, or "" if none is close.
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, clone
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -30,8 +30,8 @@ class ConstantSpread(RegressorMixin, MultiOutputMixin, MetaEstimatorMixin, BaseE
     ----------
     estimator : estimator
         A scikit-learn regressor.
-    cv : int, default=5
-        Number of folds.
+    cv : int or cross-validation generator, default=5
+        Number of folds, or the folds.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class ConstantSpread(RegressorMixin, MultiOutputMixin, MetaEstimatorMixin, BaseE
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"])],
-        "cv": [Interval(Integral, 2, None, closed="left")],
+        "cv": [Interval(Integral, 2, None, closed="left"), "cv_object"],
     }
 
     def __init__(self, estimator: Any, cv: int = 5) -> None:
@@ -66,13 +66,14 @@ class ConstantSpread(RegressorMixin, MultiOutputMixin, MetaEstimatorMixin, BaseE
         size = float(np.abs(y).max())
         self._unit = size if size > LARGE else 1.0
         y = y / self._unit
-        folds = KFold(min(self.cv, len(y)), shuffle=True, random_state=0)
+        whole = isinstance(self.cv, Integral)
+        folds = KFold(min(self.cv, len(y)), shuffle=True, random_state=0) if whole else check_cv(self.cv)
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
-        missed = np.empty_like(y)
-        for kept, left_out in folds.split(X):
+        missed = np.zeros_like(y)
+        for kept, left_out in folds.split(X, y):
             own = None if weights is None else weights[kept]
             fold = fit_weighted(clone(self.estimator), X[kept], y[kept], own)
-            missed[left_out] = y[left_out] - fold.predict(X[left_out])
+            missed[left_out] = y[left_out] - fold.predict(X[left_out]).reshape(y[left_out].shape)
         self.estimator_ = fit_weighted(clone(self.estimator), X, y, weights)
         self.std_ = self._unit * np.maximum(np.sqrt(np.average(missed**2, axis=0, weights=weights)), 1e-300)
         return self

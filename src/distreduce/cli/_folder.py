@@ -202,9 +202,16 @@ class Folder:
         found = self._metric("held_out", dict).get("how")
         return found if isinstance(found, str) else ""
 
+    def within(self) -> str:
+        """Return which new rows left-out places speak of."""
+        return FitOptions(group=self._choice("group"), time=self._choice("time")).within
+
     def weights(self) -> str | None:
         """Return the column of the weights."""
-        found = self._metric("choices", dict).get("weights")
+        return self._choice("weights")
+
+    def _choice(self, name: str) -> str | None:
+        found = self._metric("choices", dict).get(name)
         return found if isinstance(found, str) else None
 
     def _metric(self, name: str, kind: type) -> Any:

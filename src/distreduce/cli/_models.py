@@ -43,6 +43,13 @@ class FitOptions:
     weights: str | None = None
     experts: tuple[str, ...] | None = None
 
+    @property
+    def within(self) -> str:
+        """Which new rows left-out places speak of: these leave out rows, not groups or times."""
+        if self.group is not None:
+            return f"of the same {self.group}"
+        return f"of the same time ({self.time})" if self.time is not None else ""
+
     def model_parameters(self) -> dict[str, Any]:
         """Return `eta` and `perplexity` if they were given."""
         given = {"eta": self.eta, "perplexity": self.perplexity}
@@ -91,8 +98,8 @@ def make_model(name: str, target: Target, options: FitOptions) -> Any:
     classes, seed = target.task == "classification", options.seed
     if name == OURS:
         # The predictor chooses for itself: dimensions and weight of the target in the picture are for the picture.
-        experts = None if options.experts is None else list(options.experts)
-        return (SDRGPClassifier if classes else SDRGPRegressor)(experts=experts, random_state=seed)
+        chosen: dict[str, Any] = {} if options.experts is None else {"experts": list(options.experts)}
+        return (SDRGPClassifier if classes else SDRGPRegressor)(**chosen, random_state=seed)
     if classes:
         simple = {
             LINEAR: make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),

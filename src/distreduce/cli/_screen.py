@@ -45,6 +45,15 @@ def progress(total: int, *, silent: bool) -> Iterator[Callable[[str], object]]:
         yield lambda words: bar.update(task, description=words, advance=1)
 
 
+@contextmanager
+def count_rows(*, silent: bool) -> Iterator[Callable[[int], object]]:
+    """Show how long a command has been at work; call the result with the number of rows that are done."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with progress_bar(*columns, visible=not silent) as bar:
+        task = bar.add_task("reading")
+        yield lambda n: bar.update(task, description=f"{n:,} rows")
+
+
 def say_beside(line: str) -> None:
     """Print a line on standard error."""
     Console(stderr=True).print(printable(line))
@@ -152,12 +161,12 @@ def _make_table(metrics: dict[str, Any], heads: list[str], rows: list[list[str]]
     return table
 
 
-def show_picture(model: SDR) -> None:
+def show_picture(model: SDR, within: str) -> None:
     """Print in a sentence how much of the picture holds for new rows."""
-    optimism = describe_optimism(model)
+    optimism = describe_optimism(model, within)
     if optimism is not None:
         style = "bold yellow" if optimism.warns else "bold"
-        Console().print(Text.assemble((f"{optimism.verdict}: ", style), optimism.sentence))
+        Console().print(Text.assemble(printable(f"{optimism.verdict}: ", style), optimism.sentence))
 
 
 def show_notes(notes: Sequence[str]) -> None:

@@ -154,6 +154,7 @@ def _apply(
     """
     import numpy as np
 
+    from distreduce.cli._screen import count_rows
     from distreduce.cli._tables import add_incomplete_rows, name_rows, write_table
     from distreduce.tables.reading import locate_cells, read_chunks
 
@@ -164,7 +165,7 @@ def _apply(
         recipe.id_column,
         *(rule.name for rule in recipe.rules),
     }  # a target in the new file is not worth a message
-    with whole_file(out, overwrite=overwrite) as place:
+    with whole_file(out, overwrite=overwrite) as place, count_rows(silent=quiet) as show:
         for part in read_chunks(file, recipe.as_text, layout=layout):
             with locate_cells(file, layout):
                 X, complete = recipe.matrix(part, file.name, findings)
@@ -178,6 +179,7 @@ def _apply(
             table = name_rows(table, part.set_axis(table["row"]), recipe.id_column)
             write_table(table, place, raw=raw, mode="a", header=n_rows == 0)
             n_rows, n_incomplete = n_rows + len(table), n_incomplete + int((~complete).sum())
+            show(n_rows)
             ignored = [str(name) for name in part.columns if name not in known]
         if not n_rows:
             raise InvalidInputError(f"{file.name} has column names but no rows.")

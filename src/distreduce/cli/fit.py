@@ -214,7 +214,7 @@ def fit(
     verbose = not (quiet or as_json)
     # Everything is written into a hidden folder that takes its place at the end.
     with whole_folder(out, FILES, overwrite=overwrite, say=_screen.say_beside) as folder:
-        with locate_cells(file, layout):
+        with locate_cells(file, layout), _screen.count_rows(silent=not verbose):
             data = prepare(
                 file, target or [], task=task.value, missing=missing.value, unlabelled=unlabelled.value,
                 categories=category or [], leave_out=drop or [], keep=keep or [], layout=layout, id_column=id_column,
@@ -237,6 +237,7 @@ def fit(
                 study.held_out, recipe=data.recipe, predictor=study.predictor, experts=metrics["experts"],
                 row_numbers=rows, title=file.name, command=command,
                 notes=metrics["notes"], split=(metrics["held_out"] or {}).get("how", ""),
+                within=options.within,
                 weights=None if data.aside.weights is None else data.aside.weights[rows],
             )  # fmt: skip
     # Only now is the folder in its place.
@@ -245,6 +246,6 @@ def fit(
     elif verbose:
         _screen.show_scores(metrics)
         _screen.show_experts(metrics)
-        _screen.show_picture(study.model)
+        _screen.show_picture(study.model, options.within)
         _screen.show_notes(study.notes)
         _screen.show_next_steps(out, metrics)

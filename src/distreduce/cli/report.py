@@ -15,7 +15,7 @@ from distreduce._utils.typing import Array, Index
 from distreduce.cli._folder import Folder
 from distreduce.cli._models import describe_models
 from distreduce.cli._names import REPORT
-from distreduce.cli._screen import EXPERT_NAMES
+from distreduce.cli._screen import EXPERT_NAMES, count_rows
 from distreduce.cli._tables import LEVEL, PROBABILITY, SCALE, TRUTH, target_suffixes, truth_columns
 from distreduce.cli.apply import Directory, Quiet
 from distreduce.estimators import SDR
@@ -40,7 +40,8 @@ def report(
 ) -> None:
     """Write report.html of a fit again; its rows are read from the fitted file."""
     path = folder / REPORT
-    _rewrite_page(Folder.open(folder), path, data)
+    with count_rows(silent=quiet):
+        _rewrite_page(Folder.open(folder), path, data)
     if not quiet:
         typer.echo(f"Wrote {path}")
     if open_it:
@@ -65,6 +66,7 @@ def write_page(
     command: str,
     notes: Sequence[str],
     split: str,
+    within: str,
     weights: Array | None,
 ) -> None:
     """Write the page of the rows of the fit, which have these numbers in the file; `held_out` is held_out.csv."""
@@ -76,7 +78,7 @@ def write_page(
         held_out=None if held_out is None else _split_by_model(held_out, target, about),
         experts={EXPERT_NAMES.get(name, name): weight for name, weight in experts.items()},
         image_shape=image_shape, title=f"{', '.join(target.names)}, from {title}", command=command,
-        notes=notes, split=split, sample_weight=weights,
+        notes=notes, split=split, within=within, sample_weight=weights,
     )  # fmt: skip
 
 
@@ -110,7 +112,8 @@ def _rewrite_page(folder: Folder, path: Path, moved_to: Path | None) -> None:
         path, model, X, target, table.frame.iloc[rows], folder.held_out(recipe.task or "auto"),
         recipe=recipe, predictor=folder.predictor(recipe) if folder.has_predictor else None,
         experts=folder.experts(), row_numbers=rows, title=file.name, command=source.command, notes=folder.notes(),
-        split=folder.split(), weights=None if weights is None else read_weights(table.frame[weights])[rows],
+        split=folder.split(), within=folder.within(),
+        weights=None if weights is None else read_weights(table.frame[weights])[rows],
     )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ def score(
     results = open_results(folder, file)
     import numpy as np
 
-    from distreduce.cli._screen import SCORES, score_text
+    from distreduce.cli._screen import SCORES, count_rows, score_text
     from distreduce.tables.findings import Findings
     from distreduce.tables.reading import read_table
     from distreduce.tables.target import read_target
@@ -46,7 +46,8 @@ def score(
     rows = np.flatnonzero(complete & target.known)
     if len(rows) < 2:
         raise InvalidInputError(f"{file.name} has fewer than two complete rows with a target.")
-    scores, notes = _score(predictor, X, target, rows)
+    with count_rows(silent=quiet or as_json):
+        scores, notes = _score(predictor, X, target, rows)
     if as_json:
         typer.echo(json.dumps({"rows": len(rows), "scores": scores}, indent=2))
         return

@@ -13,10 +13,7 @@ SIDE_BY_SIDE = (
 
 
 class DisplayMixin:
-    """For reductions. It stands before scikit-learn's BaseEstimator, whose display it extends once the model is fitted.
-
-    The rooms above are imported when they are asked for.
-    """
+    """For reductions: extends the display of scikit-learn's BaseEstimator, which must stand behind it, after a fit."""
 
     def report(self, path: str | PathLike[str], X: Any, y: Any = None, **options: Any) -> Path:
         """Write the interactive page of the fit: one HTML file that needs no network.

@@ -19,6 +19,8 @@ from distreduce.sharding.merge import Merged
 from distreduce.sharding.rows import Rows
 from distreduce.solver.loop import Fitted
 
+BATCH_NUMBERS = 2_000_000  # differences held at once
+
 
 def fitted_attributes(plan: FitPlan, fitted: Fitted, estimator: Any, workers: Workers) -> dict[str, Any]:
     """Return the fitted attributes of an estimator by name."""
@@ -148,8 +150,10 @@ def _expand_one_to_one(
 
 
 def nearest_row(points: Array, places: Array) -> Index:
-    """Return the index of the nearest place for every point."""
-    return np.asarray(((points[:, None, :] - places[None, :, :]) ** 2).sum(axis=2).argmin(axis=1))
+    """Return the index of the nearest place for every point, in bounded memory: rows of weight zero may be many."""
+    step = max(1, BATCH_NUMBERS // places.size)
+    parts = (points[start : start + step, None, :] - places for start in range(0, len(points), step))
+    return np.concatenate([(part**2).sum(axis=2).argmin(axis=1) for part in parts])
 
 
 def _medoid_rows(found: Index, merged: Merged, prototypes: Array, embedding: Array, one_to_one: bool) -> Index:

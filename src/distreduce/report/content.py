@@ -41,6 +41,7 @@ class Subject:
     row_numbers: Index
     image_shape: tuple[int, int] | None
     sample_weight: Array | None = None
+    within: str = ""
 
     @property
     def one_to_one(self) -> bool:

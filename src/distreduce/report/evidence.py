@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.neighbors import NearestNeighbors
 
-from distreduce._utils.text import number_text
+from distreduce._utils.text import decimal_text, number_text
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
 from distreduce.metrics.reduction import LEAST_COUNT, criticisms, find_nearest_prototypes
@@ -88,8 +88,11 @@ class Verdict(NamedTuple):
     scores: list[tuple[str, str, str, float]]
 
 
-def describe_optimism(model: Any) -> Verdict | None:
-    """Compare the scores of neighbours on the map, fitted and left out, and with all features; None without them."""
+def describe_optimism(model: Any, within: str = "") -> Verdict | None:
+    """Compare the scores of neighbours on the map, fitted and left out, and with all features; None without them.
+
+    `within` names the new samples that these scores speak of, such as "of the same clinic", if not of all.
+    """
     scores = getattr(model, "neighbor_scores_", None)
     if scores is None or not np.isfinite(list(scores.values())).all():
         return None
@@ -107,12 +110,16 @@ def describe_optimism(model: Any) -> Verdict | None:
         verdict, warns = "What you see holds for new samples, but the features know more", False
     else:
         verdict, warns = "What you see holds for new samples", False
-    texts = [f"{value:.2f}".replace("-", "−") for value in (left_out, every, fitted)]
+    if within and not warns:
+        verdict, warns = verdict.replace("new samples", f"new samples {within}"), True
+    texts = [decimal_text(value, 2) for value in (left_out, every, fitted)]
     sentence = (
         f"10 nearest neighbours on the map reach {'accuracy' if classes else 'R²'} {texts[0]} for samples left out of "
         f"the fit, against {texts[1]} with all features"
         + (f"; as fitted, the map would promise {texts[2]}." if fitted > left_out else ".")
     )
+    if within:
+        sentence += " Of others only the held-out scores speak."
     about = {"left out": "what the map shows", "all features": "without the map", "fitted": "places of the fit"}
     shares = [min(max(value, 0.0), 1.0) for value in (left_out, every, fitted)]
     return Verdict(verdict, sentence, warns, list(zip(about, about.values(), texts, shares, strict=True)))

@@ -50,7 +50,7 @@ def _describe_score(subject: Subject, named: Mapping[str, Given]) -> list[Fact]:
         rest = ", ".join(f"{name} {score_text(each)}" for name, each in list(named.items())[1:])
         rows = count_of(len(np.asarray(first.y)), "row")
         return [Fact(score_text(first), f"held-out {name_score(first)}", f"{rows}; {rest}" if rest else rows)]
-    verdict = describe_optimism(subject.model)
+    verdict = describe_optimism(subject.model, subject.within)
     if verdict is None:
         return []
     name = "accuracy" if hasattr(subject.model, "classes_") else "R²"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import accuracy_score, r2_score
 
-from distreduce._utils.text import number_text
+from distreduce._utils.text import decimal_text, number_text
 from distreduce._utils.typing import Array
 from distreduce.metrics.calibration import read_probabilities
 from distreduce.report.evidence import Verdict
@@ -93,7 +93,7 @@ def _score(each: Given) -> tuple[str, float]:
         value = float(r2_score(y, mean)) if len(y) > 1 else float("nan")
     else:
         value = float(accuracy_score(each.y, _most_probable(each)))
-    return f"{value:.2f}".replace("-", "−") if np.isfinite(value) else "–", float(np.clip(np.nan_to_num(value), 0, 1))
+    return decimal_text(value, 2) if np.isfinite(value) else "–", float(np.clip(np.nan_to_num(value), 0, 1))
 
 
 def _most_probable(each: HeldOutClasses) -> ArrayLike:

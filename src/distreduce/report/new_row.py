@@ -1,7 +1,6 @@
 """What the page needs to place and predict a row that its reader types: column recipe, map and predictor as arrays.
 
-Every formula stores the rows of X that it uses by their index in one pool, because map, Gaussian processes and novelty
-use the same rows. The script ``formulas.js`` evaluates what this file writes.
+Formulas store rows of X by their index in one pool: they use the same ones. ``formulas.js`` evaluates what is written.
 """
 
 from __future__ import annotations

@@ -30,7 +30,9 @@ function getCode(control, field) {
   return Number(control.value);
 }
 
-const codeText = (field, code) => (field.kind === "date" ? numberText(code * DAY, "date") : numberText(code));
+// Years are not written as 2,024.
+const codeText = (field, code) => (field.kind === "date" ? numberText(code * DAY, "date")
+  : Math.abs(code) < 1e4 ? numberText(code).replace(",", "") : numberText(code));
 
 function hint(field, code) {
   const filled = data.newRow.missing === "impute" ? "empty: filled in as at the fit" : "must not be empty";

@@ -1,15 +1,17 @@
 """Write the page of a fit: check the arguments, collect the content, fill the template, write the file atomically.
 
 The page's own script draws the map on a canvas (map.js) because plotly's library alone would add 4.5 MB per page. Our
-own page takes 1.9 MB for 50,000 samples with five columns to colour by, and 0.2 MB for 2,000. It opens at once on a
-phone and works by keyboard. All samples are drawn into one image (16 ms for 50,000 samples in headless Chromium on a
-busy core), which keeps zooming, colouring and selecting fluid.
+own page takes 1.9 MB for 50,000 samples with five columns to colour by, and 0.2 MB for 2,000; the map and the predictor
+of the form for new rows add at most 4 MB (1 MB for 2,000 rows of 20 columns without trees). It opens at once on a phone
+and works by keyboard. All samples are drawn into one image (16 ms for 50,000 samples in headless Chromium on a busy
+core), which keeps zooming, colouring and selecting fluid.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +61,7 @@ def write_report(
     command: str | None = None,
     notes: Sequence[str] = (),
     split: str = "",
+    within: str = "",
 ) -> Path:
     """Write the interactive page of a fitted reduction: one HTML file that needs no network.
 
@@ -103,6 +106,8 @@ def write_report(
 
     split : str, optional
         A sentence that says how the held-out samples were chosen.
+    within : str, optional
+        Which new samples left-out places speak of, such as "of the same clinic": they leave out samples, not groups.
 
     Returns
     -------
@@ -122,7 +127,7 @@ def write_report(
     '<!DOCTYPE html>'
     """
     # Check and render everything before the file is touched.
-    subject = _check(model, X, y, sample_weight, table, row_numbers, image_shape)
+    subject = replace(_check(model, X, y, sample_weight, table, row_numbers, image_shape), within=within)
     text = _render(subject, recipe, predictor, held_out, experts, title, command, notes, split)
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
@@ -207,7 +212,7 @@ def _render(
         **describe_new_row(new_row, predictor),
         "title": title or f"{n:,} samples, {m:,} prototypes",
         "headline": headline,
-        "verdicts": [each for each in (headline, describe_optimism(subject.model)) if each is not None],
+        "verdicts": [each for each in (headline, describe_optimism(subject.model, subject.within)) if each is not None],
         "facts": collect_facts(subject, named),
         "warnings": [*collect_warnings(subject, selection), *notes],
         "command": describe_call(subject) if command is None else command,

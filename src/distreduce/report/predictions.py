@@ -9,7 +9,7 @@ from itertools import islice
 
 import numpy as np
 
-from distreduce._utils.text import count_of, number_text
+from distreduce._utils.text import count_of, decimal_text, number_text
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 from distreduce.metrics import calibration_curve, classification_scores
@@ -151,7 +151,7 @@ def _score_text(key: str, value: float) -> str:
     """Return a score with three decimals; the RMSE, which is in units of the target, with four digits."""
     if key == "rmse":
         return number_text(value)
-    return f"{value:.3f}".replace("-", "−") if np.isfinite(value) else "–"
+    return decimal_text(value, 3) if np.isfinite(value) else "–"
 
 
 def _describe_models(named: Mapping[str, Given]) -> list[str]:
