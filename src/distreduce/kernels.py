@@ -150,6 +150,36 @@ class RBF:
 
 
 @dataclass(frozen=True)
+class Matern32:
+    """k = (1 + √3 d) exp(−√3 d), Matérn's kernel of order 3/2: its functions have one derivative, not two.
+
+    Inputs must be divided by their length scales.
+
+    Examples
+    --------
+    >>> Matern32()([[0.0], [1.0]]).round(4).tolist()
+    [[1.0, 0.4834], [0.4834, 1.0]]
+    """
+
+    def __call__(self, A: Any, B: Any = None) -> Array:
+        """Kernel matrix between the rows of A and of B."""
+        return self.of_sq_distance(sq_distances(A, B))
+
+    def of_sq_distance(self, sq_distance: Array) -> Array:
+        """Values k for given d²."""
+        distance = self._scaled(sq_distance)
+        return np.asarray((1.0 + distance) * np.exp(-distance))
+
+    def derivative(self, sq_distance: Array) -> Array:
+        """Values dk/d(d²) = −3/2 exp(−√3 d) for given d²."""
+        return np.asarray(-1.5 * np.exp(-self._scaled(sq_distance)))
+
+    def _scaled(self, sq_distance: Array) -> Array:
+        """√3 d; k is zero from 1000 on, and at infinity it would be NaN."""
+        return np.asarray(np.minimum(np.sqrt(3.0) * np.sqrt(sq_distance), 1e3))
+
+
+@dataclass(frozen=True)
 class Linear:
     """k = ⟨a, b⟩, dense or scipy.sparse."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import log_softmax
@@ -45,8 +47,8 @@ def test_weights_are_copies_for_the_temperature(problem):
 
 def stack_of(views, labels):
     left_out = {name: (scores,) for name, scores in views.items()}
-    found = CrossFit(dict.fromkeys(views, Scores()), left_out, np.arange(len(labels)))
-    return ClassStack.of(found, labels, np.ones(len(labels)))
+    stack = ClassStack.of(CrossFit(left_out, np.arange(len(labels))), labels, np.ones(len(labels)))
+    return replace(stack, processes=dict.fromkeys(views, Scores()))
 
 
 @pytest.fixture

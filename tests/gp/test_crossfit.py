@@ -11,9 +11,8 @@ from sklearn.linear_model import LinearRegression
 
 from distreduce._utils.threads import SERIAL
 from distreduce.gp import _crossfit
-from distreduce.gp._crossfit import are_copies, arrange, assign_folds, cross_fit, find_copies, thin_reference
+from distreduce.gp._crossfit import CrossFitter, Novelty, are_copies, arrange, assign_folds, find_copies, thin_reference
 from distreduce.gp._experts import Lesson, learn_own
-from distreduce.gp._novelty import Novelty
 
 
 @given(st.lists(st.integers(0, 60), min_size=2, max_size=200))
@@ -59,23 +58,44 @@ def test_each_sample_is_predicted_by_a_model_that_has_not_seen_it(rng):
     y = X[:, 0] + rng.normal(size=30)
     folds = assign_folds(np.arange(30) // 2)
     lesson = Lesson(X, y[:, None], np.ones(30), is_class=False)
-    found = cross_fit({"own": lambda taught: learn_own(taught, LinearRegression())}, {"own": lesson}, folds, SERIAL)
+    fitter = CrossFitter({"own": lambda taught: learn_own(taught, LinearRegression())}, {"own": lesson}, folds, SERIAL)
+    found = fitter.leave_out()
     expected = np.empty(30)
     for fold in set(folds):
         model = LinearRegression().fit(X[folds != fold], y[folds != fold])
         expected[folds == fold] = model.predict(X[folds == fold])
     np.testing.assert_allclose(found.left_out["own"][0], expected, rtol=1e-10)
     everything = LinearRegression().fit(X, y).predict(X)
-    np.testing.assert_allclose(found.predictors["own"].moments(X)[0], everything, rtol=1e-10)
+    np.testing.assert_allclose(fitter.fit_all(["own"], found)["own"].moments(X)[0], everything, rtol=1e-10)
 
 
 def test_of_one_part_only_its_samples_are_predicted(rng):
     X = rng.normal(size=(30, 2))
     folds = np.where(np.arange(30) % 3 == 0, 0, -1)
     lesson = Lesson(X, X[:, :1], np.ones(30), is_class=False)
-    found = cross_fit({"own": lambda taught: learn_own(taught, LinearRegression())}, {"own": lesson}, folds, SERIAL)
+    fitter = CrossFitter({"own": lambda taught: learn_own(taught, LinearRegression())}, {"own": lesson}, folds, SERIAL)
+    found = fitter.leave_out()
     np.testing.assert_array_equal(found.rows, np.arange(0, 30, 3))
     np.testing.assert_allclose(found.left_out["own"][0], X[::3, 0], rtol=1e-10)
+
+
+def test_experts_are_given_up_after_the_first_folds(rng):
+    X = rng.normal(size=(600, 2))
+    lesson = Lesson(X, X[:, :1], np.ones(600), is_class=False)
+    asked = []
+
+    def expert(name):
+        return lambda taught: asked.append(name) or learn_own(taught, LinearRegression())
+
+    names = ("isotropic", "inputs", "rough_inputs", "linear")
+    fitter = CrossFitter(
+        {n: expert(n) for n in names}, dict.fromkeys(names, lesson), assign_folds(np.arange(600)), SERIAL
+    )
+    found = fitter.leave_out(lambda said, rows: ["inputs"])
+    # What the kept expert starts from stays too.
+    assert list(found.left_out) == ["isotropic", "inputs"]
+    assert [asked.count(name) for name in names] == [5, 5, 1, 1]
+    np.testing.assert_allclose(found.left_out["inputs"][0], X[:, 0], rtol=1e-9)
 
 
 def test_a_thinned_reference_keeps_the_quantiles(rng):

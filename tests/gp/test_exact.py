@@ -11,7 +11,7 @@ from distreduce.exceptions import NumericalError
 from distreduce.gp import _exact as exact
 from distreduce.gp._exact import ExactGP, MergedRows, factorise, train_merged
 from distreduce.gp._hyperparameters import Hyperparameters, Training
-from distreduce.gp._matern import Matern32
+from distreduce.kernels import Matern32
 
 FOUND = Hyperparameters(np.array([0.7, 1.5, 3.0]), 1.3, 0.2)
 

@@ -12,6 +12,8 @@ from distreduce.gp._exact import MergedRows, train_merged
 from distreduce.gp._hyperparameters import NOISE_FLOOR, Hyperparameters, Training, by_adam, by_lbfgs
 from distreduce.mapping.relevance import negative_log_likelihood
 
+START = Hyperparameters(np.ones(2), 1.0, 0.1)
+
 
 @pytest.fixture
 def problem(rng):
@@ -94,14 +96,31 @@ class Bowl:
 @pytest.mark.parametrize("broken", ["value", "gradient"])
 def test_lbfgs_keeps_the_best_point_when_the_likelihood_fails(broken):
     bowl = Bowl(lambda call: call > 2, broken)
-    found = by_lbfgs(bowl, np.ones(2), 50)
+    found = by_lbfgs(bowl, START, 50)
     best = min(bowl.good, key=lambda pair: pair[0])[1]
     np.testing.assert_allclose(found.logarithms(), best, atol=1e-12)
 
 
 def test_lbfgs_steps_back_from_one_failure():
-    found = by_lbfgs(Bowl(lambda call: call == 2), np.ones(2), 50)
+    found = by_lbfgs(Bowl(lambda call: call == 2), START, 50)
     np.testing.assert_allclose(found.logarithms(), 1.0, atol=1e-4)
+
+
+def test_lbfgs_ends_with_the_first_step_that_gains_little(problem):
+    X, y = problem
+    values = []
+
+    def objective(x):
+        values.append(negative_log_likelihood(x, X, y[:, None], np.ones(40)))
+        return values[-1]
+
+    best = []
+    for least_gain in (0.0, 0.5):
+        values.clear()
+        by_lbfgs(objective, START, 50, least_gain=least_gain)
+        best.append((len(values), min(value for value, _ in values)))
+    (whole, lowest), (short, reached) = best
+    assert short < whole and lowest <= reached < lowest + 1.0
 
 
 @pytest.mark.parametrize("broken", ["value", "gradient"])

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from distreduce.gp._exact import ExactGP, MergedRows, evenly_spaced, merged_likelihood, train_merged
 from distreduce.gp._hyperparameters import Hyperparameters, Training
-from distreduce.gp._matern import Matern32
+from distreduce.kernels import Matern32
 from distreduce.mapping.relevance import GAUSSIAN
 
 FOUND = Hyperparameters(np.array([0.7, 1.5, 3.0]), 1.3, 0.2)

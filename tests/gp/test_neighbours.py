@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from distreduce.gp import _neighbours
-from distreduce.gp._exact import ExactGP
+from distreduce.gp import _exact
+from distreduce.gp._exact import NEIGHBOURS, ExactGP, NeighbourGP
 from distreduce.gp._hyperparameters import Hyperparameters
-from distreduce.gp._matern import Matern32
-from distreduce.gp._neighbours import NEIGHBOURS, NeighbourGP
+from distreduce.kernels import Matern32
 from distreduce.mapping.relevance import GAUSSIAN
 
 FOUND = Hyperparameters(np.array([0.7, 1.5]), 1.3, 0.05)
@@ -41,7 +40,7 @@ def test_batches_change_no_bit(rng, monkeypatch):
     X, targets, weights, new = problem(rng, 200)
     gp = NeighbourGP(X, targets, FOUND, GAUSSIAN, weights)
     whole = gp.moments(new)
-    monkeypatch.setattr(_neighbours, "BATCH_NUMBERS", 1)  # one row at a time
+    monkeypatch.setattr(_exact, "BATCH_NUMBERS", 1)  # one row at a time
     for ours, expected in zip(gp.moments(new), whole, strict=True):
         np.testing.assert_array_equal(ours, expected)
 
@@ -55,7 +54,7 @@ def test_an_offset_costs_no_digits(rng):
 
 
 def test_in_many_dimensions_a_part_of_the_samples_is_searched(rng, monkeypatch):
-    monkeypatch.setattr(_neighbours, "SEARCHED", 50)
+    monkeypatch.setattr(_exact, "SEARCHED", 50)
     X = rng.normal(size=(200, 20))
     gp = NeighbourGP(X, X[:, :1], Hyperparameters(np.ones(20), 1.0, 0.1), GAUSSIAN, np.ones(200))
     assert len(gp.inputs) == len(gp.target) == len(gp.weights) == 50

@@ -16,6 +16,7 @@ from distreduce.gp._hyperparameters import NOISE_FLOOR, Hyperparameters
 from distreduce.gp._stack import (
     Stack,
     calibrate_variance,
+    keep_promising,
     log_density,
     mixed_moments,
     stacking_weights,
@@ -105,7 +106,7 @@ class Constant:
 def cross_fitted(predictions, rows):
     """What experts said of left-out samples, with a variance of one that they made up."""
     left_out = {name: (mean[rows], np.ones(len(rows))) for name, mean in predictions.items()}
-    return CrossFit({name: Constant(0.0) for name in predictions}, left_out, rows)
+    return CrossFit(left_out, rows)
 
 
 def test_an_expert_that_knows_nothing_gets_hardly_any_weight(rng):
@@ -113,6 +114,22 @@ def test_an_expert_that_knows_nothing_gets_hardly_any_weight(rng):
     found = cross_fitted({"good": y + 0.3 * rng.normal(size=200), "bad": rng.normal(size=200)}, np.arange(200))
     weights = Stack.of(found, y, np.ones(200)).weights
     assert weights["good"] > 0.95 and sum(weights.values()) == pytest.approx(1.0)
+
+
+def test_only_experts_that_are_clearly_behind_are_given_up(rng):
+    y = rng.normal(size=400)
+    means = {
+        "good": y + 0.3 * rng.normal(size=400),
+        "equal": y + 0.3 * rng.normal(size=400),
+        "bad": rng.normal(size=400),
+    }
+    densities = {name: norm(mean, 0.3 if name != "bad" else 1.4).logpdf(y) for name, mean in means.items()}
+    assert keep_promising(densities, np.ones(400)) == ["good", "equal"]
+    few = {name: own[:4] for name, own in densities.items()}
+    assert "equal" in keep_promising(few, np.ones(4))
+    # Hardly ever right, and then the only one: such an expert keeps a mixture from disasters.
+    rare = {"sure": np.where(np.arange(400) < 390, 0.0, -20.0), "careful": np.full(400, -1.0)}
+    assert keep_promising(rare, np.ones(400)) == ["sure", "careful"]
 
 
 def test_errors_of_a_stack_have_the_variance_that_it_claims(rng):

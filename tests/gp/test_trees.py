@@ -96,7 +96,7 @@ def test_boosting_of_a_fold_without_some_classes_keeps_their_columns(present):
 @pytest.mark.parametrize("present", [[3], [0, 2], [0, 1, 3]])
 def test_a_forest_of_a_fold_without_some_classes_keeps_their_columns(present):
     labels = np.array(present)[CLASSES % len(present)]
-    theirs = RandomForestClassifier(FOREST_TREES, random_state=0).fit(WIDE, labels, sample_weight=np.ones(300))
+    theirs = RandomForestClassifier(FOREST_TREES, random_state=0).fit(WIDE, labels)
     expected = np.zeros((300, 5))
     expected[:, present] = theirs.predict_proba(WIDE)
     found = np.exp(learn_forest(lesson(labels, 5)).scores(WIDE))

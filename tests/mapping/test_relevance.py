@@ -8,8 +8,8 @@ from scipy.optimize import approx_fprime
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-from distreduce.gp._matern import Matern32
 from distreduce.kernels import RBF as GAUSSIAN
+from distreduce.kernels import Matern32
 from distreduce.mapping import relevance_length_scales
 from distreduce.mapping.relevance import negative_log_likelihood
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor
-from distreduce.gp import GPClassifier, GPRegressor
+from distreduce.gp import GPClassifier, GPRegressor, _stack
 from distreduce.kernels import RBF, Delta, Linear, RationalQuadratic
 from distreduce.losses import LOSSES
 
@@ -126,10 +127,11 @@ _FITTED: dict[str, Any] = {}
 
 
 def fitted_model(name: str) -> Any:
-    """The model of that case, fitted once a session."""
+    """The model of that case, fitted once a session, with all experts of a stack, also those without weight."""
     if name not in _FITTED:
         model, inputs, targets, _ = (CASES | GP_CASES)[name]
-        _FITTED[name] = model.fit(inputs) if targets is None else model.fit(inputs, targets)
+        with mock.patch.object(_stack, "LEAST_WEIGHT", -1.0):
+            _FITTED[name] = model.fit(inputs) if targets is None else model.fit(inputs, targets)
     return _FITTED[name]
 
 

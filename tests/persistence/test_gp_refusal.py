@@ -84,7 +84,7 @@ F, B = f"{S}.0.forest.trees", f"{S}.0.boosting.trees"
 STACK: dict[str, tuple[Edit, str]] = {
     "unknown view": (lambda d, t: fitted(d)["stacks_"]["views"][0].update(view="__class__"), "a view that is unknown"),
     "missing view": (lambda d, t: fitted(d)["stacks_"].update(views=fitted(d)["stacks_"]["views"][:1]), "no inputs"),
-    "no views": (lambda d, t: fitted(d)["stacks_"].update(views=[]), "not a list of views"),
+    "no views": (lambda d, t: fitted(d)["stacks_"].update(views=[]), "has no inputs"),
     "fewer inputs": (replaced(f"{S}.inputs.inputs", lambda A: A[:, 1:]), "its experts take|has the shape"),
     "fewer rows": (replaced(f"{S}.inputs.inputs", lambda A: A[1:]), "has the shape"),
     "no weight of a row": (put(f"{S}.inputs.weights", 0, 0.0), "weights has values that are not greater"),

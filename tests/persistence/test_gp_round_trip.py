@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import fields
+from copy import copy
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,26 @@ def test_inputs_are_stored_once_for_all_experts_and_targets(tmp_path: Path) -> N
     fitted_model("SDRGPRegressor, several targets").save(tmp_path / "m")
     stored = [key for key, A in load_file(tmp_path / "m").items() if "stacks_" in key and A.shape == X.shape]
     assert len(stored) == 1
+
+
+@pytest.mark.parametrize(
+    ("case", "names"),
+    [
+        ("SDRGPRegressor, several targets", ("isotropic", "embedding")),
+        ("SDRGPRegressor, several targets", ("embedding", "inputs")),
+        ("SDRGPRegressor", ("forest",)),
+    ],
+)
+def test_experts_may_differ_between_targets(case: str, names: tuple[str, ...], tmp_path: Path) -> None:
+    """Processes on a view share its samples, and each target's experts find the column of that target."""
+    model = copy(fitted_model(case))
+    model.stacks_ = tuple(
+        replace(stack, weights={name: 1.0}, processes={name: stack.processes[name]})
+        for stack, name in zip(model.stacks_, names, strict=True)
+    )
+    model.save(tmp_path / "model")
+    new = GP_CASES[case][3]
+    assert_array_equal(SDRGPRegressor.load(tmp_path / "model").predict(new), model.predict(new))
 
 
 def test_single_precision_is_smaller(tmp_path: Path) -> None:

@@ -65,7 +65,8 @@ class Study:
         if self.predictor is None:
             return {}
         stacks = getattr(self.predictor, "stacks_", None) or (self.predictor.stack_,)
-        return {name: float(np.mean([stack.weights[name] for stack in stacks])) for name in stacks[0].weights}
+        names = dict.fromkeys(name for stack in stacks for name in stack.weights)
+        return {name: float(np.mean([stack.weights.get(name, 0.0) for stack in stacks])) for name in names}
 
     @property
     def held_out(self) -> pd.DataFrame | None:

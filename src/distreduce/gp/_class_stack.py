@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from scipy.special import log_softmax, softmax
 from distreduce._utils.typing import Array, Index
 from distreduce.gp._crossfit import CrossFit, thin_reference
 from distreduce.gp._experts import LEAST_PROBABILITY
-from distreduce.gp._stack import LEAST_WEIGHT, REFERENCE, Views, stacking_weights
+from distreduce.gp._stack import REFERENCE, Views, select_used, weigh
 
 
 @dataclass(frozen=True)
@@ -47,27 +47,31 @@ class ClassStack:
         """Learn temperatures and weights from left-out scores."""
         y, h = labels[found.rows], weights[found.rows]
         temperatures = {name: fit_temperature(scores, y, h) for name, (scores,) in found.left_out.items()}
-        shares = np.array([soften(temperatures[name] * scores) for name, (scores,) in found.left_out.items()])
-        of_truth = shares[:, np.arange(len(y)), y]
-        found_weights = stacking_weights(np.log(of_truth), h)
-        mixture = np.log(np.tensordot(found_weights, shares, axes=1))
+        own = cls({}, temperatures, {}, 1.0)
+        own = replace(own, weights=weigh(own.log_densities(found.left_out, y), h))
+        mixture = np.log(own.mix({name: scores for name, (scores,) in found.left_out.items()}))
         sharpness = fit_temperature(mixture, y, h)
         confidence = soften(sharpness * mixture)[np.arange(len(y)), y]
-        mixed = dict(zip(found.predictors, map(float, found_weights), strict=True))
-        return cls(dict(found.predictors), temperatures, mixed, sharpness, thin_reference(confidence, REFERENCE))
+        return replace(own, sharpness=sharpness, confidences=thin_reference(confidence, REFERENCE))
+
+    def log_densities(self, scores: Mapping[str, tuple[Array, ...]], y: Index) -> dict[str, Array]:
+        """Log probabilities of labels under each expert by itself."""
+        rows = np.arange(len(y))
+        return {name: np.log(soften(self.temperatures[name] * own)[rows, y]) for name, (own,) in scores.items()}
 
     def probabilities(self, views: Views) -> Array:
         """Probability of each class (t, c)."""
-        total = sum(
-            weight * soften(self.temperatures[name] * self.processes[name].scores(views[name]))
-            for name, weight in self.used().items()
-        )
-        return soften(self.sharpness * np.log(np.asarray(total)))
+        mixture = self.mix({name: self.processes[name].scores(views[name]) for name in self.used()})
+        return soften(self.sharpness * np.log(mixture))
+
+    def mix(self, scores: Mapping[str, Array]) -> Array:
+        """Weighted mean of the experts' probabilities (t, c)."""
+        parts = (weight * soften(self.temperatures[name] * scores[name]) for name, weight in self.used().items())
+        return np.asarray(sum(parts))
 
     def used(self) -> dict[str, float]:
         """Experts and their weights, without those of negligible weight."""
-        used = {name: weight for name, weight in self.weights.items() if weight > LEAST_WEIGHT}
-        return {name: weight / sum(used.values()) for name, weight in used.items()}
+        return select_used(self.weights)
 
     def threshold(self, coverage: float) -> float:
         """Least probability of a class in a prediction set: an order statistic of the left-out confidences."""

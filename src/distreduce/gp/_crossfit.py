@@ -6,8 +6,8 @@ predictions. Samples with equal or nearly equal features are left out together: 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,16 +19,19 @@ from distreduce._utils.numerics import nearest
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.gp._exact import evenly_spaced
-from distreduce.gp._experts import Expert, Lesson
+from distreduce.gp._experts import CHAIN, Expert, Lesson
+from distreduce.gp._hyperparameters import Hyperparameters
 from distreduce.sharding.merge import merge_duplicates
 
 FOLDS, FOLDS_OF_FEW, FEW = 5, 10, 100  # the fewer the samples, the more an expert loses with those left out
 MANY = 5000  # samples from which on one part is left out once instead of every fold in turn
 HELD_OUT = 5000  # samples of that part, at most
+ENOUGH_TO_JUDGE = 100  # left-out samples after which experts that will get no weight are given up
 FOLD_TRAINING_ROWS = 500  # hyperparameters of the folds; those of the final experts see more samples
 # Two samples nearer than this share of the median distance to the fifth neighbour are copies with noise. (The first
 # neighbours may be copies themselves.)
 NEARLY_EQUAL, OTHERS = 0.05, 5
+LIKE_THESE = 5000  # training samples that new ones are compared with
 COPIES_AGREE = 0.9  # share of samples with equal features that have equal targets, from which on they are copies
 
 
@@ -114,48 +117,119 @@ def assign_folds(groups: Index) -> Index:
     return np.where(place < max(1, round(share * n_groups)), 0, -1)[groups]
 
 
+Said = Mapping[str, tuple[Array, ...]]  # what experts predict for some rows
+Keep = Callable[[Said, Index], Collection[str]]  # the experts worth going on with, from what they said of some rows
+
+
 @dataclass(frozen=True)
 class CrossFit:
-    """Experts fitted to all samples, and what they said of the left-out `rows` when these were new to them."""
+    """What the experts said of the left-out `rows` when these were new to them, and the first fold's predictors."""
 
-    predictors: Mapping[str, Any]
-    left_out: Mapping[str, tuple[Array, ...]]
+    left_out: Said
     rows: Index
+    first: Mapping[str, Any] = field(default_factory=dict)
 
 
-def cross_fit(experts: Mapping[str, Expert], lessons: Mapping[str, Lesson], folds: Index, pool: Workers) -> CrossFit:
-    """Fit every expert without each fold and to all samples; one task each."""
-    used = [int(fold) for fold in np.unique(folds) if fold >= 0]
-    tasks = [(name, fold) for name in experts for fold in (*used, None)]
-
-    def run(task: int, _: int) -> Any:
-        name, fold = tasks[task]
-        lesson = lessons[name]
-        if fold is None:
-            return experts[name](lesson)
-        few = lesson.training_rows if len(used) == 1 else min(lesson.training_rows, FOLD_TRAINING_ROWS)
-        taught = replace(lesson.take(np.flatnonzero(folds != fold)), training_rows=few)
-        return predict(experts[name](taught), lesson.inputs[folds == fold], is_class=lesson.is_class)
-
-    found = dict(zip(tasks, pool.run(run, len(tasks)), strict=True))
-    rows = np.flatnonzero(folds >= 0)
-    left_out = {}
-    for name in experts:
-        parts = [found[name, fold] for fold in used]
-        whole = tuple(np.empty((len(folds), *part.shape[1:])) for part in parts[0])
-        for fold, part in zip(used, parts, strict=True):
-            for all_rows, own in zip(whole, part, strict=True):
-                all_rows[folds == fold] = own
-        left_out[name] = tuple(part[rows] for part in whole)
-    return CrossFit({name: found[name, None] for name in experts}, left_out, rows)
+Found = dict[tuple[str, int], tuple[Any, tuple[Array, ...]]]  # predictors without a fold, and what they say of it
 
 
-def predict(predictor: Any, inputs: Array, *, is_class: bool) -> tuple[Array, ...]:
-    """Scores of classes, or means and variances of numbers."""
-    return (predictor.scores(inputs),) if is_class else tuple(predictor.moments(inputs))
+@dataclass(frozen=True)
+class CrossFitter:
+    """Experts by name, what each of them learns from, and the fold of each sample."""
+
+    experts: Mapping[str, Expert]
+    lessons: Mapping[str, Lesson]
+    folds: Index
+    pool: Workers
+
+    def leave_out(self, keep: Keep | None = None) -> CrossFit:
+        """Fit every expert without each fold; after the first folds go on with those that `keep` returns."""
+        used = [int(fold) for fold in np.unique(self.folds) if fold >= 0]
+        sizes = np.cumsum([np.sum(self.folds == fold) for fold in used])
+        tried = used[: 1 + int(np.searchsorted(sizes, ENOUGH_TO_JUDGE))]
+        names, found = list(self.experts), self._fit_folds(list(self.experts), tried)
+        if keep is not None and len(tried) < len(used):
+            rows = np.flatnonzero(np.isin(self.folds, tried))
+            names = _with_links(names, keep(self._collect(found, names, tried), rows))
+        found |= self._fit_folds(names, used[len(tried) :])
+        first = {name: found[name, used[0]][0] for name in names}
+        return CrossFit(self._collect(found, names, used), np.flatnonzero(self.folds >= 0), first)
+
+    def fit_all(self, names: Collection[str], found: CrossFit) -> dict[str, Any]:
+        """Fit these experts to all samples; hyperparameters start at those of the first fold."""
+        tasks = list(names)
+
+        def run(task: int, _: int) -> Any:
+            known = getattr(found.first[tasks[task]], "hyperparameters", None)
+            return self.experts[tasks[task]](replace(self.lessons[tasks[task]], known=known))
+
+        return dict(zip(tasks, self.pool.run(run, len(tasks)), strict=True))
+
+    def _fit_folds(self, names: list[str], folds: list[int]) -> Found:
+        """Fit experts without each fold; those that start from each other are one task."""
+        linked = [name for name in CHAIN if name in names]
+        chains = [chain for chain in (linked, *([name] for name in names if name not in CHAIN)) if chain]
+        tasks = [(chain, fold) for fold in folds for chain in chains]
+
+        def run(task: int, _: int) -> Found:
+            known, found, (chain, fold) = None, {}, tasks[task]
+            for name in chain:
+                found[name, fold] = self._fit_fold(name, fold, known)
+                known = getattr(found[name, fold][0], "hyperparameters", None)
+            return found
+
+        return {key: own for part in self.pool.run(run, len(tasks)) for key, own in part.items()}
+
+    def _fit_fold(self, name: str, fold: int, known: Hyperparameters | None) -> tuple[Any, tuple[Array, ...]]:
+        """An expert without a fold, and what it says of it."""
+        lesson, left_out = self.lessons[name], self.folds == fold
+        in_turn = self.folds.min() >= 0  # every fold is left out, not one part alone
+        rows = min(lesson.training_rows, FOLD_TRAINING_ROWS) if in_turn else lesson.training_rows
+        fitted = self.experts[name](replace(lesson.take(np.flatnonzero(~left_out)), training_rows=rows, known=known))
+        new = lesson.inputs[left_out]
+        return fitted, (fitted.scores(new),) if lesson.is_class else tuple(fitted.moments(new))
+
+    def _collect(self, found: Found, names: list[str], folds: list[int]) -> Said:
+        """Put the predictions of the folds together, in the order of the samples."""
+        order = np.argsort(np.concatenate([np.flatnonzero(self.folds == fold) for fold in folds]))
+        parts = {name: zip(*(found[name, fold][1] for fold in folds), strict=True) for name in names}
+        return {name: tuple(np.concatenate(column)[order] for column in own) for name, own in parts.items()}
+
+
+def _with_links(names: list[str], kept: Collection[str]) -> list[str]:
+    """The experts that are kept, and those that they start from."""
+    linked = [name for name in CHAIN if name in names]
+    needed = max((k for k, name in enumerate(linked) if name in kept), default=-1)
+    return [name for name in names if name in kept or name in linked[: needed + 1]]
 
 
 def thin_reference(scores: Array, size: int) -> Array:
     """At most `size` of the scores, sorted: what new samples are compared with."""
     ordered = np.sort(scores)
     return np.asarray(ordered[evenly_spaced(len(ordered), size)])
+
+
+@dataclass(frozen=True)
+class Novelty:
+    """Distinct training samples (k, d), and sorted mean distances of each to its nearest others (k,)."""
+
+    inputs: Array
+    distances: Array
+
+    @classmethod
+    def of(cls, distinct: Array, copies: Index) -> Novelty:
+        """From distinct standardised samples; near copies count once."""
+        first = np.unique(copies, return_index=True)[1]
+        inputs = distinct[first[evenly_spaced(len(first), LIKE_THESE)]]
+        k = min(OTHERS, len(inputs) - 1)
+        if k == 0:
+            return cls(inputs, np.zeros(1))
+        distance = nearest(inputs, inputs, k + 1)[0][:, 1:]  # without itself
+        return cls(inputs, np.sort(distance.mean(axis=1)))
+
+    def __call__(self, inputs: Array) -> Array:
+        """P-values of samples."""
+        k = max(1, min(OTHERS, len(self.inputs) - 1))
+        distance = nearest(inputs, self.inputs, k)[0].mean(axis=1)
+        farther = len(self.distances) - np.searchsorted(self.distances, distance, side="left")
+        return np.asarray((1 + farther) / (1 + len(self.distances)))

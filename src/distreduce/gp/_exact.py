@@ -1,4 +1,4 @@
-"""An exact Gaussian process for one target: training, prediction, leave-one-out."""
+"""Gaussian processes, exact or conditioned on the nearest samples: training, prediction, leave-one-out."""
 
 from __future__ import annotations
 
@@ -7,23 +7,28 @@ from functools import partial
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, solve_triangular
+from sklearn.neighbors import NearestNeighbors
 
 from distreduce._utils.numerics import jittered_cholesky
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError, NumericalError
 from distreduce.gp._hyperparameters import Hyperparameters, Training
-from distreduce.kernels import DistanceKernel
+from distreduce.kernels import RBF, DistanceKernel, Matern32
 from distreduce.mapping.relevance import GAUSSIAN, negative_log_likelihood
 from distreduce.sharding.merge import merge_duplicates
 
 BATCH_NUMBERS = 8_000_000  # covariances held at once in a prediction: 64 MB
 MAX_EXACT = 10_000  # an exact GP holds n² numbers (0.8 GB here) and takes n³ operations
+NEIGHBOURS = 64  # more hardly change predictions, and each takes k³ operations
+# A tree finds neighbours fast in few dimensions only; in more, every query visits most of the samples.
+FEW_DIMENSIONS, SEARCHED = 16, 30_000
+NEIGHBOUR_JITTER = 1e-8  # relative to the signal
 JITTERS = (1e-12, 1e-10, 1e-8, 1e-6)  # relative to the mean variance of the inputs
 
 
 def train_merged(
-    rows: MergedRows, training: Training, scales: Array, kernel: DistanceKernel = GAUSSIAN
+    rows: MergedRows, training: Training, scales: Array, kernel: RBF | Matern32 = GAUSSIAN
 ) -> Hyperparameters:
     """Maximise the marginal likelihood of standardised targets, starting at length scales `scales`."""
     return training(partial(merged_likelihood, rows=rows, kernel=kernel), scales)
@@ -69,7 +74,7 @@ def evenly_spaced(n: int, size: int) -> Index:
     return np.unique(np.linspace(0, n - 1, size).astype(np.intp))
 
 
-def merged_likelihood(parameters: Array, rows: MergedRows, kernel: DistanceKernel = GAUSSIAN) -> tuple[float, Array]:
+def merged_likelihood(parameters: Array, rows: MergedRows, kernel: RBF | Matern32 = GAUSSIAN) -> tuple[float, Array]:
     r"""−log p(y) of all samples, equal ones included, from the merged rows alone, and its gradient.
 
     A row of weight h stands for h samples of mean :math:`\bar y` and noise :math:`\sigma^2`. With m rows,
@@ -92,12 +97,8 @@ def check_exact_size(n: int, advice: str) -> None:
         raise InvalidInputError(f"An exact GP of {n} samples is too large (at most {MAX_EXACT}); {advice}.")
 
 
-class ExactGP:
-    r"""Posterior of one target given n inputs; prior mean 0.
-
-    .. math::
-        m(x) = k_x^\top\Sigma^{-1}y, \qquad v(x) = s + \sigma^2 - k_x^\top\Sigma^{-1}k_x, \qquad
-        \Sigma = s K_l + \sigma^2 I
+class TrainedGP:
+    """What GPs with known hyperparameters share; prior mean 0.
 
     Parameters
     ----------
@@ -123,10 +124,25 @@ class ExactGP:
     ) -> None:
         self.inputs, self.target, self.hyperparameters, self.kernel = inputs, target, hyperparameters, kernel
         self.weights = weights
-        noise = hyperparameters.noise if weights is None else hyperparameters.noise / weights
+        self._prepare(np.full(len(inputs), hyperparameters.noise) / (1.0 if weights is None else weights))
+
+    def _prepare(self, noise: Array) -> None:
+        """Compute what predictions need, given the noise of each row."""
+        raise NotImplementedError
+
+
+class ExactGP(TrainedGP):
+    r"""Posterior given all inputs.
+
+    .. math::
+        m(x) = k_x^\top\Sigma^{-1}y, \qquad v(x) = s + \sigma^2 - k_x^\top\Sigma^{-1}k_x, \qquad
+        \Sigma = s K_l + \sigma^2 I
+    """
+
+    def _prepare(self, noise: Array) -> None:
         with single_threaded_blas():  # a loaded model must have the same bits with any number of threads
-            self._factor = factorise(self._covariance(inputs), noise)
-            self._weights = cho_solve((self._factor, True), target)
+            self._factor = factorise(self._covariance(self.inputs), noise)
+            self._weights = cho_solve((self._factor, True), self.target)
 
     def _covariance(self, others: Array) -> Array:
         """s·K(x, X)."""
@@ -183,3 +199,52 @@ def factorise(covariance: Array, noise: float | Array) -> Array:
     except LinAlgError as error:
         message = "The covariance of the training inputs cannot be factorised even with jitter; scale X."
         raise NumericalError(message) from error
+
+
+class NeighbourGP(TrainedGP):
+    r"""Posterior of the targets given the k nearest samples in the learned metric [1]_.
+
+    .. math:: m(x) = k_x^\top\Sigma_x^{-1}y_x, \qquad v(x) = s + \sigma^2 - k_x^\top\Sigma_x^{-1}k_x
+
+    where the subscript x selects the neighbours of x. Fitting takes a search tree only, so that every sample takes
+    part, and a prediction takes k³ operations, whatever n is.
+
+    References
+    ----------
+    .. [1] Allison, Stephenson, F, Pyzer-Knapp (2023). Leveraging locality and robustness to achieve massively scalable
+       Gaussian process regression. NeurIPS.
+    """
+
+    def _prepare(self, noise: Array) -> None:
+        if self.inputs.shape[1] > FEW_DIMENSIONS and len(self.inputs) > SEARCHED:
+            rows = evenly_spaced(len(self.inputs), SEARCHED)
+            self.inputs, self.target, noise = self.inputs[rows], self.target[rows], noise[rows]
+            self.weights = None if self.weights is None else self.weights[rows]
+        self._noise = noise
+        self._scaled = self.inputs / self.hyperparameters.length_scales
+        self._search = NearestNeighbors(algorithm="kd_tree", n_jobs=1).fit(self._scaled)
+
+    def moments(self, inputs: Array) -> tuple[Array, Array]:
+        """Mean of the targets and their common variance (noise included) at each row, in batches of bounded size."""
+        mean, variance = np.empty((len(inputs), *self.target.shape[1:])), np.empty(len(inputs))
+        k = min(NEIGHBOURS, len(self.inputs))
+        step = max(1, BATCH_NUMBERS // (4 * k * (k + self.inputs.shape[1])))
+        for start in range(0, len(inputs), step):
+            rows = slice(start, start + step)
+            mean[rows], variance[rows] = self._condition(inputs[rows] / self.hyperparameters.length_scales, k)
+        return mean, np.maximum(variance, self.hyperparameters.noise)
+
+    def _condition(self, scaled: Array, k: int) -> tuple[Array, Array]:
+        """Moments of one batch: t systems of k equations, solved together."""
+        near = self._search.kneighbors(scaled, k, return_distance=False)
+        around = self._scaled[near] - scaled[:, None, :]  # differences first: no squares of large offsets
+        to_point = np.einsum("tkd,tkd->tk", around, around)
+        inner = around @ around.transpose(0, 2, 1)
+        between = np.maximum(to_point[:, :, None] + to_point[:, None, :] - 2 * inner, 0.0)
+        signal = self.hyperparameters.signal
+        covariance = signal * self.kernel.of_sq_distance(between)
+        covariance[:, np.arange(k), np.arange(k)] += self._noise[near] + NEIGHBOUR_JITTER * signal
+        cross = signal * self.kernel.of_sq_distance(to_point)
+        weights = np.linalg.solve(covariance, cross[:, :, None])[:, :, 0]
+        mean = np.einsum("tk,tk...->t...", weights, self.target[near])
+        return mean, signal + self.hyperparameters.noise - np.einsum("tk,tk->t", weights, cross)

@@ -25,18 +25,17 @@ from sklearn.ensemble import (
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, RidgeCV
 
 from distreduce._utils.typing import Array, Index
-from distreduce.gp._exact import ExactGP, MergedRows, evenly_spaced, merged_likelihood
+from distreduce.gp._exact import ExactGP, MergedRows, NeighbourGP, evenly_spaced, merged_likelihood
 from distreduce.gp._hyperparameters import Hyperparameters, Training
-from distreduce.gp._matern import Matern32
-from distreduce.gp._neighbours import NeighbourGP
 from distreduce.gp._trees import Trees
-from distreduce.kernels import DistanceKernel
+from distreduce.kernels import RBF, DistanceKernel, Matern32
 from distreduce.mapping.relevance import GAUSSIAN
 
 EXACT_ROWS = 3000  # distinct samples up to which a GP conditions on all of them
 LEAST_PROBABILITY = 1e-4  # so that one expert that is sure and wrong cannot take all weight from a mixture
 FOREST_TREES, FOREST_ROWS = 100, 10_000  # trees, and samples that each of them sees
 BOOSTING_STEPS, BOOSTING_ROWS = 100, 2000
+LEAST_GAIN = 1e-3  # nats per sample and target: L-BFGS ends with the first step that gains less
 RIDGES = tuple(10.0 ** np.arange(-2.0, 5.1))
 INVERSE_PENALTIES = (1e-3, 1e-2, 0.1, 1.0, 10.0)
 FEW_ROWS = 1000  # enough to choose the penalty of a linear model
@@ -47,7 +46,7 @@ class Lesson:
     """What an expert learns from: inputs (n, d), targets (n, c), weights (n,), and how.
 
     The targets of classes are their indicators. `training` and `training_rows` say how hyperparameters are learned and
-    from how many samples at most; `seed` is that of the trees.
+    from how many samples at most; `seed` is that of the trees. Training starts at `known` hyperparameters, if any.
     """
 
     inputs: Array
@@ -57,6 +56,12 @@ class Lesson:
     training: Training = Training()
     training_rows: int = 1000
     seed: int = 0
+    known: Hyperparameters | None = None
+
+    @property
+    def sample_weight(self) -> Array | None:
+        """Weights for scikit-learn; None if all are equal: scikit-learn bins weighted samples five times slower."""
+        return None if (self.weights == self.weights[0]).all() else self.weights
 
     @property
     def labels(self) -> Index:
@@ -82,8 +87,13 @@ class Lesson:
 class Process:
     """A fitted GP, exact or conditioned on neighbours, whose targets have been centred."""
 
-    gp: Any
+    gp: ExactGP | NeighbourGP
     mean: Array
+
+    @property
+    def hyperparameters(self) -> Hyperparameters:
+        """Those of the GP."""
+        return self.gp.hyperparameters
 
     def moments(self, inputs: Array) -> tuple[Array, Array]:
         """Mean and variance of the first target, noise included."""
@@ -95,34 +105,38 @@ class Process:
         return np.asarray(self.gp.moments(inputs)[0] + self.mean)
 
 
-def learn_process(lesson: Lesson, kernel: DistanceKernel = GAUSSIAN, *, isotropic: bool = False) -> Process:
+def learn_process(lesson: Lesson, kernel: RBF | Matern32 = GAUSSIAN, *, isotropic: bool = False) -> Process:
     """A GP with one length scale per feature, or with one for all features."""
     rows = MergedRows.of(lesson.inputs, lesson.targets, lesson.weights)
     mean = rows.weights @ rows.targets / rows.weights.sum()
     rows = replace(rows, targets=rows.targets - mean)
-    found = learn_hyperparameters(rows.thin(lesson.training_rows), lesson.training, kernel, isotropic=isotropic)
+    few = rows.thin(lesson.training_rows)
+    found = learn_hyperparameters(few, lesson.training, kernel, isotropic, lesson.known)
     make = ExactGP if len(rows.inputs) <= EXACT_ROWS else NeighbourGP
     return Process(make(rows.inputs, rows.targets, found, kernel, rows.weights), mean)
 
 
 def learn_hyperparameters(
-    rows: MergedRows, training: Training, kernel: DistanceKernel, *, isotropic: bool
+    rows: MergedRows, training: Training, kernel: RBF | Matern32, isotropic: bool, known: Hyperparameters | None
 ) -> Hyperparameters:
-    """Maximise the marginal likelihood, on targets of variance one, from length scales typical of all distances."""
-    d, h = rows.inputs.shape[1], rows.weights
+    """Maximise the marginal likelihood, on targets of variance one, from `known` or from typical length scales."""
+    (m, d), h = rows.inputs.shape, rows.weights
     variance = float((h @ rows.targets**2 + rows.scatter).mean() / h.sum()) or 1.0
     unit = replace(rows, targets=rows.targets / np.sqrt(variance), scatter=rows.scatter / variance)
-    start = np.full(d, np.sqrt(d))
+    start = Hyperparameters(np.full(d, np.sqrt(d)), 1.0, 0.1)
+    if known is not None:
+        start = Hyperparameters(known.length_scales, known.signal / variance, known.noise / variance)
+    training = replace(training, least_gain=LEAST_GAIN * m * rows.targets.shape[1])
     if isotropic:
         # One factor for all length scales: its derivative is the sum of theirs.
         def objective(parameters: Array) -> tuple[float, Array]:
             value, gradient = merged_likelihood(np.r_[np.full(d, parameters[0]), parameters[1:]], unit, kernel)
             return value, np.r_[gradient[:d].sum(), gradient[d:]]
 
-        found = training(objective, start[:1])
+        found = training(objective, np.ones(1), replace(start, length_scales=start.length_scales[:1]))
         found = replace(found, length_scales=np.full(d, found.length_scales[0]))
     else:
-        found = training(partial(merged_likelihood, rows=unit, kernel=kernel), start)
+        found = training(partial(merged_likelihood, rows=unit, kernel=kernel), start.length_scales, start)
     return replace(found, signal=found.signal * variance, noise=found.noise * variance)
 
 
@@ -205,9 +219,9 @@ def learn_forest(lesson: Lesson) -> Forest:
     }
     if not lesson.is_class:
         model = RandomForestRegressor(max_features=1 / 3 if lesson.inputs.shape[1] > 3 else 1.0, **options)
-        model.fit(lesson.inputs, lesson.rounded, sample_weight=lesson.weights)
+        model.fit(lesson.inputs, lesson.rounded, sample_weight=lesson.sample_weight)
         return Forest(Trees.of_forest(model.estimators_))
-    model = RandomForestClassifier(**options).fit(lesson.inputs, lesson.labels, sample_weight=lesson.weights)
+    model = RandomForestClassifier(**options).fit(lesson.inputs, lesson.labels, sample_weight=lesson.sample_weight)
     return Forest(_widen(Trees.of_forest(model.estimators_), model.classes_, lesson.targets.shape[1]))
 
 
@@ -251,9 +265,11 @@ def learn_boosting(lesson: Lesson) -> Boosting | Linear:
     options = {"early_stopping": enough, "max_iter": steps * (10 if enough else 1), "random_state": lesson.seed}
     if not lesson.is_class:
         model: Any = HistGradientBoostingRegressor(**options)
-        model.fit(lesson.inputs, lesson.rounded, sample_weight=lesson.weights)
+        model.fit(lesson.inputs, lesson.rounded, sample_weight=lesson.sample_weight)
         return Boosting(Trees.of_boosting(model), np.ravel(model._baseline_prediction))
-    model = HistGradientBoostingClassifier(**options).fit(lesson.inputs, lesson.labels, sample_weight=lesson.weights)
+    model = HistGradientBoostingClassifier(**options).fit(
+        lesson.inputs, lesson.labels, sample_weight=lesson.sample_weight
+    )
     trees, baseline = Trees.of_boosting(model), np.ravel(model._baseline_prediction)
     present = model.classes_
     if n_classes == 2:
@@ -306,6 +322,7 @@ EXPERTS: Mapping[str, Expert] = {
     "forest": learn_forest,
     "boosting": learn_boosting,
 }
+CHAIN = ("isotropic", "inputs", "rough_inputs")  # each starts at the hyperparameters of the one before
 KERNELS: Mapping[str, DistanceKernel] = {
     "embedding": GAUSSIAN,
     "inputs": GAUSSIAN,

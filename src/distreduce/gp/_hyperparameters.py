@@ -57,21 +57,25 @@ class Training:
         Learning rate of Adam.
     tolerance : float
         L-BFGS stops when a step lowers −log p(y) by less than this fraction of it.
+    least_gain : float
+        L-BFGS stops when a step lowers −log p(y) by less than this.
     """
 
     optimizer: str = "lbfgs"
     steps: int = 200
     learning_rate: float = 0.1
     tolerance: float = 1e-9
+    least_gain: float = 0.0
 
     def __call__(self, objective: Objective, scales: Array, known: Hyperparameters | None = None) -> Hyperparameters:
-        """Minimise −log p(y), a function of the logarithms of the hyperparameters, from length scales near `scales`.
+        """Minimise −log p(y), a function of the logarithms of the hyperparameters.
 
-        If there are `known` hyperparameters, L-BFGS also starts there, and the better of the two results is returned.
+        L-BFGS starts at `known` hyperparameters, or at length scales `scales`, signal 1 and noise 0.1.
         """
         if self.optimizer == "adam":
             return by_adam(objective, len(scales), self.steps, self.learning_rate)
-        return by_lbfgs(objective, scales, self.steps, self.tolerance, known)
+        start = Hyperparameters(scales, 1.0, 0.1) if known is None else known
+        return by_lbfgs(objective, start, self.steps, self.tolerance, self.least_gain)
 
 
 def _found(logarithms: Array | None) -> Hyperparameters:
@@ -84,20 +88,22 @@ def _found(logarithms: Array | None) -> Hyperparameters:
 
 
 def by_lbfgs(
-    objective: Objective,
-    scales: Array,
-    max_iter: int,
-    tolerance: float = 1e-9,
-    known: Hyperparameters | None = None,
+    objective: Objective, start: Hyperparameters, max_iter: int, tolerance: float = 1e-9, least_gain: float = 0.0
 ) -> Hyperparameters:
-    """Run L-BFGS in the logarithms from length scales `scales`, signal 1 and noise 0.1, and from `known`."""
-    starts = [Hyperparameters(scales, 1.0, 0.1)] + ([] if known is None else [known])
-    best = BestSoFar(objective, failed=WORST)
+    """Run L-BFGS in the logarithms."""
+    best, reached = BestSoFar(objective, failed=WORST), np.inf
+
+    def stop_early(_: Array) -> None:
+        nonlocal reached
+        if reached - best.value < least_gain:
+            raise StopIteration
+        reached = best.value
+
+    at = start.logarithms()
+    # Signal within e⁻¹² … e⁸, noise from its floor to e³, both in units of the target's variance.
+    bounds = [(scale - SCALE_RANGE, scale + SCALE_RANGE) for scale in at[:-2]] + [(-12, 8), (np.log(NOISE_FLOOR), 3)]
     options = {"maxiter": max_iter, "ftol": tolerance}
-    for start in [one.logarithms() for one in starts]:
-        # Signal within e⁻¹² … e⁸, noise from its floor to e³, both in units of the target's variance.
-        bounds = [(at - SCALE_RANGE, at + SCALE_RANGE) for at in start[:-2]] + [(-12, 8), (np.log(NOISE_FLOOR), 3)]
-        minimize(best.uphill, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    minimize(best.uphill, at, jac=True, method="L-BFGS-B", bounds=bounds, options=options, callback=stop_early)
     return _found(best.point)  # the best point seen, wherever the last line search ended
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -24,24 +25,71 @@ from distreduce.exceptions import (
     OptimisticPictureWarning,
     SolverConvergenceWarning,
 )
-from distreduce.gp._crossfit import Arranged, CrossFit, arrange, assign_folds, cross_fit
+from distreduce.gp._class_stack import ClassStack
+from distreduce.gp._crossfit import Arranged, CrossFit, CrossFitter, Novelty, Said, arrange, assign_folds
 from distreduce.gp._estimator import CHUNK, read_new_samples, take_chunk
 from distreduce.gp._exact import evenly_spaced
 from distreduce.gp._experts import EXPERTS, Expert, Lesson, learn_own
 from distreduce.gp._hyperparameters import Training
-from distreduce.gp._novelty import Novelty
+from distreduce.gp._stack import Stack, keep_promising
 from distreduce.gp._target_scale import feature_spread
 from distreduce.kernels import RBF
 from distreduce.mapping import left_out_embedding
 from distreduce.mapping.relevance import median_length_scale
 from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
 
+AnyStack = TypeVar("AnyStack", Stack, ClassStack)
+Learn = Callable[[CrossFit, Array], AnyStack]  # from left-out predictions and the target
 GAUSSIAN_PROCESSES = ("inputs", "rough_inputs", "isotropic")
 # Experts besides the Gaussian processes; `experts` may name them, or hold estimators of one's own.
 OTHERS = ("linear", "forest", "boosting")
 WIDE = 300  # features above which one length scale for each is too slow to learn, and learns too little
 SCALING_ROWS = 300  # samples that decide whether features are standardised
 STACK_STEPS = 60  # of L-BFGS: more raise the likelihood, but left-out densities hardly
+
+
+# Entries of the two estimators' docstrings that are the same.
+SHARED_PARAMETERS = """\
+    n_prototypes : int or None, default=None
+        Number of prototypes of the reduction, as in :class:`SDR`. None: one per sample that the reduction sees. It does
+        not limit how many samples the predictions use.
+    eta : float or "auto", default="auto"
+        Weight of the targets in the reduction, as in :class:`SDR`.
+    perplexity : float, default=20.0
+        Effective number of neighbours in the affinity of the reduction; at most a third of the samples.
+    length_scale : float, array, "auto", "median" or "ard", default="auto"
+        Length scale of the map's kernel on scaled features, as in :class:`SDR`.
+    map_reg : float or "auto", default="auto"
+        Ridge penalty of the out-of-sample map, as in :class:`SDR`.
+    training_inputs : {"left_out", "fitted"}, default="left_out"
+        What the GP on the embedding is trained on: left-out places, or the fitted embedding, which has seen y. With
+        "fitted" that GP predicts alone, as in the paper.
+    feature_scaling : {"auto", "standard", "none"}, default="auto"
+        "standard" divides each feature by its standard deviation, "none" keeps features as they are. "auto" divides by
+        the standard deviation of each feature or by one number for all, whichever predicts left-out targets better.
+    residual : bool, default=True
+        Whether experts on the features take part. With False, only the embedding predicts.
+    experts : list or None, default=None
+        Experts besides the Gaussian processes: names among "linear", "forest" and "boosting", and scikit-learn
+        estimators of your own, which join by cross-fitting. None is all three names. A model with experts of your own
+        cannot be saved.
+    max_reduction_samples : int, default=2000
+        Largest number of samples that the reduction is fitted to, drawn at random. The experts see all samples.
+    gp_optimizer : {"lbfgs", "adam"}, default="lbfgs"
+        "lbfgs" maximises the marginal likelihood; "adam" takes `gp_steps` steps, as in the paper, and the GP on the
+        embedding then predicts alone.
+    gp_steps : int or None, default=None
+        Number of iterations; None is at most 60 for L-BFGS, and for Adam 20 (numbers) or 50 (classes).
+    gp_lr : float, default=0.1
+        Learning rate of Adam.
+    n_jobs : int or None, default=None
+        Number of threads; None uses every core.
+    random_state : int, RandomState or None, default=None
+        Seed of the reduction's start, of the drawn samples, of the trees and of the posterior draws of classes.
+    verbose : int, default=0
+        1 shows the progress of the reduction.
+    checkpoint : str, path-like or None, default=None
+        File that keeps the state of the reduction, as in :class:`SDR`. The experts are trained again."""
 
 
 class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin):
@@ -63,6 +111,11 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         "checkpoint": SDR._parameter_constraints["checkpoint"],
     }
     _renamed: ClassVar[Mapping[str, Translation]] = {"checkpoint_every": leave_out}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__doc__:  # none with python -OO
+            cls.__doc__ = cls.__doc__.replace("    [shared]", SHARED_PARAMETERS)
 
     def transform(self, X: Any) -> Array:
         """Embed samples, seen or unseen: (n_samples, n_components)."""
@@ -209,7 +262,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
                     raise InvalidInputError(f"experts has {expert!r}; give one of {OTHERS}, or an estimator.")
                 found[expert] = EXPERTS[expert]
             elif isinstance(expert, BaseEstimator) and hasattr(expert, "fit"):
-                found[f"{type(expert).__name__} {k}"] = _own_expert(expert)
+                found[f"{type(expert).__name__} {k}"] = partial(learn_own, estimator=expert)
             else:
                 raise InvalidInputError(
                     f"experts has {expert!r}; give names among {OTHERS} or scikit-learn estimators."
@@ -217,19 +270,27 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         return found
 
     def _cross_fit(
-        self, X: Array, arranged: Arranged, embedded: Array, targets: Array, pool: Workers, seed: int
-    ) -> CrossFit:
-        """Cross-fit the experts on the arranged samples; `targets` has indicators if the model is a classifier."""
+        self, X: Array, arranged: Arranged, Z: Array, targets: Array, learn: Learn[AnyStack], pool: Workers, seed: int
+    ) -> AnyStack:
+        """Cross-fit the experts on the arranged samples, `learn` their weights, and fit those with one to all samples.
+
+        Z is the embedding, and `targets` has the indicators of the classes if the model is a classifier.
+        """
         order, is_class = arranged.order, hasattr(self, "classes_")
         training = Training("lbfgs", self.gp_steps or STACK_STEPS, tolerance=1e-6)
         lesson = Lesson((X / self.input_scale_)[order], targets[order], arranged.weights, is_class, training, seed=seed)
         experts = self._choose_experts(X.shape[1])
-        lessons = {name: lesson for name in experts} | {"embedding": replace(lesson, inputs=embedded[order])}
-        return cross_fit(experts, lessons, assign_folds(arranged.groups), pool)
+        lessons = {name: lesson for name in experts} | {"embedding": replace(lesson, inputs=Z[order])}
+        fitter = CrossFitter(experts, lessons, assign_folds(arranged.groups), pool)
+        y = lesson.labels if is_class else lesson.targets[:, 0]
 
+        def keep(said: Said, rows: Index) -> list[str]:
+            stack = learn(CrossFit(said, rows), y)
+            return keep_promising(stack.log_densities(said, y[rows]), arranged.weights[rows])
 
-def _own_expert(estimator: Any) -> Expert:
-    return lambda lesson: learn_own(lesson, estimator)
+        found = fitter.leave_out(keep)
+        stack = learn(found, y)
+        return replace(stack, processes=fitter.fit_all(stack.weights, found))
 
 
 def _left_out_error(inputs: Array, targets: Array) -> float:

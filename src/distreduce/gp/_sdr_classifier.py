@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from os import PathLike
 from typing import Any, ClassVar
 
@@ -42,50 +43,11 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
     ----------
     n_components : int, default=10
         Dimension of the embedding; no more than the number of features is needed.
-    n_prototypes : int or None, default=None
-        Number of prototypes of the reduction, as in :class:`SDR`. None: one per sample that the reduction sees. It does
-        not limit how many samples the predictions use.
-    eta : float or "auto", default="auto"
-        Weight of the classes in the reduction, as in :class:`SDR`.
-    perplexity : float, default=20.0
-        Effective number of neighbours in the affinity of the reduction; at most a third of the samples.
-    length_scale : float, array, "auto", "median" or "ard", default="auto"
-        Length scale of the map's kernel on scaled features, as in :class:`SDR`.
-    map_reg : float or "auto", default="auto"
-        Ridge penalty of the out-of-sample map, as in :class:`SDR`.
-    training_inputs : {"left_out", "fitted"}, default="left_out"
-        What the GP on the embedding is trained on: left-out places, or the fitted embedding, which has seen y. With
-        "fitted" that GP predicts alone, as in the paper.
-    feature_scaling : {"auto", "standard", "none"}, default="auto"
-        "standard" divides each feature by its standard deviation, "none" keeps features as they are. "auto" divides by
-        the standard deviation of each feature or by one number for all, whichever predicts left-out classes better.
-    residual : bool, default=True
-        Whether experts on the features take part. With False, only the embedding predicts.
-    experts : list or None, default=None
-        Experts besides the Gaussian processes: names among "linear", "forest" and "boosting", and scikit-learn
-        classifiers of your own, which join by cross-fitting. None is all three names. A model with experts of your own
-        cannot be saved.
-    max_reduction_samples : int, default=2000
-        Largest number of samples that the reduction is fitted to, drawn at random. The experts see all samples.
+    [shared]
     alpha_epsilon : float, default=0.01
         Concentration of the Dirichlet likelihood [4]_ of the paper's GP; the stack does not use it.
     n_draws : int, default=256
         Number of posterior draws that the probabilities of the paper's GP average over.
-    gp_optimizer : {"lbfgs", "adam"}, default="lbfgs"
-        "lbfgs" maximises the marginal likelihood; "adam" takes `gp_steps` steps, as in the paper, and the Dirichlet GP
-        on the embedding then predicts alone.
-    gp_steps : int or None, default=None
-        Number of iterations; None is at most 60 for L-BFGS and 50 for Adam.
-    gp_lr : float, default=0.1
-        Learning rate of Adam.
-    n_jobs : int or None, default=None
-        Number of threads; None uses every core.
-    random_state : int, RandomState or None, default=None
-        Seed of the reduction's start, of the drawn samples, of the trees and of the posterior draws.
-    verbose : int, default=0
-        1 shows the progress of the reduction.
-    checkpoint : str, path-like or None, default=None
-        File that keeps the state of the reduction, as in :class:`SDR`. The experts are trained again.
 
     Attributes
     ----------
@@ -220,8 +182,8 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
                     self._fit_gp(embedded, labels, random_state)
                 else:
                     seed = int(random_state.randint(2**31 - 1))
-                    found = self._cross_fit(X, arranged, embedded, indicators, pool, seed)
-                    self.stack_ = ClassStack.of(found, labels[arranged.order], arranged.weights)
+                    learn = partial(ClassStack.of, weights=arranged.weights)
+                    self.stack_ = self._cross_fit(X, arranged, embedded, indicators, learn, pool, seed)
         return self
 
     def predict_proba(self, X: Any) -> Array:

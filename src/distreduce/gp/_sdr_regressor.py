@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from functools import partial
 from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
 
-from distreduce._utils.threads import workers
+from distreduce._utils.threads import SERIAL, workers
 from distreduce._utils.typing import Array
 from distreduce.estimators._fit_context import whole_fit
 from distreduce.estimators._validate import own_generator, require_seed
 from distreduce.exceptions import InvalidInputError
-from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size, train_merged
+from distreduce.gp._crossfit import CrossFitter, assign_folds
+from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size, evenly_spaced, train_merged
+from distreduce.gp._experts import EXPERTS, Lesson
+from distreduce.gp._hyperparameters import Training
 from distreduce.gp._reduce import ReducingGP
 from distreduce.gp._regression import BaseGPRegressor
 from distreduce.gp._stack import Stack, weigh_by_leave_one_out
-from distreduce.gp._warp_choice import choose_warp
+from distreduce.gp._warp import Warp, propose_warps
 from distreduce.sharding.merge import merge_duplicates
+
+LEAST_SAMPLES, CHOICE_SAMPLES = 30, 400
+CLEARLY = 0.05  # gain in mean log density
 
 
 class SDRGPRegressor(ReducingGP, BaseGPRegressor):
@@ -33,46 +40,7 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
     ----------
     n_components : int, default=2
         Dimension of the embedding.
-    n_prototypes : int or None, default=None
-        Number of prototypes of the reduction, as in :class:`SDR`. None: one per sample that the reduction sees. It does
-        not limit how many samples the predictions use.
-    eta : float or "auto", default="auto"
-        Weight of the targets in the reduction, as in :class:`SDR`.
-    perplexity : float, default=20.0
-        Effective number of neighbours in the affinity of the reduction; at most a third of the samples.
-    length_scale : float, array, "auto", "median" or "ard", default="auto"
-        Length scale of the map's kernel on scaled features, as in :class:`SDR`.
-    map_reg : float or "auto", default="auto"
-        Ridge penalty of the out-of-sample map, as in :class:`SDR`.
-    training_inputs : {"left_out", "fitted"}, default="left_out"
-        What the GP on the embedding is trained on: left-out places, or the fitted embedding, which has seen y. With
-        "fitted" that GP predicts alone, as in the paper.
-    feature_scaling : {"auto", "standard", "none"}, default="auto"
-        "standard" divides each feature by its standard deviation, "none" keeps features as they are. "auto" divides by
-        the standard deviation of each feature or by one number for all, whichever predicts left-out targets better.
-    residual : bool, default=True
-        Whether experts on the features take part. With False, only the embedding predicts.
-    experts : list or None, default=None
-        Experts besides the Gaussian processes: names among "linear", "forest" and "boosting", and scikit-learn
-        regressors of your own, which join by cross-fitting. None is all three names. A model with experts of your own
-        cannot be saved.
-    max_reduction_samples : int, default=2000
-        Largest number of samples that the reduction is fitted to, drawn at random. The experts see all samples.
-    gp_optimizer : {"lbfgs", "adam"}, default="lbfgs"
-        "lbfgs" maximises the marginal likelihood; "adam" takes `gp_steps` steps, as in the paper, and the GP on the
-        embedding then predicts alone.
-    gp_steps : int or None, default=None
-        Number of iterations; None is at most 60 for L-BFGS and 20 for Adam.
-    gp_lr : float, default=0.1
-        Learning rate of Adam.
-    n_jobs : int or None, default=None
-        Number of threads; None uses every core.
-    random_state : int, RandomState or None, default=None
-        Seed of the reduction's start, of the drawn samples and of the trees.
-    verbose : int, default=0
-        1 shows the progress of the reduction.
-    checkpoint : str, path-like or None, default=None
-        File that keeps the state of the reduction, as in :class:`SDR`. The experts are trained again.
+    [shared]
 
     Attributes
     ----------
@@ -200,11 +168,11 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
                     self.stacks_ = self._fit_paper(embedded, Y, weights)
                 else:
                     seed = int(random_state.randint(2**31 - 1))
-                    order, stacks = arranged.order, []
-                    for y, warp in zip(learned.T, warps, strict=True):
-                        found = self._cross_fit(X, arranged, embedded, y[:, None], pool, seed)
-                        stacks.append(Stack.of(found, y[order], arranged.weights, warp))
-                    self.stacks_ = tuple(stacks)
+                    of = [partial(Stack.of, weights=arranged.weights, warp=warp) for warp in warps]
+                    self.stacks_ = tuple(
+                        self._cross_fit(X, arranged, embedded, y[:, None], learn, pool, seed)
+                        for y, learn in zip(learned.T, of, strict=True)
+                    )
         return self
 
     def _set_embedding_scale(self, size: float) -> None:
@@ -221,3 +189,32 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
             gp = ExactGP(embedded, y, found, weights=None if (weights == 1.0).all() else weights)
             stacks.append(weigh_by_leave_one_out({"embedding": gp}, rescaled=False))
         return tuple(stacks)
+
+
+def choose_warp(inputs: Array, y: Array, weights: Array) -> Warp | None:
+    """The warp under which left-out targets are most probable, if their squared error does not grow; else None."""
+    candidates: list[Warp | None] = [None, *propose_warps(y[weights > 0])]
+    if len(candidates) == 1 or len(y) < LEAST_SAMPLES:
+        return None
+    rows = np.flatnonzero(weights > 0)
+    rows = rows[evenly_spaced(len(rows), CHOICE_SAMPLES)]
+    scores = [_try_warp(inputs[rows], y[rows], weights[rows], warp) for warp in candidates]
+    plain = scores[0]
+    # A gain must be clear, because a warp costs simplicity and may bend what extrapolates.
+    able = [(density, warp) for (density, error), warp in zip(scores, candidates, strict=True)
+            if warp is not None and density > plain[0] + CLEARLY and error <= plain[1] * 1.02]  # fmt: skip
+    return max(able, key=lambda pair: pair[0])[1] if able else None
+
+
+def _try_warp(inputs: Array, y: Array, weights: Array, warp: Warp | None) -> tuple[float, float]:
+    """Mean log density and squared error of left-out targets, predicted by a smooth and a linear expert."""
+    learned = y if warp is None else warp(y)
+    experts = {name: EXPERTS[name] for name in ("isotropic", "linear")}
+    lesson = Lesson(inputs, learned[:, None], weights, False, Training("lbfgs", 20, tolerance=1e-4), CHOICE_SAMPLES)
+    groups = np.unique(inputs, axis=0, return_inverse=True)[1].ravel()
+    found = CrossFitter(experts, dict.fromkeys(experts, lesson), assign_folds(groups), SERIAL).leave_out()
+    stack = Stack.of(found, learned, weights, warp)
+    mean, variance = stack.mix(found.left_out)
+    h = weights / weights.sum()
+    predicted, _ = stack.unwarp(mean, variance)
+    return float(h @ stack.log_density(mean, np.sqrt(variance), y)), float(h @ (predicted - y) ** 2)

@@ -16,6 +16,7 @@ from distreduce.gp._warp import LEVELS, Warp
 
 Views = Mapping[str, Array]
 LEAST_WEIGHT = 1e-3  # experts below it are left out of predictions
+CLEARLY = 2.0  # standard errors by which an expert must be behind to be given up
 REFERENCE = 5000  # left-out errors that a stack keeps
 # How constant the variance of an expert is: shares of its mean in the calibrated variance.
 CONSTANT = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
@@ -31,7 +32,7 @@ class Stack:
     processes : mapping from str to predictor
         Fitted experts.
     weights : mapping from str to float
-        Their weights, which sum to one.
+        Their weights, which sum to one; those of other experts are negligible.
     variance_scale : float
         Factor of the mixture's variance.
     tails : Tails
@@ -60,19 +61,21 @@ class Stack:
         calibration = {
             name: calibrate_variance(y - mean, variance, h) for name, (mean, variance) in found.left_out.items()
         }
-        own = cls(dict(found.predictors), {}, calibration=calibration)
-        densities = [log_density(y, *own.calibrate(name, moments)) for name, moments in found.left_out.items()]
-        shares = map(float, stacking_weights(np.array(densities), h))
+        own = cls({}, {}, calibration=calibration, warp=warp)
+        own = replace(own, weights=weigh(own.log_densities(found.left_out, y), h))
         # The mixture: its variance includes the disagreement of its parts, which the data may not confirm.
-        own = replace(own, weights=dict(zip(found.left_out, shares, strict=True)), warp=warp)
         mean, variance = own.mix(found.left_out)
         errors = (y - mean) / np.sqrt(variance)
         unit = max(1e-12, float(h @ errors**2 / h.sum()))
         errors = errors / np.sqrt(unit)
         # The errors were used to calibrate and weigh the experts, so they are a little too small.
-        scale = unit * h.sum() / max(h.sum() - len(densities), 0.9 * h.sum())
+        scale = unit * h.sum() / max(h.sum() - len(calibration), 0.9 * h.sum())
         reference = thin_reference(errors, REFERENCE)
         return replace(own, variance_scale=scale, tails=Tails.of(errors, h), errors=reference)
+
+    def log_densities(self, moments: Mapping[str, tuple[Array, ...]], y: Array) -> dict[str, Array]:
+        """Log densities of targets under each expert by itself."""
+        return {name: log_density(y, *self.calibrate(name, own)) for name, own in moments.items()}
 
     def moments(self, views: Views) -> tuple[Array, Array]:
         """Mean and variance of what the experts learned at each row."""
@@ -143,8 +146,13 @@ class Stack:
 
     def used(self) -> dict[str, float]:
         """Experts and their weights, without those of negligible weight."""
-        used = {name: weight for name, weight in self.weights.items() if weight > LEAST_WEIGHT}
-        return {name: weight / sum(used.values()) for name, weight in used.items()}
+        return select_used(self.weights)
+
+
+def select_used(weights: Mapping[str, float]) -> dict[str, float]:
+    """Experts and their weights, without those of negligible weight."""
+    used = {name: weight for name, weight in weights.items() if weight > LEAST_WEIGHT}
+    return {name: weight / sum(used.values()) for name, weight in used.items()}
 
 
 def weigh_by_leave_one_out(processes: Mapping[str, Any], *, rescaled: bool) -> Stack:
@@ -220,6 +228,26 @@ def stacking_weights(
     # A model that speaks for less than one sample has its weight from the last term alone, and only blurs the rest.
     found = np.where(counts < min(1.0, 0.5 * h.sum() / k), 0.0, found)
     return np.asarray(found / found.sum())
+
+
+def weigh(log_densities: Mapping[str, Array], weights: Array) -> dict[str, float]:
+    """Stacking weights of experts by name, without negligible ones."""
+    shares = stacking_weights(np.array(list(log_densities.values())), weights)
+    return select_used(dict(zip(log_densities, map(float, shares), strict=True)))
+
+
+def keep_promising(log_densities: Mapping[str, Array], weights: Array) -> list[str]:
+    r"""Names of the experts that may get a weight when there are more samples.
+
+    At the best weights, :math:`\sum_i h_i (p_{ki}/\sum_j w_j p_{ji} - 1)` is zero for an expert k that has one, and
+    negative for the others (Karush, Kuhn and Tucker). It must be clearly negative: by two standard errors.
+    """
+    logs, h = np.array(list(log_densities.values())), weights / weights.sum()
+    densities = np.exp(logs - logs.max(axis=0))
+    gains = densities / (stacking_weights(logs, weights) @ densities) - 1.0
+    mean = gains @ h
+    error = np.sqrt((gains - mean[:, None]) ** 2 @ h**2)
+    return [name for name, most in zip(log_densities, mean + CLEARLY * error, strict=True) if most > 0.0]
 
 
 def mixed_moments(weights: Array, means: Array, variances: Array) -> tuple[Array, Array]:

@@ -38,17 +38,20 @@ class Tails:
         if unit == 0.0 or total < FEW:
             return cls(freedom=freedom)
         e, h = errors / unit, weights / total
-        share, mean, variance = START.T.copy()
+        share, mean, variance = START.T[:, :, None].copy()
         for _ in range(max_iter):
             # Logarithms, because an error may be hundreds of standard deviations away.
-            logs = np.log(share) - 0.5 * (np.log(variance) + (e[:, None] - mean) ** 2 / variance)
-            of_part = h[:, None] * np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
-            before, share = share, np.maximum(of_part.sum(axis=0), 1e-6)
-            mean = of_part.T @ e / share
-            variance = np.maximum((of_part * (e[:, None] - mean) ** 2).sum(axis=0) / share, LEAST_VARIANCE)
-            share /= share.sum()
+            logs = np.log(share) - 0.5 * (np.log(variance) + (e - mean) ** 2 / variance)
+            of_part = np.exp(logs - logs.max(axis=0))
+            of_part *= h / of_part.sum(axis=0)
+            before, share = share, np.maximum(of_part.sum(axis=1, keepdims=True), 1e-6)
+            mean = (of_part @ e)[:, None] / share
+            spread = (of_part * (e - mean) ** 2).sum(axis=1, keepdims=True)
+            variance = np.maximum(spread / share, LEAST_VARIANCE)
+            share = share / share.sum()
             if np.abs(share - before).max() < tol:
                 break
+        share, mean, variance = share[:, 0], mean[:, 0], variance[:, 0]
         # The limits above may have moved mean and variance.
         mean = mean - share @ mean
         size = np.sqrt(share @ (variance + mean**2))

@@ -5,17 +5,19 @@ ARD length scales maximize the marginal likelihood of a Gaussian process from X 
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
+from numba import njit
 from scipy import sparse
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import blas, lapack
 from scipy.optimize import minimize
 
-from distreduce._utils.numerics import inverse_from_factor, squared_distances
+from distreduce._utils.numerics import half_inverse_from_factor, squared_distances
+from distreduce._utils.threads import KERNEL, bounded_exp
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
-from distreduce.kernels import RBF, DistanceKernel, Kernel, Linear, RationalQuadratic
+from distreduce.kernels import RBF, Kernel, Linear, Matern32, RationalQuadratic
 from distreduce.losses import supervised_rows
 from distreduce.sharding.sample import Sample
 
@@ -24,15 +26,7 @@ MAX_SAMPLES = 1000  # the likelihood costs n³; more samples hardly move the len
 MAX_STEPS = 15
 _WORST = 1e25  # value where the covariance cannot be factorized: the line search steps back
 GAUSSIAN = RBF(1.0)
-
-
-@runtime_checkable
-class WithDerivative(Protocol):
-    """A kernel that computes its values and derivatives together, for little more than the cost of one."""
-
-    def with_derivative(self, sq_distance: Array) -> tuple[Array, Array]:
-        """k and dk/d(d²) for given d²."""
-        ...
+FAR = 200.0  # exp(−200) is zero, and no product with it is a denormal number, which would slow down the rest
 
 
 def relevance_length_scales(X: Array, Y: Array, weights: Array, start: float) -> Array:
@@ -63,59 +57,67 @@ def relevance_length_scales(X: Array, Y: Array, weights: Array, start: float) ->
 
 
 def negative_log_likelihood(
-    parameters: Array, X: Array, Y: Array, weights: Array, kernel: DistanceKernel = GAUSSIAN
+    parameters: Array, X: Array, Y: Array, weights: Array, kernel: RBF | Matern32 = GAUSSIAN
 ) -> tuple[float, Array]:
     """−log p(Y) (without the constant) and its gradient in (log l_1 … log l_d, log s, log σ²).
 
     With G = ½(c Σ⁻¹ − αα^T), M = G ∘ (−2s dK/d(d²)), which is G ∘ sK for the RBF, and d² the squared distances of
-    `scaled` inputs; see :func:`length_scale_gradient`, which needs one product M X.
+    `scaled` inputs; see :func:`length_scale_gradient`, which needs one product M X. All matrices are symmetric: only
+    their lower triangles, in column order, are ever filled, read or overwritten. The kernel is RBF(1.0) or Matern32().
     """
-    d = X.shape[1]
+    d, c, rough = X.shape[1], Y.shape[1], isinstance(kernel, Matern32)
     scales, signal, noise = np.exp(parameters[:d]), np.exp(parameters[d]), np.exp(parameters[d + 1])
     # Σ = s K + σ² W⁻¹ with a small jitter.
     scaled = X / scales
-    K, slope = _with_derivative(kernel, _sq_distances(scaled))
-    K *= signal
-    covariance = K.copy()
-    covariance[np.diag_indices(len(K))] += noise / weights + 1e-10 * signal
-    try:
-        if not np.isfinite(covariance).all():
-            raise LinAlgError
-        # Transposed: LAPACK needs column order, and the matrix is symmetric.
-        factor = cho_factor(covariance.T, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError:
+    covariance = blas.dsyrk(1.0, scaled.T, trans=1, lower=1)
+    norms = covariance.diagonal().copy()
+    K = np.empty_like(covariance.T)
+    slope = np.empty_like(K) if rough else K
+    _fill_half(covariance.T, K, slope, norms, signal, rough)
+    covariance[np.diag_indices(len(X))] += noise / weights + 1e-10 * signal
+    factor, failed = lapack.dpotrf(covariance, lower=1, overwrite_a=1)
+    pivots = factor.diagonal()
+    if failed or not (np.isfinite(pivots).all() and np.isfinite(norms).all()):
         return _WORST, np.zeros_like(parameters)
     # The value, and G, its derivative by Σ.
-    alpha = cho_solve(factor, Y)
-    value = 0.5 * float((Y * alpha).sum()) + Y.shape[1] * float(np.log(np.diag(factor[0])).sum())
-    G = inverse_from_factor(factor[0])
-    G *= Y.shape[1]  # in place, here and below: new n×n arrays would take much of the time
-    G -= alpha @ alpha.T
-    G *= 0.5
+    alpha = lapack.dpotrs(factor, Y, lower=1)[0]
+    value = 0.5 * float((Y * alpha).sum()) + c * float(np.log(pivots).sum())
+    G = blas.dsyrk(-0.5, alpha, beta=0.5 * c, c=half_inverse_from_factor(factor), lower=1, overwrite_c=1)
     by_noise = noise * float(G.diagonal() @ (1 / weights))
-    GK = np.multiply(G, K, out=K)
-    # Reuses the memory of the slopes.
-    M = GK if slope is None else np.multiply(G, np.multiply(slope, -2.0 * signal, out=slope), out=slope)
-    return value, np.r_[length_scale_gradient(M, scaled), GK.sum(), by_noise]
+    by_signal = _multiply_half(G.T, K, slope)
+    # The last column of M [x, 1] is that of its row sums.
+    products = blas.dsymm(1.0, G, np.c_[scaled, np.ones(len(X))], lower=1)
+    by_scales = 2 * (products[:, -1] @ scaled**2 - np.einsum("if,if->f", scaled, products[:, :-1]))
+    return value, np.r_[by_scales, by_signal, by_noise]
 
 
-def _sq_distances(X: Array) -> Array:
-    """Squared distances by one matrix product: what cancels is far below the noise."""
-    X = X - X.mean(axis=0)
-    norms = np.einsum("ij,ij->i", X, X)
-    distances = X @ (-2.0 * X.T)
-    distances += norms[:, None]
-    distances += norms
-    return np.maximum(distances, 0.0, out=distances)
+@njit(**KERNEL)
+def _fill_half(A, K, slope, norms, signal, rough):  # type: ignore[no-untyped-def]
+    """Turn inner products A into s K, in A and in K; `slope` gets −2s dK/d(d²) if the kernel is rough."""
+    for j in range(len(norms)):
+        for i in range(j, len(norms)):
+            sq_distance = max(norms[i] + norms[j] - 2.0 * A[j, i], 0.0)
+            if rough:
+                r = min(np.sqrt(3.0 * sq_distance), FAR)
+                slope[j, i] = 3.0 * signal * bounded_exp(-r)
+                K[j, i] = (1.0 + r) * signal * bounded_exp(-r)
+            else:
+                K[j, i] = signal * bounded_exp(-min(0.5 * sq_distance, FAR))
+            A[j, i] = K[j, i]
 
 
-def _with_derivative(kernel: DistanceKernel, sq_distance: Array) -> tuple[Array, Array | None]:
-    """Values and derivatives; None for the RBF, whose derivatives are its values up to a factor."""
-    if kernel == GAUSSIAN:
-        return kernel.of_sq_distance(sq_distance), None
-    if isinstance(kernel, WithDerivative):
-        return kernel.with_derivative(sq_distance)
-    return kernel.of_sq_distance(sq_distance), kernel.derivative(sq_distance)
+@njit(**KERNEL)
+def _multiply_half(G, K, slope):  # type: ignore[no-untyped-def]
+    """Return Σ G ∘ K over both triangles, and turn G into G ∘ slope."""
+    total = 0.0
+    for j in range(len(G)):
+        row = 0.5 * G[j, j] * K[j, j]
+        for i in range(j + 1, len(G)):
+            row += G[j, i] * K[j, i]
+        total += 2.0 * row
+        for i in range(j, len(G)):
+            G[j, i] *= slope[j, i]
+    return total
 
 
 def length_scale_gradient(M: Array, scaled: Array) -> Array:

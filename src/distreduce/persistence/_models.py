@@ -13,7 +13,7 @@ from distreduce._utils.tensor_file import Node, Reader, RefusedError, Writer, re
 from distreduce.estimators import SDR, DistR
 from distreduce.estimators._mixins import translate_renamed
 from distreduce.gp import GPClassifier, GPRegressor, SDRGPClassifier, SDRGPRegressor
-from distreduce.gp._novelty import Novelty
+from distreduce.gp._crossfit import Novelty
 from distreduce.gp._target_scale import TargetScale
 from distreduce.kernels import RBF, DistanceKernel
 from distreduce.mapping import KernelMap
@@ -34,7 +34,7 @@ from distreduce.persistence._schema import (
     Sizes,
     check_keys,
 )
-from distreduce.persistence._stacks import STACKS, build_class_stack, pack_stacks
+from distreduce.persistence._stacks import STACKS, build_class_stack, build_cross_fitted, pack_stacks
 from distreduce.solver.objective import Record as Iteration
 
 # A path: a stranger's file must not choose where the next fit writes.
@@ -203,7 +203,7 @@ def _finish_regression(model: Any, found: Found) -> None:
         require(widths.get("embedding", width) == width and widths.get("inputs", d) == d, f"its experts take {widths}")
         fits = len(found["stacks_"]["stacks"]) == len(scale.mean)
         require(fits, f"stacks_ has {len(found['stacks_']['stacks'])} predictors for {len(scale.mean)} targets")
-        found["stacks_"] = build_stacks(found["stacks_"])
+        found["stacks_"] = build_cross_fitted(found["stacks_"], {"inputs": d, "embedding": width})
         return
     expected = {"inputs": d}  # how many columns each process must take, judged by the other parts of the model
     if "reduction_" in found:
@@ -226,7 +226,8 @@ def _finish_classification(model: Any, found: Found) -> None:
         widths, p = stack_widths(found["stack_"]), found["reduction_"].prototypes_.shape[1]
         fits = widths.get("embedding", p) == p and widths.get("inputs", 0) in (0, found["n_features_in_"])
         require(fits, f"its experts take {widths}")
-        found["stack_"] = build_class_stack(found["stack_"], n_classes)
+        given = {"inputs": found["n_features_in_"], "embedding": p}
+        found["stack_"] = build_class_stack(found["stack_"], given, n_classes)
     else:
         require("draws_" in found, "it lacks draws_")
         found["gp_"] = build_latent_gp(found["gp_"], n_classes, found["draws_"])

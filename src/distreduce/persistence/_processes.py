@@ -23,7 +23,6 @@ from distreduce.gp._tails import Tails
 from distreduce.persistence._schema import Floats, Found, Indices, KeyedList, Kind, Maybe, Record, Scalar, Sizes
 from distreduce.persistence._stacks import (
     STACKS,
-    build_cross_fitted,
     check_size,
     pack_stacks,
     reject_numerical_errors,
@@ -138,8 +137,6 @@ def stack_widths(parts: Found) -> dict[str, int]:
 
 def build_stacks(parts: Found) -> tuple[Stack, ...]:
     """Build the predictors of all targets; raise RefusedError unless each can predict."""
-    if "views" in parts:
-        return build_cross_fitted(parts)
     with reject_numerical_errors():
         stacks = tuple(_build_stack(parts, t) for t in range(len(parts["variance_scale"])))
         for view, arrays in parts["processes"].items():

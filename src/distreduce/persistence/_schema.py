@@ -258,13 +258,14 @@ class KeyedList(Kind):
     key: str
     allowed: Collection[str]
     record: Record
+    can_be_empty: bool = False
 
     def write(self, name: str, value: Mapping[str, Any], write: Writer) -> Node:
         return [{self.key: each, **self.record.write(each, part, write)} for each, part in value.items()]
 
     def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> dict[str, Any]:
         full = read.prefix + name
-        require(isinstance(node, list) and len(node) > 0, f"{full} is not a list of {self.key}s")
+        require(isinstance(node, list) and (self.can_be_empty or len(node) > 0), f"{full} is not a list of {self.key}s")
         found: dict[str, Any] = {}
         for part in node:
             each = part.get(self.key) if isinstance(part, dict) else None

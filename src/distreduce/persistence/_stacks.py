@@ -16,10 +16,9 @@ import numpy as np
 from distreduce._utils.tensor_file import MAX_BYTES, Node, Reader, RefusedError, Writer, require
 from distreduce.exceptions import NumericalError, UnsavableModelError
 from distreduce.gp._class_stack import ClassStack
-from distreduce.gp._exact import MAX_EXACT, ExactGP
+from distreduce.gp._exact import MAX_EXACT, ExactGP, NeighbourGP
 from distreduce.gp._experts import EXACT_ROWS, EXPERTS, KERNELS, Boosting, Forest, Linear, Process
 from distreduce.gp._hyperparameters import Hyperparameters
-from distreduce.gp._neighbours import NeighbourGP
 from distreduce.gp._stack import Stack
 from distreduce.gp._tails import Tails
 from distreduce.gp._trees import Trees
@@ -123,7 +122,7 @@ VIEW = Record(
 )
 STACKS = Record(
     {
-        "views": KeyedList("view", ("inputs", "embedding"), VIEW),
+        "views": KeyedList("view", ("inputs", "embedding"), VIEW, can_be_empty=True),
         "stacks": KeyedList("target", [str(t) for t in range(MAX_TARGETS)], STACK),
     }
 )
@@ -191,7 +190,14 @@ def _pack_expert(name: str, stack: Any) -> Found:
     )
 
 
-def build_cross_fitted(parts: Found) -> tuple[Stack, ...]:
+def _columns(parts: Found, t: int) -> dict[str, slice]:
+    """The column of a target in each view: only targets with a process on the view have one."""
+    before = [own["experts"] for key, own in parts["stacks"].items() if int(key) < t]
+    used = [{_view_of(name) for name in experts if name in KERNELS} for experts in before]
+    return {view: slice(k, k + 1) for view in parts["views"] for k in [sum(view in views for views in used)]}
+
+
+def build_cross_fitted(parts: Found, widths: Mapping[str, int]) -> tuple[Stack, ...]:
     """Build the predictors of all targets; raise RefusedError unless each can predict."""
     stacks = []
     order = sorted(parts["stacks"], key=int)
@@ -200,7 +206,7 @@ def build_cross_fitted(parts: Found) -> tuple[Stack, ...]:
         own = parts["stacks"][key]
         complete = all(own[key] is not None for key in ("tails", "freedom", "variance_scale"))
         require(own["sharpness"] is None and complete, "stacks_ is not one of numbers")
-        experts = _build_experts(own, parts["views"], slice(t, t + 1), 1)
+        experts = _build_experts(own, parts["views"], widths, _columns(parts, t), 1)
         numbers = {name: (each["constant"], each["factor"]) for name, each in own["experts"].items()}
         require(all(a is not None and b is not None and a >= 0 and b >= 0 for a, b in numbers.values()),
                 "stacks_ has variances that are not positive")  # fmt: skip
@@ -216,12 +222,12 @@ def build_cross_fitted(parts: Found) -> tuple[Stack, ...]:
     return tuple(stacks)
 
 
-def build_class_stack(parts: Found, n_classes: int) -> ClassStack:
+def build_class_stack(parts: Found, widths: Mapping[str, int], n_classes: int) -> ClassStack:
     """Build the predictor of classes; raise RefusedError unless it can predict."""
     require(list(parts["stacks"]) == ["0"], "stack_ has more than one predictor")
     own = parts["stacks"]["0"]
     require(own["sharpness"] is not None, "stack_ is not one of classes")
-    experts = _build_experts(own, parts["views"], slice(None), n_classes)
+    experts = _build_experts(own, parts["views"], widths, {}, n_classes)
     temperatures = {name: each["temperature"] for name, each in own["experts"].items()}
     require(all(value is not None for value in temperatures.values()), "stack_ lacks a temperature")
     return ClassStack(experts, temperatures, _weights(own), own["sharpness"], np.sort(own["reference"]))
@@ -234,31 +240,35 @@ def _weights(own: Found) -> dict[str, float]:
     return weights
 
 
-def _build_experts(own: Found, views: Mapping[str, Found], columns: slice, n_columns: int) -> dict[str, Any]:
+def _build_experts(
+    own: Found, views: Mapping[str, Found], widths: Mapping[str, int], columns: Mapping[str, slice], n_columns: int
+) -> dict[str, Any]:
+    """Build the experts of one predictor; `columns` are those of its target in each view, all of them for classes."""
     experts: dict[str, Any] = {}
     with reject_numerical_errors():
         for name, each in own["experts"].items():
-            view = views.get(_view_of(name))
-            require(view is not None, f"the expert {name!r} has no inputs")
-            assert view is not None
-            experts[name] = expert = _build_expert(name, each, view, columns)
+            view = _view_of(name)
+            expert = experts[name] = _build_expert(name, each, views.get(view), widths[view], columns.get(view))
             # One prediction: with finite parameters, predictions can still overflow.
-            found = expert.scores(view["inputs"][:1]) if columns == slice(None) else expert.moments(view["inputs"][:1])
+            probe = views[view]["inputs"][:1] if view in views else np.zeros((1, widths[view]))
+            scores = expert.scores(probe)
+            found = expert.moments(probe) if own["sharpness"] is None else [scores]
             require(bool(np.isfinite(np.concatenate([np.ravel(part) for part in found])).all()),
                     f"the expert {name!r} predicts NaN or infinite values")  # fmt: skip
-            scores = expert.scores(view["inputs"][:1])
             require(
                 scores.shape == (1, n_columns), f"the expert {name!r} does not predict {n_columns} classes or targets"
             )
     return experts
 
 
-def _build_expert(name: str, each: Found, view: Found, columns: slice) -> Any:
-    width = view["inputs"].shape[1]
+def _build_expert(name: str, each: Found, view: Found | None, width: int, column: slice | None) -> Any:
     if name in KERNELS:
+        require(view is not None, f"the expert {name!r} has no inputs")
+        assert view is not None
         require(each["process"] is not None and len(each["process"]["length_scales"]) == width,
                 f"the expert {name!r} does not fit its inputs")  # fmt: skip
-        n, targets, mean = len(view["inputs"]), view["targets"][:, columns], view["mean"][columns]
+        own = slice(None) if column is None else column
+        n, targets, mean = len(view["inputs"]), view["targets"][:, own], view["mean"][own]
         require(targets.shape[1] > 0, f"the expert {name!r} has no targets")
         if n <= EXACT_ROWS:
             check_size(n, n + targets.shape[1])

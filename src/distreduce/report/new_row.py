@@ -15,16 +15,14 @@ from scipy import sparse
 from distreduce._utils.typing import Array
 from distreduce.exceptions import UnsavableModelError
 from distreduce.gp._class_stack import ClassStack
-from distreduce.gp._exact import ExactGP
+from distreduce.gp._crossfit import OTHERS
+from distreduce.gp._exact import NEIGHBOUR_JITTER, NEIGHBOURS, ExactGP, NeighbourGP
 from distreduce.gp._experts import LEAST_PROBABILITY, Boosting, Forest, Linear, Process
-from distreduce.gp._matern import Matern32
-from distreduce.gp._neighbours import JITTER, NEIGHBOURS, NeighbourGP
-from distreduce.gp._novelty import NEIGHBOURS as NOVELTY_NEIGHBOURS
 from distreduce.gp._stack import Stack
 from distreduce.gp._trees import Trees
 from distreduce.gp._warp import LEVELS
 from distreduce.interop._formula import MapFormula, map_formula
-from distreduce.kernels import RBF
+from distreduce.kernels import RBF, Matern32
 from distreduce.report.content import Selection, Subject, find_view
 from distreduce.report.encode import Node, pack
 from distreduce.tables.columns import Category, Date, Number, Used
@@ -215,7 +213,7 @@ def _encode_expert(name: str, expert: Any, scale: Array, pool: RowPool) -> Node:
 def _encode_process(name: str, expert: Process, scale: Array, pool: RowPool) -> Node:
     gp, found = expert.gp, expert.gp.hyperparameters
     exact, on_embedding = isinstance(gp, ExactGP), name == "embedding"
-    values = gp._weights if exact else gp.target
+    values = gp._weights if isinstance(gp, ExactGP) else gp.target
     return {
         "kind": "process",
         "kernel": "matern" if isinstance(gp.kernel, Matern32) else "rbf",
@@ -230,7 +228,7 @@ def _encode_process(name: str, expert: Process, scale: Array, pool: RowPool) -> 
         "mean": expert.mean.tolist(),
         "size": len(gp.inputs),
         "near": CONDITIONED if exact else NEIGHBOURS,
-        "jitter": 0.0 if exact else JITTER,
+        "jitter": 0.0 if exact else NEIGHBOUR_JITTER,
     }
 
 
@@ -263,7 +261,7 @@ def _encode_novelty(predictor: Any, pool: RowPool) -> Node:
     return {
         "rows": pool.add(found.inputs * predictor.input_scale_),
         "distances": _pack(found.distances, "f8"),
-        "near": max(1, min(NOVELTY_NEIGHBOURS, len(found.inputs) - 1)),
+        "near": max(1, min(OTHERS, len(found.inputs) - 1)),
         "limit": NOVEL,
     }
 

@@ -10,7 +10,7 @@ import pytest
 
 from browser_page import HOSTILE
 from distreduce import SDR, SDRGPClassifier, SDRGPRegressor
-from distreduce.gp._neighbours import NeighbourGP
+from distreduce.gp._exact import NeighbourGP
 from distreduce.metrics.reduction import find_nearest_prototypes
 from distreduce.report import new_row, write_report
 from distreduce.tables import TablePreparer

@@ -6,8 +6,7 @@ import numpy as np
 from scipy.optimize import approx_fprime
 from sklearn.gaussian_process.kernels import Matern
 
-from distreduce.gp._matern import Matern32
-from distreduce.kernels import DistanceKernel
+from distreduce.kernels import DistanceKernel, Matern32
 
 
 def test_values_are_scikit_learns(rng):
