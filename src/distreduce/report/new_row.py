@@ -16,7 +16,7 @@ from distreduce._utils.typing import Array
 from distreduce.exceptions import UnsavableModelError
 from distreduce.gp._class_stack import ClassStack
 from distreduce.gp._crossfit import OTHERS
-from distreduce.gp._exact import NEIGHBOUR_JITTER, NEIGHBOURS, ExactGP, NeighbourGP
+from distreduce.gp._exact import NEIGHBOUR_JITTER, NEIGHBOURS, ExactGP
 from distreduce.gp._experts import LEAST_PROBABILITY, Boosting, Forest, Linear, Process
 from distreduce.gp._stack import Stack
 from distreduce.gp._trees import Trees
@@ -177,7 +177,7 @@ def _is_known(expert: Any) -> bool:
         return isinstance(expert, Linear | Forest | Boosting)
     kernel = expert.gp.kernel
     plain = isinstance(kernel, RBF) and kernel.length_scale == 1.0
-    return isinstance(expert.gp, ExactGP | NeighbourGP) and (plain or isinstance(kernel, Matern32))
+    return plain or isinstance(kernel, Matern32)
 
 
 def _encode_stack(stack: Stack | ClassStack, scale: Array, pool: RowPool) -> Node:
