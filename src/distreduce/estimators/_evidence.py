@@ -28,19 +28,8 @@ QUALITY = ("purity", "compactness", "separation", "dubious")  # columns that des
 def neighbor_scores(plan: FitPlan, embedding: Array, left_out: LeftOut) -> dict[str, float]:
     """Score the 10 nearest neighbours of the samples among those of other folds: accuracy, or R².
 
-    Parameters
-    ----------
-    plan : FitPlan
-        Plan of the fit.
-    embedding : (n, p) array
-        Fitted places of the rows.
-    left_out : LeftOut
-        Left-out places of the distinct samples.
-
-    Returns
-    -------
-    dict
-        "fitted" and "left_out", in the plane, and "all_features".
+    Given the fitted places (n, p) of the rows and the left-out places of the distinct samples, return "fitted" and
+    "left_out", in the plane, and "all_features".
     """
     assert plan.supervision is not None
     merged, targets = plan.merged, plan.supervision.targets

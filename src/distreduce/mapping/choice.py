@@ -36,30 +36,14 @@ class Candidate:
 
 @dataclass(frozen=True)
 class MapChoice:
-    """Kernel, metric and ridge of the out-of-sample map, and what they are worth on left-out samples.
+    """Kernel, metric and ridge of the out-of-sample map, and what they are worth on left-out samples."""
 
-    Attributes
-    ----------
-    kernel : Kernel
-        Kernel of the features divided by `scales`.
-    ridge : float
-        λ/μ of the map.
-    scales : (d,) array or None
-        One length per feature, in which the metric measures it; None leaves the features as they are.
-    fold_scales : sequence of FOLDS arrays, or None
-        The scales as learned without each fold.
-    error : float
-        Squared error of left-out targets, relative to that of their mean; NaN if it was not measured.
-    has_signal : bool
-        Whether that is clearly below one, or there were too few known targets to tell.
-    """
-
-    kernel: Kernel
-    ridge: float
-    scales: Array | None
-    fold_scales: Sequence[Array] | None
-    error: float
-    has_signal: bool
+    kernel: Kernel  # of the features divided by `scales`
+    ridge: float  # λ/μ of the map
+    scales: Array | None  # (d,), in which the metric measures each feature; None leaves the features as they are
+    fold_scales: Sequence[Array] | None  # the scales as learned without each fold
+    error: float  # squared error of left-out targets, relative to that of their mean; NaN if it was not measured
+    has_signal: bool  # whether predictions follow the targets, or there were too few known targets to tell
 
     def scales_without(self, fold: int) -> Array | None:
         """Return the metric that has not seen a fold."""
@@ -68,26 +52,12 @@ class MapChoice:
 
 @dataclass(frozen=True)
 class TaughtSamples:
-    """Samples with known targets that the choice is made on.
+    """Samples with known targets that the choice is made on."""
 
-    Attributes
-    ----------
-    features : (n, d) array or sparse matrix
-        Rows of X or, if `precomputed`, their mutual distances (n, n).
-    targets : (n, c) array
-        Known targets.
-    weights : (n,) array
-        Weights of the samples.
-    folds : (n,) array
-        Which fold each sample is in.
-    precomputed : bool
-        Whether `features` are distances.
-    """
-
-    features: Any
-    targets: Array
-    weights: Array
-    folds: Index
+    features: Any  # rows of X (n, d), dense or sparse, or, if `precomputed`, their mutual distances (n, n)
+    targets: Array  # (n, c)
+    weights: Array  # (n,)
+    folds: Index  # (n,), which fold each sample is in
     precomputed: bool = False
 
     def similarity(self, kernel: Kernel, scales: Array | None) -> Array:

@@ -48,17 +48,10 @@ def left_out_embedding(K: Array, F: Array, regularisation: float, groups: NDArra
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Places of samples as if they were new.
+    """Places of samples as if they were new."""
 
-    Attributes
-    ----------
-    places : (n, p) array
-        Where a map fitted without a sample puts it.
-    neighbours : (n, k) array or None
-        The nearest others with known targets there, where that map puts them; None if only the places are known.
-    """
-
-    places: Array
+    places: Array  # (n, p), where a map fitted without a sample puts it
+    # (n, k), the nearest others with known targets there, where that map puts them; None if only the places are known.
     neighbours: Index | None = None
 
 
