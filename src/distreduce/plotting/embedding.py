@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 TOTAL_AREA = 6000.0
 LEAST_AREA, SAMPLE_AREA = 16.0, 9.0
 CROWDED = 0.5  # largest radius of a typical mark, relative to the distance to the next: more would hide the samples
+LEAST_SHRINK = 0.6  # of the radius: smaller marks could not be told from samples
 MAX_DOTS = 2000  # in a notebook, which keeps every dot; more are drawn as one image
 MAX_NUMBERED = 40  # prototypes
 LETTER = np.array([6.5, 12.0])  # width and height in points, at matplotlib's default size
@@ -170,7 +171,7 @@ def _mark_areas(ax: Axes, view: View, places: Array, weights: Array) -> Array:
     if len(places) > 1:
         gaps = nearest(places * _points_per_unit(ax, view), places * _points_per_unit(ax, view), 2)[0][:, 1]
         radius = np.sqrt(np.median(areas) / np.pi)
-        areas = areas * min(1.0, CROWDED * float(np.median(gaps)) / radius) ** 2
+        areas = areas * np.clip(CROWDED * float(np.median(gaps)) / radius, LEAST_SHRINK, 1.0) ** 2
     return np.maximum(areas, LEAST_AREA)
 
 
