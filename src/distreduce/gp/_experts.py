@@ -322,7 +322,8 @@ EXPERTS: Mapping[str, Expert] = {
     "forest": learn_forest,
     "boosting": learn_boosting,
 }
-CHAIN = ("isotropic", "inputs", "rough_inputs")  # each starts at the hyperparameters of the one before
+# Each starts where the one before ended. Not the rough one, which found a worse optimum on a split of Energy (−0.3).
+CHAIN = ("isotropic", "inputs")
 KERNELS: Mapping[str, DistanceKernel] = {
     "embedding": GAUSSIAN,
     "inputs": GAUSSIAN,
