@@ -130,6 +130,7 @@ def test_only_experts_that_are_clearly_behind_are_given_up(rng):
     # Hardly ever right, and then the only one: such an expert keeps a mixture from disasters.
     rare = {"sure": np.where(np.arange(400) < 390, 0.0, -20.0), "careful": np.full(400, -1.0)}
     assert keep_promising(rare, np.ones(400)) == ["sure", "careful"]
+    assert keep_promising({"alone": rng.normal(size=400)}, np.ones(400)) == ["alone"]
 
 
 def test_errors_of_a_stack_have_the_variance_that_it_claims(rng):

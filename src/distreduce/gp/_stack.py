@@ -244,10 +244,13 @@ def keep_promising(log_densities: Mapping[str, Array], weights: Array) -> list[s
     """
     logs, h = np.array(list(log_densities.values())), weights / weights.sum()
     densities = np.exp(logs - logs.max(axis=0))
-    gains = densities / (stacking_weights(logs, weights) @ densities) - 1.0
+    found = stacking_weights(logs, weights)
+    gains = densities / (found @ densities) - 1.0
     mean = gains @ h
     error = np.sqrt((gains - mean[:, None]) ** 2 @ h**2)
-    return [name for name, most in zip(log_densities, mean + CLEARLY * error, strict=True) if most > 0.0]
+    # An expert that stands alone has a gain of exactly zero, and no error.
+    kept = (found > 0.0) | (mean + CLEARLY * error > 0.0)
+    return [name for name, is_kept in zip(log_densities, kept, strict=True) if is_kept]
 
 
 def mixed_moments(weights: Array, means: Array, variances: Array) -> tuple[Array, Array]:
