@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.metrics import log_loss, r2_score
 
-from distreduce.gp import GPRegressor, SDRGPClassifier, SDRGPRegressor, _regression, _sdr_classifier
+from distreduce.gp import GPRegressor, SDRGPClassifier, SDRGPRegressor, _estimator
 
 DEFAULT = SDRGPRegressor(random_state=0)
 QUICK = SDRGPRegressor(experts=[], gp_steps=10, random_state=0)
@@ -135,8 +135,7 @@ def test_the_default_covers_what_it_promises(fitted):
 
 def test_predictions_do_not_depend_on_batches_of_any_size(fitted, classes, monkeypatch):
     whole = [predictions(model, X) for model, X, _ in (fitted, classes)]
-    monkeypatch.setattr(_regression, "CHUNK", 64)
-    monkeypatch.setattr(_sdr_classifier, "CHUNK", 64)
+    monkeypatch.setattr(_estimator, "CHUNK", 64)
     for (model, X, _), expected in zip((fitted, classes), whole, strict=True):
         np.testing.assert_allclose(predictions(model, X), expected, rtol=1e-12)
 

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_friedman1
 
 from distreduce.exceptions import InvalidInputError
-from distreduce.gp import GPRegressor, SDRGPRegressor, _regression
+from distreduce.gp import GPRegressor, SDRGPRegressor, _estimator
 
 X, Y = make_friedman1(110, n_features=6, noise=1.0, random_state=0)
 Y2 = np.c_[Y, np.cos(3 * X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=110)]
@@ -97,7 +97,7 @@ def test_a_sample_is_predicted_alone_as_in_a_batch(model):
 
 def test_chunks_change_nothing(model, monkeypatch):
     whole = model.predict(X[TEST], return_std=True)
-    monkeypatch.setattr(_regression, "CHUNK", 7)
+    monkeypatch.setattr(_estimator, "CHUNK", 7)
     np.testing.assert_allclose(model.predict(X[TEST], return_std=True), whole, rtol=1e-8)
 
 

@@ -28,6 +28,11 @@ def read_new_samples(estimator: Any, X: Any) -> Array:
     return np.asarray(validate_data(estimator, X, reset=False, dtype=[np.float64, np.float32]))
 
 
+def count_chunks(X: Array) -> int:
+    """Return the number of chunks of the samples."""
+    return -(-len(X) // CHUNK)
+
+
 def take_chunk(X: Array, chunk: int) -> Array:
     """Return some of the samples in double precision and in one memory order, on which the rounding of sums depends."""
     return np.ascontiguousarray(X[chunk * CHUNK : (chunk + 1) * CHUNK], dtype=np.float64)

@@ -27,7 +27,7 @@ from distreduce.exceptions import (
 )
 from distreduce.gp._class_stack import ClassStack
 from distreduce.gp._crossfit import Arranged, CrossFit, CrossFitter, Novelty, Said, arrange, assign_folds
-from distreduce.gp._estimator import CHUNK, read_new_samples, take_chunk
+from distreduce.gp._estimator import count_chunks, read_new_samples, take_chunk
 from distreduce.gp._exact import evenly_spaced
 from distreduce.gp._experts import EXPERTS, Expert, Lesson, learn_own
 from distreduce.gp._hyperparameters import Training
@@ -143,7 +143,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         """
         check_is_fitted(self)
         X = read_new_samples(self, X)
-        chunks = range(-(-len(X) // CHUNK))
+        chunks = range(count_chunks(X))
         return np.concatenate([self.novelty_(take_chunk(X, chunk) / self.input_scale_) for chunk in chunks])
 
     @property
@@ -153,7 +153,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
     def _embed(self, X: Array) -> Array:
         """Embed validated samples."""
-        chunks = range(-(-len(X) // CHUNK))
+        chunks = range(count_chunks(X))
         parts = [self.reduction_.transform(take_chunk(X, chunk) / self.input_scale_) for chunk in chunks]
         return np.concatenate(parts)
 

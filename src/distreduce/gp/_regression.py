@@ -14,7 +14,7 @@ from distreduce._utils.typing import Array
 from distreduce.estimators._fit_context import whole_fit
 from distreduce.estimators._targets import read_known_numbers
 from distreduce.exceptions import InvalidInputError
-from distreduce.gp._estimator import CHUNK, BaseGP, read_new_samples, take_chunk
+from distreduce.gp._estimator import BaseGP, count_chunks, read_new_samples, take_chunk
 from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size, train_merged
 from distreduce.gp._hyperparameters import Training
 from distreduce.gp._stack import Stack, check_coverage, check_levels, weigh_by_leave_one_out
@@ -168,7 +168,7 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
 
         # The views of a chunk bound the memory, for any number of samples.
         with workers(self.n_jobs) as pool:
-            parts = pool.run(predict_chunk, -(-len(X) // CHUNK))
+            parts = pool.run(predict_chunk, count_chunks(X))
         found = []
         for stack, of_chunks in zip(self.stacks_, zip(*parts, strict=True), strict=True):
             means, variances = zip(*of_chunks, strict=True)

@@ -18,7 +18,7 @@ from distreduce.estimators._validate import own_generator, require_seed
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._class_stack import ClassStack
 from distreduce.gp._classification import BaseGPClassifier
-from distreduce.gp._estimator import CHUNK, read_new_samples, take_chunk
+from distreduce.gp._estimator import count_chunks, read_new_samples, take_chunk
 from distreduce.gp._exact import check_exact_size
 from distreduce.gp._reduce import ReducingGP
 from distreduce.gp._stack import check_coverage
@@ -199,7 +199,7 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
 
         # The views of a chunk bound the memory, for any number of samples.
         with workers(self.n_jobs) as pool:
-            return np.concatenate(pool.run(predict_chunk, -(-len(X) // CHUNK)))
+            return np.concatenate(pool.run(predict_chunk, count_chunks(X)))
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> Array:
         """Predict sets of classes that hold the true one with a given probability (conformal prediction).

@@ -42,6 +42,7 @@ def relevance_length_scales(X: Array, Y: Array, weights: Array, start: float) ->
         # Evenly spaced instead of random: reproducible without a seed.
         chosen = np.unique(np.linspace(0, len(X) - 1, MAX_SAMPLES).astype(int))
         X, Y, weights = X[chosen], Y[chosen], weights[chosen]
+    X = X - X.mean(axis=0)  # the gradient squares X, and an offset would swamp the differences
     # Standardize, so that variances of 1 are sensible starts; with less noise it may end where all is noise.
     Y = Y - weights @ Y / weights.sum()
     Y = Y / (np.sqrt((weights @ Y**2).mean() / weights.sum()) or 1.0)
