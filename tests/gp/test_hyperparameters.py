@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -9,6 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from distreduce.exceptions import NumericalError
 from distreduce.gp._exact import MergedRows, train_merged
+from distreduce.gp._experts import Lesson, learn_process
 from distreduce.gp._hyperparameters import NOISE_FLOOR, Hyperparameters, Training, by_adam, by_lbfgs
 from distreduce.mapping.relevance import negative_log_likelihood
 
@@ -140,3 +143,12 @@ def test_adam_takes_the_number_of_steps_asked_for():
     bowl = Bowl(lambda call: False)
     by_adam(bowl, 2, 13, 0.1)
     assert bowl.n_calls == 13
+
+
+def test_a_start_that_does_not_fit_the_samples_is_not_taken(rng):
+    """Hyperparameters of a fold can be far off on all samples; the first step from there ends in a corner."""
+    X = rng.normal(size=(60, 3))
+    lesson = Lesson(X, np.sin(X[:, :1]) + 0.1 * rng.normal(size=(60, 1)), np.ones(60), is_class=False)
+    far_off = Hyperparameters(np.full(3, 1e3), 1.0, 1e-6)
+    found, plain = (learn_process(each).hyperparameters for each in (replace(lesson, known=far_off), lesson))
+    np.testing.assert_array_equal(found.logarithms(), plain.logarithms())

@@ -26,7 +26,7 @@ from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, Ridge
 
 from distreduce._utils.typing import Array, Index
 from distreduce.gp._exact import ExactGP, MergedRows, NeighbourGP, evenly_spaced, merged_likelihood
-from distreduce.gp._hyperparameters import Hyperparameters, Training
+from distreduce.gp._hyperparameters import Hyperparameters, Objective, Training
 from distreduce.gp._trees import Trees
 from distreduce.kernels import RBF, DistanceKernel, Matern32
 from distreduce.mapping.relevance import GAUSSIAN
@@ -123,20 +123,23 @@ def learn_hyperparameters(
     (m, d), h = rows.inputs.shape, rows.weights
     variance = float((h @ rows.targets**2 + rows.scatter).mean() / h.sum()) or 1.0
     unit = replace(rows, targets=rows.targets / np.sqrt(variance), scatter=rows.scatter / variance)
-    start = Hyperparameters(np.full(d, np.sqrt(d)), 1.0, 0.1)
+    starts = [Hyperparameters(np.full(d, np.sqrt(d)), 1.0, 0.1)]
     if known is not None:
-        start = Hyperparameters(known.length_scales, known.signal / variance, known.noise / variance)
+        starts.append(Hyperparameters(known.length_scales, known.signal / variance, known.noise / variance))
     training = replace(training, least_gain=LEAST_GAIN * m * rows.targets.shape[1])
+    objective: Objective = partial(merged_likelihood, rows=unit, kernel=kernel)
     if isotropic:
         # One factor for all length scales: its derivative is the sum of theirs.
         def objective(parameters: Array) -> tuple[float, Array]:
             value, gradient = merged_likelihood(np.r_[np.full(d, parameters[0]), parameters[1:]], unit, kernel)
             return value, np.r_[gradient[:d].sum(), gradient[d:]]
 
-        found = training(objective, np.ones(1), replace(start, length_scales=start.length_scales[:1]))
+        starts = [replace(start, length_scales=start.length_scales[:1]) for start in starts]
+    # What fits other samples may be far off here, where the first step would end in a corner.
+    start = min(starts, key=lambda start: objective(start.logarithms())[0])
+    found = training(objective, start.length_scales, start)
+    if isotropic:
         found = replace(found, length_scales=np.full(d, found.length_scales[0]))
-    else:
-        found = training(partial(merged_likelihood, rows=unit, kernel=kernel), start.length_scales, start)
     return replace(found, signal=found.signal * variance, noise=found.noise * variance)
 
 
