@@ -20,6 +20,7 @@ def shown(monkeypatch, capsys, width, task, scores):
             "held_out": {
                 "test_rows": 40,
                 "train_rows": 160,
+                "how": "They were drawn at random.",
                 "scores": {"SDR-GP": scores, "no reduction": scores, "PCA": {**scores, "r2": None}},
             },
         }

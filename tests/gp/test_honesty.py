@@ -107,7 +107,7 @@ def test_order_of_the_rows_does_not_matter(model, n, rng):
     y, order = labels_or_numbers(model, np.exp(y)), rng.permutation(n)
     model = clone(model).set_params(gp_steps=3)
     here, there = clone(model).fit(X, y), clone(model).fit(X[order], y[order])
-    np.testing.assert_allclose(predictions(there, X), predictions(here, X), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(predictions(there, X), predictions(here, X), rtol=2e-4, atol=1e-9)
 
 
 # ------------------------------------------------------------------------------------------- the default, end to end

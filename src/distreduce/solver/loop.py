@@ -180,7 +180,7 @@ def refine(oracle: SampleOracle, settings: Settings) -> tuple[Plan, Array]:
     with np.errstate(all="ignore"):
         try:
             steps = Steps(oracle, settings)
-            state = steps.z_step(steps.couple(plan, Z), Z, 1)
+            state = steps.z_step(steps.couple(plan, Z), Z, -1)  # no iteration of the loop
         except FAILURES:
             return plan, Z
     return state.coupled.plan, state.prototypes
