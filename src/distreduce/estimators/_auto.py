@@ -25,6 +25,7 @@ from distreduce.mapping.choice import (
     predict_left_out,
 )
 from distreduce.mapping.kernel_map import KernelMap
+from distreduce.mapping.left_out import keep_in_range
 from distreduce.mapping.relevance import input_kernel, median_length_scale
 from distreduce.sharding.merge import row_keys
 from distreduce.sharding.sample import Sample
@@ -164,13 +165,3 @@ def expected_without_folds(choice: MapChoice, sample: Sample, folds: Index, *, s
 def scale_features(features: Any, scales: Array | None) -> Any:
     """Return the features in the metric, in their own precision."""
     return features if scales is None else divide_columns(features, scales)
-
-
-def keep_in_range(expected: Array, targets: Array, *, shares: bool) -> Array:
-    """Clip predictions to the range of the targets; class `shares` sum to one. NaN where the targets are unknown."""
-    supervised = supervised_rows(targets)
-    known = targets[supervised]
-    expected = np.clip(expected, known.min(axis=0), known.max(axis=0))
-    if shares:
-        expected = expected / np.maximum(expected.sum(axis=1, keepdims=True), 1e-12)
-    return np.where(supervised[:, None], expected, np.nan)
