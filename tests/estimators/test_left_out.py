@@ -15,10 +15,9 @@ from sklearn.preprocessing import scale
 
 from distreduce import SDR, cross_val_embedding
 from distreduce.estimators import _plan
-from distreduce.estimators._auto import choose, expected_without_folds, keep_in_range
+from distreduce.estimators._auto import MapChoice, choose, expected_without_folds, keep_in_range
 from distreduce.exceptions import InvalidInputError, NoSignalWarning, OptimisticPictureWarning
 from distreduce.kernels import RBF
-from distreduce.mapping.choice import MapChoice
 from distreduce.sharding.sample import Sample
 
 SIZES = pytest.mark.parametrize("n_prototypes", [None, 30])

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import workers
 from distreduce._utils.typing import Array
+from distreduce.estimators._auto import MapChoice
 from distreduce.estimators._display import DisplayMixin
 from distreduce.estimators._evidence import QUALITY
 from distreduce.estimators._fit_context import (
@@ -37,7 +38,6 @@ from distreduce.estimators._mixins import (
 from distreduce.estimators._plan import Supervision, plan_fit
 from distreduce.estimators._validate import Backends, check_places, reject_masked
 from distreduce.exceptions import InvalidInputError
-from distreduce.mapping.choice import MapChoice
 from distreduce.mapping.inverse import InverseMap, slopes
 from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
 from distreduce.solver.loop import fit_reduction

@@ -10,11 +10,11 @@ from sklearn.neighbors import NearestNeighbors
 
 from distreduce._utils.numerics import nearest
 from distreduce._utils.typing import Array, Index
+from distreduce.estimators._auto import FOLDS
 from distreduce.estimators._plan import FitPlan
 from distreduce.estimators._targets import Targets
 from distreduce.losses import supervised_rows
 from distreduce.mapping import LeftOut
-from distreduce.mapping.choice import FOLDS
 from distreduce.sharding.rows import Rows
 from distreduce.sharding.sample import Sample
 

@@ -16,6 +16,8 @@ from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._auto import (
     CHOICE_SAMPLES,
+    MapChoice,
+    assign_folds,
     choose,
     expected_targets,
     expected_without_folds,
@@ -41,7 +43,6 @@ from distreduce.estimators._validate import (
 from distreduce.exceptions import DataWarning, InvalidInputError
 from distreduce.kernels import Kernel
 from distreduce.losses import BregmanLoss, SquaredLoss, supervised_rows
-from distreduce.mapping.choice import MapChoice, assign_folds
 from distreduce.mapping.relevance import input_kernel
 from distreduce.sharding.dask_rows import compute, empty_rows, is_dask, read_rows
 from distreduce.sharding.merge import Merged, merge_duplicates

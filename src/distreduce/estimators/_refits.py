@@ -17,11 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from distreduce._utils.numerics import nearest
 from distreduce._utils.typing import Array
+from distreduce.estimators._auto import MapChoice
 from distreduce.estimators._targets import read_targets
 from distreduce.estimators._validate import read_weights
 from distreduce.exceptions import InvalidInputError
 from distreduce.losses import supervised_rows
-from distreduce.mapping.choice import MapChoice
 
 
 def cross_val_embedding(model: Any, X: Any, y: Any, cv: Any = 5) -> Array:

@@ -9,9 +9,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.kernel_ridge import KernelRidge
 
-from distreduce.kernels import RBF
-from distreduce.mapping import choice as choice_module
-from distreduce.mapping.choice import (
+from distreduce.estimators import _auto
+from distreduce.estimators._auto import (
     Candidate,
     MapChoice,
     TaughtSamples,
@@ -19,6 +18,7 @@ from distreduce.mapping.choice import (
     choose_map,
     predict_left_out,
 )
+from distreduce.kernels import RBF
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -111,8 +111,6 @@ def test_one_large_target_does_not_hide_a_signal() -> None:
 
 def test_a_learned_metric_that_lost_two_folds_is_not_learned_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    monkeypatch.setattr(
-        choice_module, "relevance_length_scales", lambda X, *_: calls.append(1) or np.full(X.shape[1], 1e-3)
-    )
+    monkeypatch.setattr(_auto, "relevance_length_scales", lambda X, *_: calls.append(1) or np.full(X.shape[1], 1e-3))
     found = choose_map(taught(np.sin(2 * X[:, 0])), [Candidate(RBF(1.0)), Candidate(RBF(1.0), 1.0)])
     assert found.scales is None and len(calls) == 2
