@@ -22,10 +22,9 @@ from distreduce.estimators._auto import (
     expected_targets,
     expected_without_folds,
     find_groups,
-    plain_choice,
     require_distances,
+    resolve_eta,
     scale_features,
-    target_settings,
     wants_choice,
 )
 from distreduce.estimators._fit_context import check_checkpoint, open_checkpoint
@@ -161,9 +160,9 @@ def _prepare_dense(
     choice = fold_targets = None
     if supervision is not None and folds is not None and wants_choice(estimator):
         if not shared:
-            shared.append(_choose(estimator, sample, folds, unit, workers))
+            shared.append(choose(estimator, sample, folds, unit, workers))
         choice = shared[0]
-        supervision = replace(supervision, settings=target_settings(supervision.settings, choice, merged.weights.sum()))
+        supervision = replace(supervision, settings=resolve_eta(supervision.settings, choice, merged.weights.sum()))
         targets = sample.targets
         if _softens(estimator, choice):
             shares = supervision.targets.classes is not None
@@ -188,9 +187,9 @@ def _prepare_sharded(
     choice = None
     if supervision is not None and wants_choice(estimator):
         if not shared:
-            shared.append(_choose(estimator, *_draw(rows, merged, supervision, unit), unit, workers))
+            shared.append(choose(estimator, *_draw(rows, merged, supervision, unit), unit, workers))
         choice = shared[0]
-        supervision = replace(supervision, settings=target_settings(supervision.settings, choice, merged.weights.sum()))
+        supervision = replace(supervision, settings=resolve_eta(supervision.settings, choice, merged.weights.sum()))
         scale = unit if choice.scales is None else unit * choice.scales
     # Sorted by content, so that neither order nor partition of the rows matters.
     arrangement = rows.arrange(merged, scale, random_state)
@@ -202,13 +201,6 @@ def _prepare_sharded(
         X = rows.gather().astype(np.float64)
         return _prepare_dense(estimator, X, weights, supervision, workers, [])
     return merged, problem, random_state
-
-
-def _choose(estimator: Any, sample: Sample, folds: Index, unit: float, workers: Workers) -> MapChoice:
-    choice = choose(estimator, sample, folds, unit, workers)
-    if choice.has_signal or estimator.eta != "auto":
-        return choice
-    return plain_choice(estimator, sample, unit, has_signal=False)
 
 
 def _softens(estimator: Any, choice: MapChoice) -> bool:
