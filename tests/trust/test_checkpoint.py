@@ -200,7 +200,7 @@ def test_without_a_seed_there_is_nothing_to_go_on_from(tmp_path):
 # Places where nothing can be written, told before any work.
 @pytest.fixture
 def no_work(monkeypatch):
-    monkeypatch.setattr("distreduce.estimators._plan.merge_duplicates", lambda *_, **__: pytest.fail("work was done"))
+    monkeypatch.setattr("distreduce.estimators._setup.merge_duplicates", lambda *_, **__: pytest.fail("work was done"))
 
 
 @pytest.mark.usefixtures("no_work")

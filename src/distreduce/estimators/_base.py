@@ -35,7 +35,7 @@ from distreduce.estimators._mixins import (
     translate_device,
     translate_n_neighbors,
 )
-from distreduce.estimators._plan import Supervision, plan_fit
+from distreduce.estimators._setup import Supervision, set_up_fit
 from distreduce.estimators._validate import Backends, check_places, reject_masked
 from distreduce.exceptions import InvalidInputError
 from distreduce.mapping.inverse import InverseMap, slopes
@@ -210,18 +210,18 @@ class BaseReduction(
         with whole_fit(self) as fitting:
             self._validate_params()
             with workers(self.n_jobs) as pool, progress(self) as bar:
-                plan = plan_fit(self, X, y, sample_weight, pool, [] if shared is None else shared)
-                with watch(self, X, y, sample_weight, bar, plan.checkpoint) as monitor:
-                    fitted = fit_reduction(plan.problem, plan.random_state, workers=pool, monitor=monitor)
+                setup = set_up_fit(self, X, y, sample_weight, pool, [] if shared is None else shared)
+                with watch(self, X, y, sample_weight, bar, setup.checkpoint) as monitor:
+                    fitted = fit_reduction(setup.problem, setup.random_state, workers=pool, monitor=monitor)
                     fitting.best = fitted.reduction  # carried by errors from here on
                     self.__dict__.pop("classes_", None)  # of an earlier fit to labels
-                    self.__dict__.update(fitted_attributes(plan, fitted, self, pool))
+                    self.__dict__.update(fitted_attributes(setup, fitted, self, pool))
         # The estimator is fitted: warnings that a filter turns into errors, and an interrupt, cost nothing now.
         try:
             warn_about_fit(self, fitted.reduction)
-            warn_about_picture(self, has_signal=plan.problem.has_signal)
-            if plan.checkpoint is not None and plan.checkpoint.raised is not None:
-                raise plan.checkpoint.raised
+            warn_about_picture(self, has_signal=setup.problem.has_signal)
+            if setup.checkpoint is not None and setup.checkpoint.raised is not None:
+                raise setup.checkpoint.raised
         finally:
             if fitted.reduction.interrupted:
                 raise KeyboardInterrupt

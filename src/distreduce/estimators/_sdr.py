@@ -13,8 +13,8 @@ from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
 from distreduce.estimators._fit_context import whole_fit
 from distreduce.estimators._mixins import Translation, translate_target_form
-from distreduce.estimators._plan import Supervision
 from distreduce.estimators._refits import fit_each_number
+from distreduce.estimators._setup import Supervision
 from distreduce.estimators._targets import read_targets
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import RBF, Kernel, Linear, RationalQuadratic, get_kernel

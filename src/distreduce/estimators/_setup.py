@@ -1,4 +1,4 @@
-"""The plan of a fit: from parameters, X, y and weights to the reduction problem for the solver."""
+"""The set-up of a fit: from parameters, X, y and weights to the reduction problem for the solver."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Supervision:
 
 
 @dataclass(frozen=True)
-class FitPlan:
+class FitSetup:
     """All that a fit needs, checked. X are Rows if they lie on a cluster; DistR has no supervision."""
 
     X: Any
@@ -81,7 +81,9 @@ class FitPlan:
     checkpoint: Checkpoint | None
 
 
-def plan_fit(estimator: Any, X: Any, y: Any, sample_weight: Any, workers: Workers, shared: list[MapChoice]) -> FitPlan:
+def set_up_fit(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, workers: Workers, shared: list[MapChoice]
+) -> FitSetup:
     """Read and check the data, merge equal rows, and choose everything that depends on the data.
 
     The names of the features are set on the estimator. `shared` holds what another fit to the same samples chose, which
@@ -97,12 +99,12 @@ def plan_fit(estimator: Any, X: Any, y: Any, sample_weight: Any, workers: Worker
     # Hash the parameters before the random generator, which is one of them, is used and so changed.
     parameters = check_checkpoint(estimator, X.shape[0], sharded=sharded)
     # Merge equal rows and set up the problem.
-    prepare = _prepare_sharded if sharded else _prepare_dense
-    merged, problem, random_state = prepare(estimator, X, weights, supervision, workers, shared)
+    set_up = _set_up_sharded if sharded else _set_up_dense
+    merged, problem, random_state = set_up(estimator, X, weights, supervision, workers, shared)
     checkpoint = None
     if parameters is not None:
         checkpoint = open_checkpoint(estimator.checkpoint, parameters, problem.sample)
-    return FitPlan(X, weights, supervision, merged, problem, random_state, checkpoint)
+    return FitSetup(X, weights, supervision, merged, problem, random_state, checkpoint)
 
 
 def _read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, bool]:
@@ -142,12 +144,12 @@ def _on_shards(estimator: Any, n: int) -> bool:
     return possible and (asked or (affinity == "auto" and n > MOST_DENSE))
 
 
-Preparation = tuple[Merged, ReductionProblem, np.random.RandomState]
+Parts = tuple[Merged, ReductionProblem, np.random.RandomState]
 
 
-def _prepare_dense(
+def _set_up_dense(
     estimator: Any, X: Any, weights: Array, supervision: Supervision | None, workers: Workers, shared: list[MapChoice]
-) -> Preparation:
+) -> Parts:
     """Merge equal rows in memory."""
     precomputed = estimator.metric == "precomputed"
     # The solver sees each distinct (x, y) once, with the sum of the weights.
@@ -175,9 +177,9 @@ def _prepare_dense(
     return merged, replace(problem, folds=folds, fold_targets=fold_targets), own_generator(estimator.random_state)
 
 
-def _prepare_sharded(
+def _set_up_sharded(
     estimator: Any, X: Any, weights: Array, supervision: Supervision | None, workers: Workers, shared: list[MapChoice]
-) -> Preparation:
+) -> Parts:
     """Merge equal rows, sort them into cells of near ones, and cut them into shards."""
     rows = X if isinstance(X, Rows) else LocalRows(X, workers)
     check_spread(rows.extremes, rows.shape[0], precomputed=False)
@@ -199,7 +201,7 @@ def _prepare_sharded(
     if problem.n_prototypes is None:  # no more distinct samples than prototypes: few enough for dense arrays
         # Chosen anew: the folds of all samples are not those of the drawn ones.
         X = rows.gather().astype(np.float64)
-        return _prepare_dense(estimator, X, weights, supervision, workers, [])
+        return _set_up_dense(estimator, X, weights, supervision, workers, [])
     return merged, problem, random_state
 
 
