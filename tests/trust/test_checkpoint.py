@@ -48,7 +48,7 @@ def killed_at(monkeypatch: Any, iteration: int) -> None:
 
     def dies(steps: Any, at: Any) -> Any:
         if at.iteration + 1 == iteration:
-            steps.t_step(at.state)  # in the middle of it
+            steps.t_step(at.state.coupled.plan, at.state.prototypes)  # in the middle of it
             raise Killed
         return real(steps, at)
 

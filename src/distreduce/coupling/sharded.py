@@ -99,20 +99,13 @@ def solve_on_shards(problem: ShardedCoupling, initial: Plan, *, tol: float = 1e-
 
 
 @dataclass(frozen=True)
-class _ShardedDirection(Direction):
-    """With VᵀCT."""
-
-    across: Array
-
-
-@dataclass(frozen=True)
 class _ShardedDescent:
     """:class:`distreduce.coupling.descent.Descent` on shards: an iterate holds TᵀCT, which moves with the step."""
 
     problem: ShardedCoupling
     prototype_targets: Array | None
 
-    def direction(self, at: Iterate) -> _ShardedDirection:
+    def direction(self, at: Iterate) -> Direction:
         """One pass; TᵀCT and the value at `at` are computed afresh, so that roundings do not add up."""
         problem, T, q = self.problem, at.plan, column_mass(at.plan)
         held = problem.hold(T, self.prototype_targets)
@@ -122,12 +115,12 @@ class _ShardedDescent:
         slope, vertex_slope, linear, _ = np.add.reduce([part.sums for part in parts])
         value = linear + problem.alpha * problem.structure(q, transported)
         V = hard_plan(np.concatenate([part.cheapest for part in parts]), problem.weights, len(q))
-        return _ShardedDirection(Iterate(T, transported, value), V, slope - vertex_slope, across)
+        return Direction(Iterate(T, transported, value), V, slope - vertex_slope, across)
 
-    def search(self, direction: _ShardedDirection) -> tuple[float, Iterate]:
+    def search(self, direction: Direction) -> tuple[float, Iterate]:
         """One light pass, for VᵀCV."""
         problem, at, V = self.problem, direction.at, direction.vertex
-        end, across, gap = transported_on_shards(problem.shards, V), direction.across, direction.gap
+        end, across, gap = transported_on_shards(problem.shards, V), direction.slope, direction.gap
         change = end - across - across.T + at.product  # (V − T)ᵀC(V − T), from the three matrices
         curvature = problem.alpha * problem.structure(column_mass(V) - column_mass(at.plan), change)
         step = exact_step(curvature, -gap)

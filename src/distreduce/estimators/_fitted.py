@@ -31,8 +31,8 @@ def fitted_attributes(setup: FitSetup, fitted: Fitted, estimator: Any, workers: 
     # False if fewer samples were distinct than prototypes wanted: then each distinct sample is one prototype.
     one_to_one = setup.problem.n_prototypes is None and estimator.n_prototypes in (None, len(setup.weights))
     Z = reduction.prototypes
-    if setup.problem.relaxed:
-        Z = _relax(Z, reduction.plan, embedding[merged.rows])
+    if setup.problem.prototypes_on_map:
+        Z = _move_onto_map(Z, reduction.plan, embedding[merged.rows])
     coupling, prototypes, mass = expand(reduction.plan, Z, merged, setup.weights, embedding, one_to_one)
     found = {
         "map_": map_,
@@ -56,7 +56,7 @@ def fitted_attributes(setup: FitSetup, fitted: Fitted, estimator: Any, workers: 
     return found | _left_out_attributes(setup, fitted, found, estimator.mu)
 
 
-def _relax(prototypes: Array, plan: Plan, embedding: Array) -> Array:
+def _move_onto_map(prototypes: Array, plan: Plan, embedding: Array) -> Array:
     """Move prototypes to the mean place of their samples on the map; unused ones stay."""
     mass = column_mass(plan)[:, None]
     return np.where(mass > 0, (plan.T @ embedding) / np.where(mass > 0, mass, 1.0), prototypes)

@@ -166,7 +166,7 @@ def _set_up_dense(
         choice = shared[0]
         supervision = replace(supervision, settings=resolve_eta(supervision.settings, choice, merged.weights.sum()))
         targets = sample.targets
-        if _softens(estimator, choice):
+        if _sees_expected_targets(estimator, choice):
             shares = supervision.targets.classes is not None
             targets = expected_targets(choice, sample, folds, shares=shares)
             # With one prototype per sample the coupling does not depend on what it sees.
@@ -189,7 +189,7 @@ def _set_up_sharded(
     choice = None
     if supervision is not None and wants_choice(estimator):
         if not shared:
-            shared.append(choose(estimator, *_draw(rows, merged, supervision, unit), unit, workers))
+            shared.append(choose(estimator, *_draw_known(rows, merged, supervision, unit), unit, workers))
         choice = shared[0]
         supervision = replace(supervision, settings=resolve_eta(supervision.settings, choice, merged.weights.sum()))
         scale = unit if choice.scales is None else unit * choice.scales
@@ -205,12 +205,12 @@ def _set_up_sharded(
     return merged, problem, random_state
 
 
-def _softens(estimator: Any, choice: MapChoice) -> bool:
+def _sees_expected_targets(estimator: Any, choice: MapChoice) -> bool:
     """Return whether the coupling sees expected targets; with a number for eta it sees the targets themselves."""
     return estimator.eta == "auto" and choice.has_signal and not np.isnan(choice.error)
 
 
-def _draw(rows: Rows, merged: Merged, supervision: Supervision, unit: float) -> tuple[Sample, Index]:
+def _draw_known(rows: Rows, merged: Merged, supervision: Supervision, unit: float) -> tuple[Sample, Index]:
     """Draw samples with known targets: the first in the order of their hashes, which is random and theirs alone."""
     targets, kernel_targets = _solver_targets(supervision, merged)
     assert targets is not None and kernel_targets is not None
@@ -275,7 +275,7 @@ def _problem(
         unit=unit,
         scales=None if choice is None else choice.scales,
         fold_scales=None if choice is None else choice.fold_scales,
-        relaxed=choice is not None and estimator.eta == "auto",
+        prototypes_on_map=choice is not None and estimator.eta == "auto",
         has_signal=choice is None or choice.has_signal,
         n_neighbors=None if isinstance(estimator.affinity, str) else int(estimator.affinity),
     )
