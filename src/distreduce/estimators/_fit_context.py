@@ -17,7 +17,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from distreduce._utils.hashing import fingerprint
-from distreduce._utils.text import __version__, warn_user
+from distreduce._utils.text import warn_user
+from distreduce._utils.versions import __version__
 from distreduce.estimators._validate import require_seed
 from distreduce.exceptions import (
     InterruptedFitWarning,
