@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -41,9 +41,6 @@ from distreduce.exceptions import InvalidInputError
 from distreduce.mapping.inverse import InverseMap, slopes
 from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
 from distreduce.solver.loop import fit_reduction
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 class BaseReduction(
@@ -205,12 +202,15 @@ class BaseReduction(
         """Read the targets; None if the estimator has none."""
         return None
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, shared: list[MapChoice] | None = None) -> Self:
-        """Plan, solve and set the fitted attributes, or leave the estimator as it was if anything fails."""
+    def _fit(self, X: Any, y: Any, sample_weight: Any, choice: MapChoice | None = None) -> MapChoice | None:
+        """Set up, solve and set the fitted attributes, or leave the estimator as it was if anything fails.
+
+        Returns what the data chose. Another fit to the same samples can be given it as its `choice`.
+        """
         with whole_fit(self) as fitting:
             self._validate_params()
             with workers(self.n_jobs) as pool, progress(self) as bar:
-                setup = set_up_fit(self, X, y, sample_weight, pool, [] if shared is None else shared)
+                setup = set_up_fit(self, X, y, sample_weight, pool, choice)
                 with watch(self, X, y, sample_weight, bar, setup.checkpoint) as monitor:
                     fitted = fit_reduction(setup.problem, setup.random_state, workers=pool, monitor=monitor)
                     fitting.best = fitted.reduction  # carried by errors from here on
@@ -225,4 +225,4 @@ class BaseReduction(
         finally:
             if fitted.reduction.interrupted:
                 raise KeyboardInterrupt
-        return self
+        return setup.choice

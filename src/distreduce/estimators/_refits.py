@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from distreduce._utils.numerics import nearest
 from distreduce._utils.typing import Array
-from distreduce.estimators._auto import MapChoice
 from distreduce.estimators._targets import read_targets
 from distreduce.estimators._validate import read_weights
 from distreduce.exceptions import InvalidInputError
@@ -94,8 +93,9 @@ def fit_each_number(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple
         raise InvalidInputError(
             f"n_prototypes='auto' needs at least {FEWEST * SAMPLES_PER_PROTOTYPE} samples; got {n}. Give a number."
         )
-    shared: list[MapChoice] = []  # metric and ridge do not depend on the number
-    models = [clone(estimator).set_params(n_prototypes=m)._fit(X, y, sample_weight, shared) for m in numbers]
+    models, choice = [clone(estimator).set_params(n_prototypes=m) for m in numbers], None
+    for model in models:
+        choice = model._fit(X, y, sample_weight, choice)  # metric and ridge do not depend on the number
     weights = read_weights(sample_weight, models[0].embedding_)
     errors = np.array([_left_out_errors(model, y, weights) for model in models])
     used = weights > 0

@@ -316,7 +316,8 @@ class SDR(BaseReduction):
                 "SDR requires y to be passed, but the target y is None. Use DistR to reduce without targets."
             )
         if self.n_prototypes != "auto":
-            return self._fit(X, y, sample_weight)
+            self._fit(X, y, sample_weight)
+            return self
         with whole_fit(self):
             self._validate_params()
             model, table = fit_each_number(self, X, y, sample_weight)

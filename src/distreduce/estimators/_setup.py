@@ -78,17 +78,17 @@ class FitSetup:
     merged: Merged
     problem: ReductionProblem
     random_state: np.random.RandomState
+    choice: MapChoice | None  # None if nothing was left to the data
     checkpoint: Checkpoint | None
 
 
 def set_up_fit(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, workers: Workers, shared: list[MapChoice]
+    estimator: Any, X: Any, y: Any, sample_weight: Any, workers: Workers, choice: MapChoice | None = None
 ) -> FitSetup:
     """Read and check the data, merge equal rows, and choose everything that depends on the data.
 
-    The names of the features are set on the estimator. `shared` holds what another fit to the same samples chose, which
-    this one takes; it is empty before the first. Raises InvalidInputError, or CheckpointError if no checkpoint could be
-    written.
+    The names of the features are set on the estimator. `choice` is that of another fit to the same samples, if there
+    is one. Raises InvalidInputError, or CheckpointError if no checkpoint could be written.
     """
     # Read and check; y comes after the weights, which decide which classes occur.
     X, y, sample_weight, sharded = _read_rows(estimator, X, y, sample_weight)
@@ -100,11 +100,11 @@ def set_up_fit(
     parameters = check_checkpoint(estimator, X.shape[0], sharded=sharded)
     # Merge equal rows and set up the problem.
     set_up = _set_up_sharded if sharded else _set_up_dense
-    merged, problem, random_state = set_up(estimator, X, weights, supervision, workers, shared)
+    merged, problem, random_state, choice = set_up(estimator, X, weights, supervision, workers, choice)
     checkpoint = None
     if parameters is not None:
         checkpoint = open_checkpoint(estimator.checkpoint, parameters, problem.sample)
-    return FitSetup(X, weights, supervision, merged, problem, random_state, checkpoint)
+    return FitSetup(X, weights, supervision, merged, problem, random_state, choice, checkpoint)
 
 
 def _read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, bool]:
@@ -144,11 +144,11 @@ def _on_shards(estimator: Any, n: int) -> bool:
     return possible and (asked or (affinity == "auto" and n > MOST_DENSE))
 
 
-Parts = tuple[Merged, ReductionProblem, np.random.RandomState]
+Parts = tuple[Merged, ReductionProblem, np.random.RandomState, MapChoice | None]
 
 
 def _set_up_dense(
-    estimator: Any, X: Any, weights: Array, supervision: Supervision | None, workers: Workers, shared: list[MapChoice]
+    estimator: Any, X: Any, weights: Array, supervision: Supervision | None, workers: Workers, choice: MapChoice | None
 ) -> Parts:
     """Merge equal rows in memory."""
     precomputed = estimator.metric == "precomputed"
@@ -159,11 +159,10 @@ def _set_up_dense(
     unit = _unit(estimator, rows)
     sample = Sample(rows / unit, merged.weights, precomputed, *_solver_targets(supervision, merged))
     folds = None if supervision is None else assign_folds(find_groups(sample.features, precomputed=precomputed))
-    choice = fold_targets = None
+    fold_targets = None
     if supervision is not None and folds is not None and wants_choice(estimator):
-        if not shared:
-            shared.append(choose(estimator, sample, folds, unit, workers))
-        choice = shared[0]
+        if choice is None:
+            choice = choose(estimator, sample, folds, unit, workers)
         supervision = replace(supervision, settings=resolve_eta(supervision.settings, choice, merged.weights.sum()))
         targets = sample.targets
         if _sees_expected_targets(estimator, choice):
@@ -174,11 +173,12 @@ def _set_up_dense(
                 fold_targets = expected_without_folds(choice, sample, folds, shares=shares)
         sample = replace(sample, features=scale_features(sample.features, choice.scales), targets=targets)
     problem = _problem(estimator, sample, sample, supervision, unit, X.shape[0], merged, choice)
-    return merged, replace(problem, folds=folds, fold_targets=fold_targets), own_generator(estimator.random_state)
+    problem = replace(problem, folds=folds, fold_targets=fold_targets)
+    return merged, problem, own_generator(estimator.random_state), choice
 
 
 def _set_up_sharded(
-    estimator: Any, X: Any, weights: Array, supervision: Supervision | None, workers: Workers, shared: list[MapChoice]
+    estimator: Any, X: Any, weights: Array, supervision: Supervision | None, workers: Workers, choice: MapChoice | None
 ) -> Parts:
     """Merge equal rows, sort them into cells of near ones, and cut them into shards."""
     rows = X if isinstance(X, Rows) else LocalRows(X, workers)
@@ -186,11 +186,9 @@ def _set_up_sharded(
     random_state = own_generator(estimator.random_state)
     merged, unit = rows.merge(_target_values(supervision), weights), _unit(estimator, rows.extremes)
     scale: float | Array = unit
-    choice = None
     if supervision is not None and wants_choice(estimator):
-        if not shared:
-            shared.append(choose(estimator, *_draw_known(rows, merged, supervision, unit), unit, workers))
-        choice = shared[0]
+        if choice is None:
+            choice = choose(estimator, *_draw_known(rows, merged, supervision, unit), unit, workers)
         supervision = replace(supervision, settings=resolve_eta(supervision.settings, choice, merged.weights.sum()))
         scale = unit if choice.scales is None else unit * choice.scales
     # Sorted by content, so that neither order nor partition of the rows matters.
@@ -201,8 +199,8 @@ def _set_up_sharded(
     if problem.n_prototypes is None:  # no more distinct samples than prototypes: few enough for dense arrays
         # Chosen anew: the folds of all samples are not those of the drawn ones.
         X = rows.gather().astype(np.float64)
-        return _set_up_dense(estimator, X, weights, supervision, workers, [])
-    return merged, problem, random_state
+        return _set_up_dense(estimator, X, weights, supervision, workers, None)
+    return merged, problem, random_state, choice
 
 
 def _sees_expected_targets(estimator: Any, choice: MapChoice) -> bool:
