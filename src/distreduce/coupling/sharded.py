@@ -8,7 +8,6 @@ all that the exact step along T + τ(V − T) needs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +30,7 @@ from distreduce.coupling._shard_passes import (
 from distreduce.coupling.descent import Direction, Iterate, descend
 from distreduce.coupling.line_search import exact_step, move_towards
 from distreduce.coupling.problem import column_mass, hard_plan, rescale_rows
-from distreduce.losses import BregmanLoss, SquaredLoss
+from distreduce.losses import BregmanLoss, InnerLoss, SquaredLoss
 from distreduce.sharding.shards import Shards
 
 MAX_ITER, MAX_SWEEPS, MAX_HALVINGS = 2000, 50, 6
@@ -70,7 +69,7 @@ def transported_on_shards(shards: Shards, plan: Plan) -> Array:
     return 0.5 * (total + total.T)
 
 
-def structure_constant_on_shards(shards: Shards, weights: Array, loss: Literal["kl", "square"]) -> float:
+def structure_constant_on_shards(shards: Shards, weights: Array, loss: InnerLoss) -> float:
     r""":math:`\sum_{ij} f_1(C_{ij}) h_i h_j` over the entries of the part "affinity"; outside them f_1(0) = 0."""
     return sum(shards.collect(StructureConstant(weights, weights, loss)), start=0.0)
 

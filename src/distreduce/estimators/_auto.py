@@ -129,7 +129,7 @@ def resolve_eta(settings: Mapping[str, Any], choice: MapChoice, total_weight: fl
 def expected_targets(
     choice: MapChoice, sample: Sample, folds: Index, *, shares: bool, size: int = PREDICTION_SAMPLES
 ) -> Array:
-    """Return what X says about the targets of each sample, its own having no part in it; NaN where they are unknown.
+    """Return what the samples of other folds predict for the targets of each sample; NaN where they are unknown.
 
     The coupling sees these instead of the targets: a prototype then stands for samples that are alike in what matters
     to y, not for samples whose noise is alike. (Not on shards: T-steps are much slower with them.)
@@ -151,10 +151,10 @@ def expected_targets(
 
 
 def expected_without_folds(choice: MapChoice, sample: Sample, folds: Index, *, shares: bool) -> dict[int, Array] | None:
-    """Return, for every fold, the expected targets of the other samples if the fold does not exist.
+    """Return, for every fold, the expected targets of the other samples, computed without that fold.
 
-    Those of :func:`expected_targets` have seen all other folds: neighbours would show a left-out sample its own target.
-    None if there are too few folds with known targets.
+    Those of :func:`expected_targets` know the fold: to place it among them would give its targets away. None if there
+    are too few folds with known targets.
     """
     assert sample.targets is not None
     if len(np.unique(folds[supervised_rows(sample.targets)])) < 3:
@@ -191,7 +191,7 @@ Candidate = tuple[Kernel, float | None]
 
 @dataclass(frozen=True)
 class MapChoice:
-    """Kernel, metric and ridge of the out-of-sample map, and what they are worth on left-out samples."""
+    """Kernel, metric and ridge of the out-of-sample map, and how well they predict left-out targets."""
 
     kernel: Kernel  # of the features divided by `scales`
     ridge: float  # λ/μ of the map

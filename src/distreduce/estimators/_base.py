@@ -31,7 +31,7 @@ from distreduce.estimators._mixins import (
     RenamedParametersMixin,
     SavingMixin,
     Translation,
-    leave_out,
+    translate_checkpoint_every,
     translate_device,
     translate_n_neighbors,
 )
@@ -85,7 +85,7 @@ class BaseReduction(
     }
     _renamed: ClassVar[Mapping[str, Translation]] = {
         "device": translate_device,
-        "checkpoint_every": leave_out,
+        "checkpoint_every": translate_checkpoint_every,
         "n_neighbors": translate_n_neighbors,
     }
 
@@ -128,7 +128,7 @@ class BaseReduction(
             return self.map_(X, pool)
 
     def inverse_transform(self, X: Any) -> Array:
-        """Return the samples that would lie at places of the embedding, as far as places tell.
+        """Return the samples that would lie at given places of the embedding, as far as the places determine them.
 
         A kernel ridge regression from places to features, whose smoothness left-out samples choose. What the embedding
         does not show, such as features that say nothing about y, comes out near its mean.

@@ -19,7 +19,7 @@ from distreduce.sharding.rows import Rows
 from distreduce.sharding.sample import Sample
 
 NEIGHBORS = 10
-SCORED_SAMPLES = 5000  # the scores of more samples would be hardly truer
+SCORED_SAMPLES = 5000  # more would hardly change the scores
 # The least number of values whose extremes hold a new one in 9 of 10 cases: (k − 1)/(k + 1) = 0.9.
 LEAST_EVIDENCE = 19
 QUALITY = ("purity", "compactness", "separation", "dubious")  # columns that describe a prototype itself

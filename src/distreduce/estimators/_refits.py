@@ -1,6 +1,6 @@
-"""What takes several fits: left-out places by refitting, and the number of prototypes by the error of each.
+"""What takes several fits: left-out places by a refit without each fold, and ``n_prototypes="auto"``.
 
-Left-out places by refitting are exact and slow, beside the ``embedding_left_out_`` of a single fit.
+Places by refitting are exact and slow; ``embedding_left_out_`` of a single fit is close to them.
 """
 
 from __future__ import annotations

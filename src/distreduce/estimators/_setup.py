@@ -209,7 +209,7 @@ def _sees_expected_targets(estimator: Any, choice: MapChoice) -> bool:
 
 
 def _draw_known(rows: Rows, merged: Merged, supervision: Supervision, unit: float) -> tuple[Sample, Index]:
-    """Draw samples with known targets: the first in the order of their hashes, which is random and theirs alone."""
+    """Draw samples with known targets: the first by hash, a random order that does not depend on other samples."""
     targets, kernel_targets = _solver_targets(supervision, merged)
     assert targets is not None and kernel_targets is not None
     chosen = np.flatnonzero(supervised_rows(kernel_targets))[:CHOICE_SAMPLES]
@@ -256,7 +256,7 @@ def _problem(
     else:
         kernel = choice.kernel
     require_distances(estimator, kernel, precomputed=subsample.precomputed)
-    # A large ridge must not shrink the picture to a point: what the map explains and what it leaves share one weight.
+    # A large ridge would shrink the picture to a point, so the weight of the map falls as its ridge grows.
     mu = estimator.mu / (1.0 + choice.ridge) if choice is not None and estimator.map_reg == "auto" else estimator.mu
     return ReductionProblem(
         sample=sample,

@@ -16,10 +16,9 @@ from distreduce.coupling import CouplingProblem, initial_plan, solve_balanced, s
 from distreduce.coupling.problem import affinity_times_plan, plan_from_array
 from distreduce.dependence import dependence_target
 from distreduce.embedding.optimize import initial_prototypes
-from distreduce.embedding.problem import InnerLoss
 from distreduce.exceptions import NumericalError
 from distreduce.kernels import Kernel
-from distreduce.losses import supervised_rows
+from distreduce.losses import InnerLoss, supervised_rows
 from distreduce.mapping import LeftOut, MapRegression, barycentres
 from distreduce.mapping.kernel_map import kernel_rows
 from distreduce.mapping.left_out import cross_fitted

@@ -14,9 +14,8 @@ from typing import Any, Literal
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index, Plan
 from distreduce.dependence import Dependence, TargetForm
-from distreduce.embedding.problem import InnerLoss
 from distreduce.kernels import DistanceKernel, Kernel, Linear, RationalQuadratic
-from distreduce.losses import BregmanLoss, SquaredLoss
+from distreduce.losses import BregmanLoss, InnerLoss, SquaredLoss
 from distreduce.mapping import LeftOut
 from distreduce.mapping.landmarks import Memory
 from distreduce.sharding.sample import Sample, ShardedSample
@@ -134,7 +133,7 @@ class SampleOracle(ABC):
 
     @abstractmethod
     def left_out(self, plan: Plan, prototypes: Array, refine: Refine) -> LeftOut | None:
-        """Return where the samples would lie had the map not seen them; None if it was not said how to leave out.
+        """Return where the samples would lie had the map not seen them; None without folds to leave out.
 
         Where the coupling has seen predictions that know the targets of left-out samples, `refine` repeats its last
         step without them.
