@@ -41,6 +41,24 @@ RIDGES = tuple(10.0 ** np.arange(-4.0, 2.1, 0.5))
 CLEAR_SIGNAL = 4.0
 # Learned scales are learned again without these folds first, and without the others only if they may still win.
 FIRST_FOLDS = 2
+# A kernel of the features as they are or, with a start, of features divided by scales learned from there.
+Candidate = tuple[Kernel, float | None]
+
+
+@dataclass(frozen=True)
+class MapChoice:
+    """Kernel, metric and ridge of the out-of-sample map, and how well they predict left-out targets."""
+
+    kernel: Kernel  # of the features divided by `scales`
+    ridge: float  # λ/μ of the map
+    scales: Array | None  # (d,), in which the metric measures each feature; None leaves the features as they are
+    fold_scales: Sequence[Array] | None  # the scales as learned without each fold
+    error: float  # squared error of left-out targets, relative to that of their mean; NaN if it was not measured
+    has_signal: bool  # whether predictions follow the targets, or there were too few known targets to tell
+
+    def scales_without(self, fold: int) -> Array | None:
+        """Return the metric that has not seen a fold."""
+        return self.scales if self.fold_scales is None else self.fold_scales[fold]
 
 
 def wants_choice(estimator: Any) -> bool:
@@ -58,6 +76,12 @@ def find_groups(features: Any, *, precomputed: bool = False) -> Index:
     # Rows of a merged sample are sorted: by first appearance the numbers do not depend on units.
     _, first, inverse = np.unique(row_keys(features, None), axis=0, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse.ravel()]
+
+
+def assign_folds(groups: Index) -> Index:
+    """Return the fold of each sample, at random but always the same; a group (equal features) is left out together."""
+    n_groups = int(groups.max()) + 1
+    return np.asarray(check_random_state(0).permutation(n_groups)[groups] % FOLDS)
 
 
 def draw_known(sample: Sample, Y: Array, size: int) -> tuple[Sample, Index]:
@@ -124,91 +148,6 @@ def resolve_eta(settings: Mapping[str, Any], choice: MapChoice, total_weight: fl
     if not choice.has_signal:
         return {**settings, "eta": 0.0, "alpha": 1.0}
     return {**settings, "eta": total_weight}  # as the geometry term grows, so that neither outweighs the other
-
-
-def expected_targets(
-    choice: MapChoice, sample: Sample, folds: Index, *, shares: bool, size: int = PREDICTION_SAMPLES
-) -> Array:
-    """Return what the samples of other folds predict for the targets of each sample; NaN where they are unknown.
-
-    The coupling sees these instead of the targets: a prototype then stands for samples that are alike in what matters
-    to y, not for samples whose noise is alike. (Not on shards: T-steps are much slower with them.)
-    """
-    Y = sample.targets
-    assert Y is not None
-    drawn, rows = draw_known(sample, Y, size)
-    expected = np.full(Y.shape, np.nan)
-    expected[rows] = predict_left_out(choice, drawn, Y[rows], folds[rows])
-    # Samples that were not drawn are new to the regression on those that were.
-    others = np.setdiff1d(np.flatnonzero(supervised_rows(Y)), rows)
-    if len(others):
-        coefficients, mean = fit_predictor(choice, drawn, Y[rows])
-        part = sample.features[np.ix_(others, rows)] if sample.precomputed else sample.features[others]
-        inputs = None if sample.precomputed else scale_features(drawn.features, choice.scales)
-        unit = 1.0 if choice.scales is None else choice.scales
-        expected[others] = mean + KernelMap(choice.kernel, inputs, coefficients, unit)(part)
-    return keep_in_range(expected, Y, shares=shares)
-
-
-def expected_without_folds(choice: MapChoice, sample: Sample, folds: Index, *, shares: bool) -> dict[int, Array] | None:
-    """Return, for every fold, the expected targets of the other samples, computed without that fold.
-
-    Those of :func:`expected_targets` know the fold: to place it among them would give its targets away. None if there
-    are too few folds with known targets.
-    """
-    assert sample.targets is not None
-    if len(np.unique(folds[supervised_rows(sample.targets)])) < 3:
-        return None
-    found = {}
-    for fold in np.unique(folds):
-        rest = np.flatnonzero(folds != fold)
-        metric = replace(choice, scales=choice.scales_without(int(fold)), fold_scales=None)
-        found[int(fold)] = np.full(sample.targets.shape, np.nan)
-        found[int(fold)][rest] = expected_targets(
-            metric, sample.take(rest), folds[rest], shares=shares, size=PREDICTION_SAMPLES // 2
-        )
-    return found
-
-
-def scale_features(features: Any, scales: Array | None) -> Any:
-    """Return the features in the metric, in their own precision."""
-    return features if scales is None else divide_columns(features, scales)
-
-
-def keep_in_range(expected: Array, targets: Array, *, shares: bool) -> Array:
-    """Clip predictions to the range of the targets; class `shares` sum to one. NaN where the targets are unknown."""
-    supervised = supervised_rows(targets)
-    known = targets[supervised]
-    expected = np.clip(expected, known.min(axis=0), known.max(axis=0))
-    if shares:
-        expected = expected / np.maximum(expected.sum(axis=1, keepdims=True), 1e-12)
-    return np.where(supervised[:, None], expected, np.nan)
-
-
-# A kernel of the features as they are or, with a start, of features divided by scales learned from there.
-Candidate = tuple[Kernel, float | None]
-
-
-@dataclass(frozen=True)
-class MapChoice:
-    """Kernel, metric and ridge of the out-of-sample map, and how well they predict left-out targets."""
-
-    kernel: Kernel  # of the features divided by `scales`
-    ridge: float  # λ/μ of the map
-    scales: Array | None  # (d,), in which the metric measures each feature; None leaves the features as they are
-    fold_scales: Sequence[Array] | None  # the scales as learned without each fold
-    error: float  # squared error of left-out targets, relative to that of their mean; NaN if it was not measured
-    has_signal: bool  # whether predictions follow the targets, or there were too few known targets to tell
-
-    def scales_without(self, fold: int) -> Array | None:
-        """Return the metric that has not seen a fold."""
-        return self.scales if self.fold_scales is None else self.fold_scales[fold]
-
-
-def assign_folds(groups: Index) -> Index:
-    """Return the fold of each sample, at random but always the same; a group (equal features) is left out together."""
-    n_groups = int(groups.max()) + 1
-    return np.asarray(check_random_state(0).permutation(n_groups)[groups] % FOLDS)
 
 
 def choose_map(
@@ -311,41 +250,6 @@ def _predict_fold(
     return np.array(errors), scales
 
 
-def predict_left_out(choice: MapChoice, sample: Sample, Y: Array, folds: Index) -> Array:
-    """Return the targets (n, c) of each sample as the samples of the other folds predict them."""
-    predicted, h = np.empty_like(Y), sample.weights
-    K = None
-    for fold in np.unique(folds):
-        out, rest = folds == fold, folds != fold
-        if K is None or choice.fold_scales is not None:  # one metric for all folds needs one matrix
-            K = _similarity(sample, choice.kernel, choice.scales_without(int(fold)))
-        mean = h[rest] @ Y[rest] / h[rest].sum()
-        coefficients = _solve(K[np.ix_(rest, rest)], choice.ridge / h[rest], Y[rest] - mean)
-        predicted[out] = mean + K[np.ix_(out, rest)] @ coefficients
-    return predicted
-
-
-def fit_predictor(choice: MapChoice, sample: Sample, Y: Array) -> tuple[Array, Array]:
-    """Return coefficients (n, c) and mean (c,) of the regression on all samples, for predictions K(x, X) B + mean."""
-    h = sample.weights
-    mean = h @ Y / h.sum()
-    return _solve(_similarity(sample, choice.kernel, choice.scales), choice.ridge / h, Y - mean), mean
-
-
-def _similarity(sample: Sample, kernel: Kernel, scales: Array | None) -> Array:
-    """Return the kernel matrix (n, n) of the features divided by `scales`."""
-    if sample.precomputed:
-        assert isinstance(kernel, DistanceKernel)
-        return kernel.of_sq_distance(np.asarray(sample.features) ** 2)
-    return kernel(sample.features if scales is None else sample.features / scales)
-
-
-def _solve(K: Array, ridge: Array, Y: Array) -> Array:
-    """(K + diag(ridge))⁻¹ Y."""
-    K[np.diag_indices(len(K))] += ridge
-    return np.asarray(cho_solve(factorise_kernel(K), Y))
-
-
 def _is_clear(predicted: Array, Y: Array, weights: Array) -> bool:
     """Whether predictions and targets are in more nearly the same order than chance explains; weights count as copies.
 
@@ -363,3 +267,97 @@ def _is_clear(predicted: Array, Y: Array, weights: Array) -> bool:
 def _ranks(values: Array, weights: Array) -> Array:
     """Return the weight below minus the weight above each value, by column."""
     return np.stack([np.sign(column[:, None] - column) @ weights for column in values.T], axis=1)
+
+
+def predict_left_out(choice: MapChoice, sample: Sample, Y: Array, folds: Index) -> Array:
+    """Return the targets (n, c) of each sample as the samples of the other folds predict them."""
+    predicted, h = np.empty_like(Y), sample.weights
+    K = None
+    for fold in np.unique(folds):
+        out, rest = folds == fold, folds != fold
+        if K is None or choice.fold_scales is not None:  # one metric for all folds needs one matrix
+            K = _similarity(sample, choice.kernel, choice.scales_without(int(fold)))
+        mean = h[rest] @ Y[rest] / h[rest].sum()
+        coefficients = _solve(K[np.ix_(rest, rest)], choice.ridge / h[rest], Y[rest] - mean)
+        predicted[out] = mean + K[np.ix_(out, rest)] @ coefficients
+    return predicted
+
+
+def _similarity(sample: Sample, kernel: Kernel, scales: Array | None) -> Array:
+    """Return the kernel matrix (n, n) of the features divided by `scales`."""
+    if sample.precomputed:
+        assert isinstance(kernel, DistanceKernel)
+        return kernel.of_sq_distance(np.asarray(sample.features) ** 2)
+    return kernel(sample.features if scales is None else sample.features / scales)
+
+
+def _solve(K: Array, ridge: Array, Y: Array) -> Array:
+    """(K + diag(ridge))⁻¹ Y."""
+    K[np.diag_indices(len(K))] += ridge
+    return np.asarray(cho_solve(factorise_kernel(K), Y))
+
+
+def expected_targets(
+    choice: MapChoice, sample: Sample, folds: Index, *, shares: bool, size: int = PREDICTION_SAMPLES
+) -> Array:
+    """Return what the samples of other folds predict for the targets of each sample; NaN where they are unknown.
+
+    The coupling sees these instead of the targets: a prototype then stands for samples that are alike in what matters
+    to y, not for samples whose noise is alike. (Not on shards: T-steps are much slower with them.)
+    """
+    Y = sample.targets
+    assert Y is not None
+    drawn, rows = draw_known(sample, Y, size)
+    expected = np.full(Y.shape, np.nan)
+    expected[rows] = predict_left_out(choice, drawn, Y[rows], folds[rows])
+    # Samples that were not drawn are new to the regression on those that were.
+    others = np.setdiff1d(np.flatnonzero(supervised_rows(Y)), rows)
+    if len(others):
+        coefficients, mean = fit_predictor(choice, drawn, Y[rows])
+        part = sample.features[np.ix_(others, rows)] if sample.precomputed else sample.features[others]
+        inputs = None if sample.precomputed else scale_features(drawn.features, choice.scales)
+        unit = 1.0 if choice.scales is None else choice.scales
+        expected[others] = mean + KernelMap(choice.kernel, inputs, coefficients, unit)(part)
+    return keep_in_range(expected, Y, shares=shares)
+
+
+def fit_predictor(choice: MapChoice, sample: Sample, Y: Array) -> tuple[Array, Array]:
+    """Return coefficients (n, c) and mean (c,) of the regression on all samples, for predictions K(x, X) B + mean."""
+    h = sample.weights
+    mean = h @ Y / h.sum()
+    return _solve(_similarity(sample, choice.kernel, choice.scales), choice.ridge / h, Y - mean), mean
+
+
+def keep_in_range(expected: Array, targets: Array, *, shares: bool) -> Array:
+    """Clip predictions to the range of the targets; class `shares` sum to one. NaN where the targets are unknown."""
+    supervised = supervised_rows(targets)
+    known = targets[supervised]
+    expected = np.clip(expected, known.min(axis=0), known.max(axis=0))
+    if shares:
+        expected = expected / np.maximum(expected.sum(axis=1, keepdims=True), 1e-12)
+    return np.where(supervised[:, None], expected, np.nan)
+
+
+def expected_without_folds(choice: MapChoice, sample: Sample, folds: Index, *, shares: bool) -> dict[int, Array] | None:
+    """Return, for every fold, the expected targets of the other samples, computed without that fold.
+
+    Those of :func:`expected_targets` know the fold: to place it among them would give its targets away. None if there
+    are too few folds with known targets.
+    """
+    assert sample.targets is not None
+    if len(np.unique(folds[supervised_rows(sample.targets)])) < 3:
+        return None
+    found = {}
+    for fold in np.unique(folds):
+        rest = np.flatnonzero(folds != fold)
+        metric = replace(choice, scales=choice.scales_without(int(fold)), fold_scales=None)
+        found[int(fold)] = np.full(sample.targets.shape, np.nan)
+        found[int(fold)][rest] = expected_targets(
+            metric, sample.take(rest), folds[rest], shares=shares, size=PREDICTION_SAMPLES // 2
+        )
+    return found
+
+
+def scale_features(features: Any, scales: Array | None) -> Any:
+    """Return the features in the metric, in their own precision."""
+    return features if scales is None else divide_columns(features, scales)
