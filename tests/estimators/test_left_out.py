@@ -14,11 +14,10 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import scale
 
 from distreduce import SDR, cross_val_embedding
-from distreduce.estimators import _plan
-from distreduce.estimators._auto import choose, expected_without_folds
+from distreduce.estimators import _setup
+from distreduce.estimators._auto import MapChoice, choose, expected_without_folds
 from distreduce.exceptions import InvalidInputError, NoSignalWarning, OptimisticPictureWarning
 from distreduce.kernels import RBF
-from distreduce.mapping.choice import MapChoice
 from distreduce.mapping.left_out import keep_in_range
 from distreduce.sharding.sample import Sample
 
@@ -44,7 +43,7 @@ def test_few_prototypes_do_not_show_left_out_samples_their_own_targets(monkeypat
     X, y = make_friedman1(350, noise=5.0, random_state=0)
     honest = SDR(n_prototypes=35, random_state=0).fit(X, y)
     # Without this, the coupling of the others knows predictions that have seen the left-out fold.
-    monkeypatch.setattr(_plan, "expected_without_folds", lambda *_, **__: None)
+    monkeypatch.setattr(_setup, "expected_without_folds", lambda *_, **__: None)
     leaking = SDR(n_prototypes=35, random_state=0).fit(X, y)
     assert_array_equal(honest.embedding_, leaking.embedding_)
     assert honest.neighbor_scores_["left_out"] < leaking.neighbor_scores_["left_out"] - 0.01
@@ -172,7 +171,7 @@ def test_the_fewest_prototypes_that_are_not_clearly_worse_are_kept() -> None:
 
 def test_metric_and_ridge_are_chosen_once_for_all_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
-    monkeypatch.setattr(_plan, "choose", lambda *args: calls.append(args) or choose(*args))
+    monkeypatch.setattr(_setup, "choose", lambda *args: calls.append(args) or choose(*args))
     SDR(n_prototypes="auto", random_state=0).fit(*noisy_numbers(60))
     assert len(calls) == 1
 

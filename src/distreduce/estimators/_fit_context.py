@@ -17,7 +17,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from distreduce._utils.hashing import fingerprint
-from distreduce._utils.text import __version__, warn_user
+from distreduce._utils.text import warn_user
+from distreduce._utils.versions import __version__
 from distreduce.estimators._validate import require_seed
 from distreduce.exceptions import (
     InterruptedFitWarning,
@@ -52,8 +53,8 @@ UNUSED = ("history_.cka",)  # NaN for other measures of dependence, and without 
 def whole_fit(estimator: Any) -> Iterator[SimpleNamespace]:
     """Make `fit` transactional: on any exception, restore the previous state, including an earlier fit.
 
-    Failures of LAPACK become a :class:`NumericalError`. Fitted attributes with NaN or infinite values raise one. `best`
-    of what is yielded is what such an error carries if the fit fails from here on.
+    Failures of LAPACK become a :class:`NumericalError`, and fitted attributes with NaN or infinite values raise one.
+    Set `best` of the yielded object to the result that such an error should carry.
     """
     # A shallow copy is enough: fits replace attributes and do not change them in place.
     before, fitting = dict(vars(estimator)), SimpleNamespace(best=None)

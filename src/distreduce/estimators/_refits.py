@@ -1,6 +1,6 @@
-"""What takes several fits: left-out places by refitting, and the number of prototypes by the error of each.
+"""What takes several fits: left-out places by a refit without each fold, and ``n_prototypes="auto"``.
 
-Left-out places by refitting are exact and slow, beside the ``embedding_left_out_`` of a single fit.
+Places by refitting are exact and slow; ``embedding_left_out_`` of a single fit is close to them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from distreduce.estimators._targets import read_targets
 from distreduce.estimators._validate import read_weights
 from distreduce.exceptions import InvalidInputError
 from distreduce.losses import supervised_rows
-from distreduce.mapping.choice import MapChoice
 
 
 def cross_val_embedding(model: Any, X: Any, y: Any, cv: Any = 5) -> Array:
@@ -94,8 +93,9 @@ def fit_each_number(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple
         raise InvalidInputError(
             f"n_prototypes='auto' needs at least {FEWEST * SAMPLES_PER_PROTOTYPE} samples; got {n}. Give a number."
         )
-    shared: list[MapChoice] = []  # metric and ridge do not depend on the number
-    models = [clone(estimator).set_params(n_prototypes=m)._fit(X, y, sample_weight, shared) for m in numbers]
+    models, choice = [clone(estimator).set_params(n_prototypes=m) for m in numbers], None
+    for model in models:
+        choice = model._fit(X, y, sample_weight, choice)  # metric and ridge do not depend on the number
     weights = read_weights(sample_weight, models[0].embedding_)
     errors = np.array([_left_out_errors(model, y, weights) for model in models])
     used = weights > 0

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators import SDR
-from distreduce.estimators._mixins import RenamedParametersMixin, Translation, leave_out
+from distreduce.estimators._mixins import RenamedParametersMixin, Translation, translate_checkpoint_every
 from distreduce.estimators._validate import check_spread
 from distreduce.exceptions import (
     InvalidInputError,
@@ -110,7 +110,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         "verbose": ["verbose"],
         "checkpoint": SDR._parameter_constraints["checkpoint"],
     }
-    _renamed: ClassVar[Mapping[str, Translation]] = {"checkpoint_every": leave_out}
+    _renamed: ClassVar[Mapping[str, Translation]] = {"checkpoint_every": translate_checkpoint_every}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

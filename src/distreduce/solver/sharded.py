@@ -24,9 +24,8 @@ from distreduce.coupling.sharded import (
 )
 from distreduce.dependence import TargetFeatures, dependence_target_of_sums, nystrom_features
 from distreduce.embedding.optimize import prototypes_from_means
-from distreduce.embedding.problem import InnerLoss
 from distreduce.exceptions import CheckpointError
-from distreduce.losses import CrossEntropyLoss, supervised_rows
+from distreduce.losses import CrossEntropyLoss, InnerLoss, supervised_rows
 from distreduce.mapping import LeftOut, barycentres
 from distreduce.mapping.landmarks import LandmarkRegression, Memory
 from distreduce.mapping.left_out import keep_in_range
