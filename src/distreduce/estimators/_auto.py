@@ -304,7 +304,8 @@ def expected_targets(
     """Return what the samples of other folds predict for the targets of each sample; NaN where they are unknown.
 
     The coupling sees these instead of the targets: a prototype then stands for samples that are alike in what matters
-    to y, not for samples whose noise is alike. (Not on shards: T-steps are much slower with them.)
+    to y, not for samples whose noise is alike. (On shards:
+    :meth:`distreduce.mapping.landmarks.LandmarkRegression.expect`.)
     """
     Y = sample.targets
     assert Y is not None
@@ -327,16 +328,6 @@ def fit_predictor(choice: MapChoice, sample: Sample, Y: Array) -> tuple[Array, A
     h = sample.weights
     mean = h @ Y / h.sum()
     return _solve(_similarity(sample, choice.kernel, choice.scales), choice.ridge / h, Y - mean), mean
-
-
-def keep_in_range(expected: Array, targets: Array, *, shares: bool) -> Array:
-    """Clip predictions to the range of the targets; class `shares` sum to one. NaN where the targets are unknown."""
-    supervised = supervised_rows(targets)
-    known = targets[supervised]
-    expected = np.clip(expected, known.min(axis=0), known.max(axis=0))
-    if shares:
-        expected = expected / np.maximum(expected.sum(axis=1, keepdims=True), 1e-12)
-    return np.where(supervised[:, None], expected, np.nan)
 
 
 def expected_without_folds(choice: MapChoice, sample: Sample, folds: Index, *, shares: bool) -> dict[int, Array] | None:

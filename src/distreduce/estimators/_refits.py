@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.linalg import orthogonal_procrustes
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
@@ -21,6 +20,7 @@ from distreduce.estimators._targets import read_targets
 from distreduce.estimators._validate import read_weights
 from distreduce.exceptions import InvalidInputError
 from distreduce.losses import supervised_rows
+from distreduce.mapping.left_out import align
 
 
 def cross_val_embedding(model: Any, X: Any, y: Any, cv: Any = 5) -> Array:
@@ -62,16 +62,9 @@ def cross_val_embedding(model: Any, X: Any, y: Any, cv: Any = 5) -> Array:
     places = np.full_like(model.embedding_, np.nan)
     for train, test in folds.split(np.empty((len(places), 0)), y):
         fitted = clone(model).fit(_safe_indexing(X, train), _safe_indexing(y, train))
-        places[test] = _align(fitted.embedding_, model.embedding_[train], fitted.transform(_safe_indexing(X, test)))
+        new, ones = fitted.transform(_safe_indexing(X, test)), np.ones(len(train))
+        places[test] = align(new, fitted.embedding_, model.embedding_[train], ones)
     return places
-
-
-def _align(points: Array, onto: Array, others: Array) -> Array:
-    """Apply to `others` the rotation, shift and scale that bring `points` nearest to the same samples in `onto`."""
-    centre, target = points.mean(axis=0), onto.mean(axis=0)
-    rotation, size = orthogonal_procrustes(points - centre, onto - target)
-    scale = size / max(float(((points - centre) ** 2).sum()), np.finfo(float).tiny)
-    return np.asarray(scale * (others - centre) @ rotation + target)
 
 
 FEWEST, MOST = 4, 256

@@ -200,6 +200,9 @@ def _set_up_sharded(
         # Chosen anew: the folds of all samples are not those of the drawn ones.
         X = rows.gather().astype(np.float64)
         return _set_up_dense(estimator, X, weights, supervision, workers, None)
+    if supervision is not None and choice is not None and _sees_expected_targets(estimator, choice):
+        # The regression needs all targets; with unknown ones the coupling sees those that are known.
+        problem = replace(problem, expects_targets=bool(supervised_rows(supervision.targets.values).all()))
     return merged, problem, random_state, choice
 
 

@@ -17,6 +17,7 @@ from distreduce._utils.typing import Array, Plan
 from distreduce.exceptions import NumericalError
 from distreduce.kernels import RBF, Kernel, diagonal
 from distreduce.mapping.kernel_map import NOT_FINITE, barycentres, factorise_kernel
+from distreduce.mapping.left_out import keep_in_range
 from distreduce.sharding.shards import Shard, ShardPass, Shards
 
 BLOCK_ROWS = 512  # rows of the kernel that are held at once
@@ -195,6 +196,11 @@ class LandmarkRegression:
         values = np.concatenate(self._shards.collect(_MapValues(self._similarity, np.hstack([L, rays]))))
         leverages = self.mu * self.weights * np.einsum("ij,ij->i", values[:, p:], values[:, p:])
         return np.asarray(F - (F - values[:, :p]) / (1.0 - np.minimum(leverages, MOST_LEVERAGE))[:, None])
+
+    def expect(self, Y: Array, *, shares: bool) -> Array:
+        """Return what the other samples say about the targets (n, c) of each, all known; see :func:`keep_in_range`."""
+        mean = self.weights @ Y / self.weights.sum()
+        return keep_in_range(mean + self.left_out(Y - mean), Y, shares=shares)
 
     def fitted(self, plan: Plan, Z: Array) -> Array:
         """Values (n, p) of the map of K̃ at the samples, (v_i/h_i) k_i L* + (1 − v_i/h_i) f_i: one pass."""

@@ -64,6 +64,8 @@ class ReductionProblem:
     folds: Index | None = None  # (n,), the fold in which a sample is left out, for left-out places in memory
     # The targets (n, c) that the coupling sees if a fold is left out; None if they are those of the sample.
     fold_targets: Mapping[int, Array] | None = None
+    # Whether the coupling sees, instead of a target, what the map's regression on the other samples says about it.
+    expects_targets: bool = False
     # Whether a prototype ends at the mean place of its samples on the map; a large ridge moves the map away from Z.
     prototypes_on_map: bool = False
     has_signal: bool = True  # False: the targets were left out because X says nothing about them

@@ -28,7 +28,6 @@ from distreduce.exceptions import CheckpointError
 from distreduce.losses import CrossEntropyLoss, InnerLoss, supervised_rows
 from distreduce.mapping import LeftOut, barycentres
 from distreduce.mapping.landmarks import LandmarkRegression, Memory
-from distreduce.mapping.left_out import keep_in_range
 from distreduce.sharding.sample import ShardedSample
 from distreduce.sharding.shards import PlanPass, Shard, ShardPass, Shards
 from distreduce.solver.medoids import DistancesToMeans, PrototypeSums, nearest_members, prototype_means
@@ -127,8 +126,10 @@ def prepare_sharded(
     stage("map")
     landmarks = subsample.features[:LANDMARKS]  # its rows are in random order
     projection = LandmarkRegression(shards, landmarks, problem.input_kernel, weights, problem.mu, problem.map_reg)
-    if problem.relaxed and problem.has_signal:
-        _expect_targets(shards, projection, shares=isinstance(problem.target_loss, CrossEntropyLoss))
+    if problem.expects_targets:
+        shares = isinstance(problem.target_loss, CrossEntropyLoss)
+        Y = np.concatenate(shards.collect_part("targets")).astype(np.float64)
+        shards.keep("targets", _Slice(projection.expect(Y, shares=shares)))
     # TᵀK_YT would need all n² entries of K_Y; with features, K_Y ≈ ΦΦᵀ, n rows are enough.
     features, targets = None, subsample.kernel_targets
     if problem.target_kernel is not None and targets is not None and problem.settings.target_form == "transport":
@@ -160,19 +161,6 @@ def _initial_plan(sample: ShardedSample, problem: ReductionProblem, random_state
 def _means(shards: Shards, plan: Plan) -> Array:
     """Return the mean features (m, d) of the prototypes."""
     return prototype_means(shards.total(PrototypeSums(plan)), column_mass(plan))
-
-
-def _expect_targets(shards: Shards, projection: LandmarkRegression, *, shares: bool) -> None:
-    """Let the coupling see what X says about the targets of each sample, its own having no part in it (decision 21, e).
-
-    Where some targets are unknown it sees them as they are.
-    """
-    Y = np.concatenate(shards.collect_part("targets")).astype(np.float64)
-    if not supervised_rows(Y).all():
-        return
-    mean = projection.weights @ Y / projection.weights.sum()
-    expected = keep_in_range(mean + projection.left_out(Y - mean), Y, shares=shares)
-    shards.keep("targets", _Slice(expected))
 
 
 @dataclass(frozen=True)
