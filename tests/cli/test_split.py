@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from cli.messy_table import QUICK, messy
+from sklearn.metrics import r2_score
 
 from distreduce import SDR, SDRGPRegressor
 from distreduce.cli import _models, _split
@@ -150,11 +151,34 @@ def test_a_weight_of_two_is_the_row_twice(call, quick):
 
 
 @pytest.mark.parametrize("target", ["y", "sex"])
-def test_every_model_is_fitted_with_the_weights(call, quick, target):
+def test_every_model_is_fitted_and_scored_with_the_weights(call, quick, target):
     visits().to_csv("t.csv", index=False)
     code, out, err = call("fit", "t.csv", "-t", target, "--weights", "w", "--drop", "patient", "--json")
     assert code == 0, err
-    assert "each held-out row counts once" in " ".join(json.loads(out)["notes"])
+    scores, page = json.loads(out)["held_out"]["scores"], Path("distreduce-t/report.html").read_text()
+    # By hand: every held-out row as often as its weight says.
+    held = pd.read_csv("distreduce-t/held_out.csv")
+    held = held.loc[held.index.repeat(held["weight"])]
+    for name, part in held.groupby("model"):
+        if target == "sex":
+            expected, key, text = (part["class"] == part["true"]).mean(), "accuracy", "with accuracy {:.2f}"
+        else:
+            expected, key, text = r2_score(part["true"], part["mean"]), "r2", "(R² {:.2f})"
+        assert scores[name][key] == pytest.approx(expected, rel=1e-5)
+        if name == "SDR-GP":
+            assert text.format(expected).replace("-", "−") in page
+    assert "Rows count by their weights in all scores" in page
+    assert call("report", "distreduce-t", "-q")[0] == 0 and Path("distreduce-t/report.html").read_text() == page
+    # New rows are scored alike: a weight of two is the row twice.
+    table = visits(60)
+    table.to_csv("new.csv", index=False)
+    table.loc[table.index.repeat(table["w"])].drop(columns="w").to_csv("repeated.csv", index=False)
+    weighted, repeated = (call("score", "distreduce-t", name, "--json") for name in ("new.csv", "repeated.csv"))
+    found, again = (json.loads(each[1])["scores"] for each in (weighted, repeated))
+    for model in found:
+        assert found[model] == pytest.approx(again[model], rel=1e-6, abs=1e-12)
+    said = call("score", "distreduce-t", "repeated.csv")[2]
+    assert "has no column 'w', the weights of the fit: every row counts once." in said
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ MAX_TEST_ROWS = 10_000
 
 def split_rows(data: PreparedTable, options: FitOptions) -> tuple[Index, Index, str]:
     """Return training rows, held-out rows, and how they were chosen; both are empty if too few have a target."""
-    known = np.flatnonzero(data.usable & data.target.known)
+    weights = data.aside.weights
+    known = np.flatnonzero(data.usable & data.target.known & (True if weights is None else weights > 0))
     nothing, labels = np.empty(0, dtype=np.intp), data.target.labels
     if not options.test_size or len(known) < MIN_ROWS:
         return nothing, nothing, ""

@@ -17,7 +17,7 @@ from distreduce._utils.typing import Array, Index
 from distreduce.baselines.constant_spread import fit_weighted
 from distreduce.cli._models import MODELS, OURS, FitOptions, fit_picture, make_model
 from distreduce.cli._split import draw_rows, find_repeats, split_rows
-from distreduce.cli._tables import class_table, level_table, number_table, truth_table
+from distreduce.cli._tables import WEIGHT, class_table, level_table, number_table, truth_table
 from distreduce.estimators import SDR
 from distreduce.exceptions import (
     AffinityConvergenceWarning,
@@ -141,8 +141,6 @@ def _run(data: PreparedTable, options: FitOptions, advance: Callable[[str], obje
                 f"Scores are of groups of {options.group} that no model has seen. Left-out places, and what the "
                 "predictor knows of its own errors, leave out rows and not groups: judge intervals by the scores."
             )
-        if options.weights is not None and len(comparison.test):
-            notes.append("Models are fitted with the weights of the rows; in the scores each held-out row counts once.")
         advance("predictor")
         started = time.perf_counter()
         predictor = make_model(OURS, data.target, options)
@@ -182,13 +180,18 @@ def compare_models(data: PreparedTable, options: FitOptions, advance: Callable[[
             scores[name], table = _score(model, data, train, test)
             seconds[name] = time.perf_counter() - started
             front = pd.DataFrame({"model": name, "row": test})
+            if data.aside.weights is not None:
+                front[WEIGHT] = data.aside.weights[test]
             tables.append(pd.concat([front, truth_table(data.target, test), table], axis=1))
     return Comparison(train, test, scores, seconds, pd.concat(tables, ignore_index=True) if tables else None, how)
 
 
 def _training_data(data: PreparedTable, rows: Index) -> tuple[Array, NDArray[Any], Array | None]:
-    weights = data.aside.weights
-    return data.X[rows], data.target.values(rows), None if weights is None else weights[rows]
+    return data.X[rows], data.target.values(rows), _take_weights(data, rows)
+
+
+def _take_weights(data: PreparedTable, rows: Index) -> Array | None:
+    return None if data.aside.weights is None else data.aside.weights[rows]
 
 
 def _score(model: Any, data: PreparedTable, train: Index, test: Index) -> tuple[dict[str, float], pd.DataFrame]:
@@ -196,13 +199,13 @@ def _score(model: Any, data: PreparedTable, train: Index, test: Index) -> tuple[
 
     Log densities are in units of the spread of the training targets, the RMSE in those of y.
     """
-    X, target = data.X[test], data.target
+    X, target, weights = data.X[test], data.target, _take_weights(data, test)
     y = target.values(test)
     if target.task == "classification":
         proba = model.predict_proba(X)
-        return classification_scores(y, proba, model.classes_), class_table(proba, model.classes_)
+        return classification_scores(y, proba, model.classes_, weights), class_table(proba, model.classes_)
     mean, std = model.predict(X, return_std=True)
-    scale = spread(target.values(train))
+    scale = spread(target.values(train), _take_weights(data, train))
     levels = interval_levels(model, X, y) if hasattr(model, "predict_quantiles") else None
     table = number_table(model, X, target.names).join(level_table(len(y), scale, levels, target.names))
-    return held_out_scores(y, mean, std, scale=scale, levels=levels), table
+    return held_out_scores(y, mean, std, scale=scale, levels=levels, sample_weight=weights), table
