@@ -110,6 +110,22 @@ def test_the_latest_rows_are_held_out(tmp_path):
     assert len(test) == 60 and table["day"][train].max() < table["day"][test].min()
 
 
+def test_models_leave_out_what_the_split_holds_out(tmp_path):
+    """Groups and parts of time leave together inside the models, too."""
+    table = visits()
+    data, train, _, _ = split_of(tmp_path, table, group="patient")
+    blocks = _models.take_blocks(data, train)
+    together = pd.crosstab(blocks, table["patient"][train].to_numpy()) > 0
+    assert (together.sum(axis=0) == 1).all() and (together.sum(axis=1) == 1).all()
+    data, train, _, _ = split_of(tmp_path, table, time="day")
+    order = np.argsort(table["day"][train].to_numpy())
+    blocks = _models.take_blocks(data, train)[order]
+    assert (np.diff(blocks) >= 0).all() and len(np.unique(blocks)) == 8
+    one = table.assign(day=np.arange(120) // 100)
+    data, train, _, _ = split_of(tmp_path, one, time="day")
+    assert _models.take_blocks(data, train) is None  # a single time cannot be left out
+
+
 def test_a_leak_by_groups_shows_in_the_scores_and_the_page_says_how_rows_were_held_out(call, quick):
     """At random, the same patients are in both parts, and the score is one of recognising them."""
     visits().to_csv("t.csv", index=False)
@@ -120,10 +136,8 @@ def test_a_leak_by_groups_shows_in_the_scores_and_the_page_says_how_rows_were_he
           for name in ("random", "groups")]  # fmt: skip
     assert json.loads(drawn)["held_out"]["how"] == "They were drawn at random." and r2[0] > r2[1] + 0.3
     said = " ".join(out.split())
-    assert "whole groups of patient" in said and "judge intervals by the scores" in said
-    # The map recognises patients: it holds for new visits, and nobody knows whether for new patients.
-    assert "What you see holds for new samples of the same patient" in said
-    assert "Of others only the held-out scores speak." in said
+    # The map recognises patients, but patients are left out as a whole: it says nothing about new ones.
+    assert "whole groups of patient" in said and "What you see holds" not in said
     page = Path("groups/report.html").read_bytes()
     assert b"whole groups of patient: no group is in both parts." in page
     assert call("report", "groups", "-q")[0] == 0 and Path("groups/report.html").read_bytes() == page

@@ -15,13 +15,15 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from distreduce._utils.typing import Array, Index
 from distreduce.baselines.constant_spread import fit_weighted
-from distreduce.cli._models import MODELS, OURS, FitOptions, fit_picture, make_model
+from distreduce.cli._models import MODELS, OURS, FitOptions, fit_picture, make_model, take_blocks
 from distreduce.cli._split import draw_rows, find_repeats, split_rows
 from distreduce.cli._tables import WEIGHT, class_table, level_table, number_table, truth_table
 from distreduce.estimators import SDR
+from distreduce.estimators._fit_context import FEW
 from distreduce.exceptions import (
     AffinityConvergenceWarning,
     DistReduceWarning,
+    FewSamplesWarning,
     InterruptedFitWarning,
     InvalidInputError,
     NoSignalWarning,
@@ -31,9 +33,8 @@ from distreduce.exceptions import (
 from distreduce.gp._target_scale import spread
 from distreduce.metrics import classification_scores
 from distreduce.metrics.held_out import held_out_scores, interval_levels
+from distreduce.solver.dense import MOST_CROSS_FITTED
 from distreduce.tables.prepare import PreparedTable
-
-FEW_ROWS = 30
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def run_study(data: PreparedTable, options: FitOptions, advance: Callable[[str],
         except MemoryError as error:
             raise InvalidInputError(f"Not enough memory ({error}); lower --max-rows, or --drop columns.") from error
     # What the picture is worth is always printed, and the reductions inside the predictors are not looked at.
-    said = (NoSignalWarning, OptimisticPictureWarning)
+    said = (FewSamplesWarning, NoSignalWarning, OptimisticPictureWarning)
     ours = [w for w in caught if issubclass(w.category, DistReduceWarning) and not issubclass(w.category, said)]
     # Several fits may warn of the same: dict.fromkeys keeps the first of equal notes.
     notes = [_translate(warning.category, str(warning.message), options) for warning in ours]
@@ -129,18 +130,13 @@ def _run(data: PreparedTable, options: FitOptions, advance: Callable[[str], obje
         if repeats and len(comparison.test):
             count = f"{repeats:,} rows repeat others" if repeats > 1 else "1 row repeats another"
             notes.append(f"{count}; copies are on the same side of the split, so that they do not tell the answer.")
-        if len(known) < FEW_ROWS:
+        if len(known) < FEW:
             notes.append(
                 f"Only {len(known)} rows have a target. Scores and intervals of so few rows are rough: another "
                 "sample of them may say something else."
             )
         if not len(comparison.test):
             notes.append("There is no held-out part (too few rows, or --test-size 0), so there are no scores.")
-        if options.group is not None and len(comparison.test):
-            notes.append(
-                f"Scores are of groups of {options.group} that no model has seen. Left-out places, and what the "
-                "predictor knows of its own errors, leave out rows and not groups: judge intervals by the scores."
-            )
         advance("predictor")
         started = time.perf_counter()
         predictor = make_model(OURS, data.target, options)
@@ -159,6 +155,10 @@ def _check_options(options: FitOptions, n: int) -> None:
     if options.prototypes is not None and options.prototypes > n:
         raise InvalidInputError(
             f"--prototypes {options.prototypes} is more than the {n} rows of the fit; give fewer, or 0 for one per row."
+        )
+    if (options.group or options.time) and n > MOST_CROSS_FITTED:
+        raise InvalidInputError(
+            f"With --group and --time the picture takes at most {MOST_CROSS_FITTED:,} rows; lower --max-rows."
         )
     if options.perplexity is not None and options.perplexity >= n:
         raise InvalidInputError(
@@ -186,8 +186,8 @@ def compare_models(data: PreparedTable, options: FitOptions, advance: Callable[[
     return Comparison(train, test, scores, seconds, pd.concat(tables, ignore_index=True) if tables else None, how)
 
 
-def _training_data(data: PreparedTable, rows: Index) -> tuple[Array, NDArray[Any], Array | None]:
-    return data.X[rows], data.target.values(rows), _take_weights(data, rows)
+def _training_data(data: PreparedTable, rows: Index) -> tuple[Array, NDArray[Any], Array | None, Index | None]:
+    return data.X[rows], data.target.values(rows), _take_weights(data, rows), take_blocks(data, rows)
 
 
 def _take_weights(data: PreparedTable, rows: Index) -> Array | None:

@@ -37,6 +37,7 @@ from distreduce.estimators._mixins import (
 from distreduce.estimators._plan import Supervision, plan_fit
 from distreduce.estimators._validate import Backends, check_places, reject_masked
 from distreduce.exceptions import InvalidInputError
+from distreduce.losses import supervised_rows
 from distreduce.mapping.choice import MapChoice
 from distreduce.mapping.inverse import InverseMap, slopes
 from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
@@ -205,12 +206,14 @@ class BaseReduction(
         """Read the targets; None if the estimator has none."""
         return None
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, shared: list[MapChoice] | None = None) -> Self:
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, shared: list[MapChoice] | None = None, groups: Any = None
+    ) -> Self:
         """Plan, solve and set the fitted attributes, or leave the estimator as it was if anything fails."""
         with whole_fit(self) as fitting:
             self._validate_params()
             with workers(self.n_jobs) as pool, progress(self) as bar:
-                plan = plan_fit(self, X, y, sample_weight, pool, [] if shared is None else shared)
+                plan = plan_fit(self, X, y, sample_weight, groups, pool, [] if shared is None else shared)
                 with watch(self, X, y, sample_weight, bar, plan.checkpoint) as monitor:
                     fitted = fit_reduction(plan.problem, plan.random_state, workers=pool, monitor=monitor)
                     fitting.best = fitted.reduction  # carried by errors from here on
@@ -219,7 +222,9 @@ class BaseReduction(
         # The estimator is fitted: warnings that a filter turns into errors, and an interrupt, cost nothing now.
         try:
             warn_about_fit(self, fitted.reduction)
-            warn_about_picture(self, has_signal=plan.problem.has_signal)
+            known = None if plan.supervision is None else supervised_rows(plan.supervision.targets.values)
+            n_known = 0 if known is None else int((known & (plan.weights > 0)).sum())
+            warn_about_picture(self, has_signal=plan.problem.has_signal, n_known=n_known)
             if plan.checkpoint is not None and plan.checkpoint.raised is not None:
                 raise plan.checkpoint.raised
         finally:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 from sklearn.utils.validation import _num_samples, validate_data
 
@@ -35,6 +36,7 @@ from distreduce.estimators._validate import (
     effective_perplexity,
     own_generator,
     power_of_two_unit,
+    read_groups,
     read_weights,
     reject_masked,
 )
@@ -81,7 +83,9 @@ class FitPlan:
     checkpoint: Checkpoint | None
 
 
-def plan_fit(estimator: Any, X: Any, y: Any, sample_weight: Any, workers: Workers, shared: list[MapChoice]) -> FitPlan:
+def plan_fit(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any, workers: Workers, shared: list[MapChoice]
+) -> FitPlan:
     """Read and check the data, merge equal rows, and choose everything that depends on the data.
 
     The names of the features are set on the estimator. `shared` holds what another fit to the same samples chose, which
@@ -98,7 +102,10 @@ def plan_fit(estimator: Any, X: Any, y: Any, sample_weight: Any, workers: Worker
     parameters = check_checkpoint(estimator, X.shape[0], sharded=sharded)
     # Merge equal rows and set up the problem.
     prepare = _prepare_sharded if sharded else _prepare_dense
-    merged, problem, random_state = prepare(estimator, X, weights, supervision, workers, shared)
+    blocks = read_groups(groups, weights)
+    if blocks is not None and (sharded or X.shape[0] > MOST_CROSS_FITTED):
+        raise InvalidInputError(f"groups needs at most {MOST_CROSS_FITTED:,} samples in memory; got {X.shape[0]:,}.")
+    merged, problem, random_state = prepare(estimator, X, weights, supervision, workers, shared, blocks)
     checkpoint = None
     if parameters is not None:
         checkpoint = open_checkpoint(estimator.checkpoint, parameters, problem.sample)
@@ -146,7 +153,13 @@ Preparation = tuple[Merged, ReductionProblem, np.random.RandomState]
 
 
 def _prepare_dense(
-    estimator: Any, X: Any, weights: Array, supervision: Supervision | None, workers: Workers, shared: list[MapChoice]
+    estimator: Any,
+    X: Any,
+    weights: Array,
+    supervision: Supervision | None,
+    workers: Workers,
+    shared: list[MapChoice],
+    groups: Index | None = None,
 ) -> Preparation:
     """Merge equal rows in memory."""
     precomputed = estimator.metric == "precomputed"
@@ -156,7 +169,11 @@ def _prepare_dense(
     check_spread(rows, len(merged.rows), precomputed=precomputed)
     unit = _unit(estimator, rows)
     sample = Sample(rows / unit, merged.weights, precomputed, *_solver_targets(supervision, merged))
-    folds = None if supervision is None else assign_folds(find_groups(sample.features, precomputed=precomputed))
+    folds = None
+    if supervision is not None:
+        # Numbers of groups must not depend on the order of the rows: by first appearance among the sorted samples.
+        together = None if groups is None else pd.factorize(groups[merged.rows])[0]
+        folds = assign_folds(find_groups(sample.features, precomputed=precomputed) if together is None else together)
     choice = fold_targets = None
     if supervision is not None and folds is not None and wants_choice(estimator):
         if not shared:
@@ -176,9 +193,15 @@ def _prepare_dense(
 
 
 def _prepare_sharded(
-    estimator: Any, X: Any, weights: Array, supervision: Supervision | None, workers: Workers, shared: list[MapChoice]
+    estimator: Any,
+    X: Any,
+    weights: Array,
+    supervision: Supervision | None,
+    workers: Workers,
+    shared: list[MapChoice],
+    groups: Index | None = None,
 ) -> Preparation:
-    """Merge equal rows, sort them into cells of near ones, and cut them into shards."""
+    """Merge equal rows, sort them into cells of near ones, and cut them into shards; these know no groups."""
     rows = X if isinstance(X, Rows) else LocalRows(X, workers)
     check_spread(rows.extremes, rows.shape[0], precomputed=False)
     random_state = own_generator(estimator.random_state)

@@ -79,7 +79,7 @@ FEWEST, MOST = 4, 256
 SAMPLES_PER_PROTOTYPE = 5  # on average at least: fewer say little about their targets
 
 
-def fit_each_number(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, pd.DataFrame]:
+def fit_each_number(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> tuple[Any, pd.DataFrame]:
     """Fit 4, 8, 16, … prototypes, and return the model with the fewest that is not clearly worse than the best.
 
     The error is that of predicting a sample by the mean target of the other samples whose left-out place is nearest to
@@ -95,7 +95,7 @@ def fit_each_number(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple
             f"n_prototypes='auto' needs at least {FEWEST * SAMPLES_PER_PROTOTYPE} samples; got {n}. Give a number."
         )
     shared: list[MapChoice] = []  # metric and ridge do not depend on the number
-    models = [clone(estimator).set_params(n_prototypes=m)._fit(X, y, sample_weight, shared) for m in numbers]
+    models = [clone(estimator).set_params(n_prototypes=m)._fit(X, y, sample_weight, shared, groups) for m in numbers]
     weights = read_weights(sample_weight, models[0].embedding_)
     errors = np.array([_left_out_errors(model, y, weights) for model in models])
     used = weights > 0
