@@ -68,6 +68,7 @@ class Supervision:
     loss: BregmanLoss
     kernel: Kernel
     settings: Mapping[str, Any]
+    groups: Index | None = None  # of the samples, each of which is left out as a whole
 
 
 @dataclass(frozen=True)
@@ -96,16 +97,19 @@ def plan_fit(
     X, y, sample_weight, sharded = _read_rows(estimator, X, y, sample_weight)
     weights = read_weights(sample_weight, X)
     supervision = None if y is None else estimator._supervise(y, X.shape[0], weights)
+    if supervision is not None and groups is not None:
+        if sharded or X.shape[0] > MOST_CROSS_FITTED:
+            raise InvalidInputError(
+                f"groups needs at most {MOST_CROSS_FITTED:,} samples, in memory; got {X.shape[0]:,}."
+            )
+        supervision = replace(supervision, groups=read_groups(groups, weights))
     if estimator.metric == "precomputed":
         X = check_distances(X)
     # Hash the parameters before the random generator, which is one of them, is used and so changed.
     parameters = check_checkpoint(estimator, X.shape[0], sharded=sharded)
     # Merge equal rows and set up the problem.
     prepare = _prepare_sharded if sharded else _prepare_dense
-    blocks = read_groups(groups, weights)
-    if blocks is not None and (sharded or X.shape[0] > MOST_CROSS_FITTED):
-        raise InvalidInputError(f"groups needs at most {MOST_CROSS_FITTED:,} samples in memory; got {X.shape[0]:,}.")
-    merged, problem, random_state = prepare(estimator, X, weights, supervision, workers, shared, blocks)
+    merged, problem, random_state = prepare(estimator, X, weights, supervision, workers, shared)
     checkpoint = None
     if parameters is not None:
         checkpoint = open_checkpoint(estimator.checkpoint, parameters, problem.sample)
@@ -153,13 +157,7 @@ Preparation = tuple[Merged, ReductionProblem, np.random.RandomState]
 
 
 def _prepare_dense(
-    estimator: Any,
-    X: Any,
-    weights: Array,
-    supervision: Supervision | None,
-    workers: Workers,
-    shared: list[MapChoice],
-    groups: Index | None = None,
+    estimator: Any, X: Any, weights: Array, supervision: Supervision | None, workers: Workers, shared: list[MapChoice]
 ) -> Preparation:
     """Merge equal rows in memory."""
     precomputed = estimator.metric == "precomputed"
@@ -169,11 +167,7 @@ def _prepare_dense(
     check_spread(rows, len(merged.rows), precomputed=precomputed)
     unit = _unit(estimator, rows)
     sample = Sample(rows / unit, merged.weights, precomputed, *_solver_targets(supervision, merged))
-    folds = None
-    if supervision is not None:
-        # Numbers of groups must not depend on the order of the rows: by first appearance among the sorted samples.
-        together = None if groups is None else pd.factorize(groups[merged.rows])[0]
-        folds = assign_folds(find_groups(sample.features, precomputed=precomputed) if together is None else together)
+    folds = None if supervision is None else _leave_out_together(supervision.groups, merged, sample)
     choice = fold_targets = None
     if supervision is not None and folds is not None and wants_choice(estimator):
         if not shared:
@@ -192,16 +186,18 @@ def _prepare_dense(
     return merged, replace(problem, folds=folds, fold_targets=fold_targets), own_generator(estimator.random_state)
 
 
+def _leave_out_together(groups: Index | None, merged: Merged, sample: Sample) -> Index:
+    """Return the fold of each sample; without groups, samples with equal features leave together."""
+    if groups is None:
+        return assign_folds(find_groups(sample.features, precomputed=sample.precomputed))
+    # Numbered by first appearance among the sorted samples, so that the order of the rows does not matter.
+    return assign_folds(pd.factorize(groups[merged.rows])[0])
+
+
 def _prepare_sharded(
-    estimator: Any,
-    X: Any,
-    weights: Array,
-    supervision: Supervision | None,
-    workers: Workers,
-    shared: list[MapChoice],
-    groups: Index | None = None,
+    estimator: Any, X: Any, weights: Array, supervision: Supervision | None, workers: Workers, shared: list[MapChoice]
 ) -> Preparation:
-    """Merge equal rows, sort them into cells of near ones, and cut them into shards; these know no groups."""
+    """Merge equal rows, sort them into cells of near ones, and cut them into shards."""
     rows = X if isinstance(X, Rows) else LocalRows(X, workers)
     check_spread(rows.extremes, rows.shape[0], precomputed=False)
     random_state = own_generator(estimator.random_state)

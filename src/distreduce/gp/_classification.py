@@ -216,12 +216,12 @@ class GPClassifier(BaseGPClassifier):
             # As in the regressor, Adam takes the features on the scale they have.
             self.feature_spread_ = feature_spread(X) if self.gp_optimizer == "lbfgs" else np.ones(X.shape[1])
             # Copies, also with a little noise, say nothing new: one of each is used.
-            inputs, indicators = X / self.feature_spread_, np.eye(len(self.classes_))[labels]
-            arranged = arrange(inputs, indicators, weights)
-            order = arranged.order
-            once = order[np.unique(np.c_[arranged.groups, labels[order]], axis=0, return_index=True)[1]]
+            inputs = X / self.feature_spread_
+            arranged = arrange(inputs, np.eye(len(self.classes_))[labels], weights)
+            once = np.unique(np.c_[arranged.groups, labels[arranged.order]], axis=0, return_index=True)[1]
+            rows = np.sort(arranged.order[once])
             with single_threaded_blas():
-                self._fit_gp(inputs[np.sort(once)], labels[np.sort(once)], own_generator(self.random_state))
+                self._fit_gp(inputs[rows], labels[rows], own_generator(self.random_state))
         return self
 
     def _view(self, X: Array) -> Array:

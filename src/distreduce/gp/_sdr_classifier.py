@@ -117,26 +117,15 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
         verbose: int = 0,
         checkpoint: str | PathLike[str] | None = None,
     ) -> None:
-        self.n_components = n_components
-        self.n_prototypes = n_prototypes
-        self.eta = eta
-        self.perplexity = perplexity
-        self.length_scale = length_scale
-        self.map_reg = map_reg
-        self.training_inputs = training_inputs
-        self.feature_scaling = feature_scaling
-        self.residual = residual
-        self.experts = experts
-        self.max_reduction_samples = max_reduction_samples
+        super().__init__(
+            n_components, n_prototypes=n_prototypes, eta=eta, perplexity=perplexity, length_scale=length_scale,
+            map_reg=map_reg, training_inputs=training_inputs, feature_scaling=feature_scaling, residual=residual,
+            experts=experts, max_reduction_samples=max_reduction_samples, gp_optimizer=gp_optimizer,
+            gp_steps=gp_steps, gp_lr=gp_lr, n_jobs=n_jobs, random_state=random_state, verbose=verbose,
+            checkpoint=checkpoint,
+        )  # fmt: skip
         self.alpha_epsilon = alpha_epsilon
         self.n_draws = n_draws
-        self.gp_optimizer = gp_optimizer
-        self.gp_steps = gp_steps
-        self.gp_lr = gp_lr
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.checkpoint = checkpoint
 
     @classmethod
     def paper(cls, n_components: int = 10, **parameters: Any) -> SDRGPClassifier:

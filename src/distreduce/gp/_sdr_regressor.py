@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -79,47 +78,6 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
         **BaseGPRegressor._parameter_constraints,
         **ReducingGP._reduction_constraints,
     }
-
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        n_prototypes: int | None = None,
-        eta: float | str = "auto",
-        perplexity: float = 20.0,
-        length_scale: Any = "auto",
-        map_reg: float | str = "auto",
-        training_inputs: str = "left_out",
-        feature_scaling: str = "auto",
-        residual: bool = True,
-        experts: Any = None,
-        max_reduction_samples: int = 2000,
-        gp_optimizer: str = "lbfgs",
-        gp_steps: int | None = None,
-        gp_lr: float = 0.1,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        checkpoint: str | PathLike[str] | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_prototypes = n_prototypes
-        self.eta = eta
-        self.perplexity = perplexity
-        self.length_scale = length_scale
-        self.map_reg = map_reg
-        self.training_inputs = training_inputs
-        self.feature_scaling = feature_scaling
-        self.residual = residual
-        self.experts = experts
-        self.max_reduction_samples = max_reduction_samples
-        self.gp_optimizer = gp_optimizer
-        self.gp_steps = gp_steps
-        self.gp_lr = gp_lr
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.checkpoint = checkpoint
 
     @classmethod
     def paper(cls, n_components: int = 2, **parameters: Any) -> SDRGPRegressor:

@@ -19,12 +19,13 @@ from scipy.special import ndtri
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
 
+Weights = ArrayLike | None  # of the samples (n,); None is 1 for each
 # Means of float32 posterior samples sum to one within this tolerance.
 SUM_TOLERANCE = 1e-4
 
 
 def interval_coverage(
-    y: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = 0.9, *, sample_weight: ArrayLike | None = None
+    y: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = 0.9, *, sample_weight: Weights = None
 ) -> float:
     """Fraction of the observations inside their central interval mean ± Φ⁻¹((1 + level) / 2) · std.
 
@@ -48,7 +49,7 @@ def calibration_curve(
     *,
     n_levels: int = 99,
     kind: Literal["interval", "quantile"] = "interval",
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
 ) -> tuple[Array, Array]:
     """Expected and observed fractions of observations in central intervals, or below quantiles, of the predictions.
 
@@ -104,7 +105,7 @@ def mean_absolute_calibration_error(
     *,
     n_levels: int = 99,
     kind: Literal["interval", "quantile"] = "interval",
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
 ) -> float:
     """``MACE = (1/K) Σ_k |a_k − observed_k|`` over the K = ``n_levels`` levels of :func:`calibration_curve` [1]_.
 
@@ -131,7 +132,7 @@ def expected_calibration_error(
     classes: ArrayLike,
     *,
     n_bins: int = 15,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
 ) -> float:
     """``ECE = Σ_b |B_b|/n · |accuracy(B_b) − confidence(B_b)|`` of the most probable class [1]_.
 
@@ -158,7 +159,7 @@ def expected_calibration_error(
     return float(np.abs(np.bincount(bins, weights=h * (correct - confidence))).sum() / h.sum())
 
 
-def read_weights(sample_weight: ArrayLike | None, size: int) -> Array:
+def read_weights(sample_weight: Weights, size: int) -> Array:
     """Weights of `size` numbers, those of a sample together; raise InvalidInputError if there are others."""
     if sample_weight is None:
         return np.ones(size)
@@ -170,7 +171,7 @@ def read_weights(sample_weight: ArrayLike | None, size: int) -> Array:
     return np.repeat(h, size // len(h))
 
 
-def average(values: Array, sample_weight: ArrayLike | None) -> float:
+def average(values: Array, sample_weight: Weights) -> float:
     """Mean of the numbers, in which a sample counts by its weight."""
     if sample_weight is None:
         return float(values.mean())
@@ -255,7 +256,7 @@ def read_numbers(name: str, given: ArrayLike) -> Array:
     return values
 
 
-def _observed(gaussian: tuple[Array, Array], levels: Array, kind: str, sample_weight: ArrayLike | None) -> Array:
+def _observed(gaussian: tuple[Array, Array], levels: Array, kind: str, sample_weight: Weights) -> Array:
     """Share of observations in the interval, or below the quantile, of each level, by bisection of sorted residuals.
 
     Sorting needs O(n) memory; comparing all observations with all levels would need O(n · levels).

@@ -10,7 +10,7 @@ from sklearn.metrics import r2_score
 
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
-from distreduce.metrics.calibration import read_gaussian, read_numbers, read_weights, share_below
+from distreduce.metrics.calibration import Weights, read_gaussian, read_numbers, read_weights, share_below
 from distreduce.metrics.prediction import mean_squared_error, regression_scores
 
 LEVELS = np.linspace(0, 1, 99)  # those of regression_scores
@@ -39,19 +39,19 @@ def interval_levels(model: QuantilePredictor, X: Any, y: Array) -> Array:
     return np.where(held.any(axis=-1), inner[held.argmax(axis=-1)], 1.0)
 
 
-def level_curve(levels: Array, sample_weight: ArrayLike | None = None) -> tuple[Array, Array]:
+def level_curve(levels: Array, sample_weight: Weights = None) -> tuple[Array, Array]:
     """:func:`distreduce.metrics.calibration_curve` in interval mode, from the result of :func:`interval_levels`."""
     return LEVELS.copy(), _shares(levels, LEVELS, sample_weight)
 
 
-def level_scores(levels: Array, sample_weight: ArrayLike | None = None) -> dict[str, float]:
+def level_scores(levels: Array, sample_weight: Weights = None) -> dict[str, float]:
     """``mace`` and ``coverage_90`` of :func:`distreduce.metrics.regression_scores`, from the levels."""
     expected, observed = level_curve(levels, sample_weight)
     inside = float(_shares(levels, NINE_IN_TEN, sample_weight))
     return {"mace": float(np.abs(observed - expected).mean()), "coverage_90": inside}
 
 
-def _shares(levels: Array, expected: Array | float, sample_weight: ArrayLike | None) -> Array:
+def _shares(levels: Array, expected: Array | float, sample_weight: Weights) -> Array:
     order = np.argsort(levels, axis=None)
     return share_below(levels.ravel()[order], read_weights(sample_weight, levels.size)[order], expected, "right")
 
@@ -66,7 +66,7 @@ def held_out_scores(
     *,
     scale: ArrayLike | None = None,
     levels: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Weights = None,
 ) -> dict[str, float]:
     """``r2`` (mean over targets), ``rmse`` (of a single target, in its units) and, with std, the `regression_scores`.
 
@@ -82,16 +82,15 @@ def held_out_scores(
     scores = {} if std is None else _gaussian(truth, said, std, scale, sample_weight)
     if levels is not None:
         scores |= level_scores(_levels(levels, truth), sample_weight)  # replace the Gaussian mace and coverage_90
-    r2 = float("nan")  # undefined for one sample
-    if len(truth) > 1:
-        r2 = float(r2_score(truth / unit, said / unit, sample_weight=sample_weight))
+    many = len(truth) > 1  # undefined for one sample
+    r2 = float(r2_score(truth / unit, said / unit, sample_weight=sample_weight)) if many else float("nan")
     # Targets of different units have no common error.
     rmse = {"rmse": float(unit * np.sqrt(error))} if truth.size == len(truth) else {}
     return {"r2": r2, **rmse, **scores}
 
 
 def _gaussian(
-    y: Array, mean: Array, std: ArrayLike, scale: ArrayLike | None, sample_weight: ArrayLike | None
+    y: Array, mean: Array, std: ArrayLike, scale: ArrayLike | None, sample_weight: Weights
 ) -> dict[str, float]:
     read_gaussian(y, mean, std)  # checks shapes before the division broadcasts
     unit = read_numbers("scale", 1.0 if scale is None else scale)

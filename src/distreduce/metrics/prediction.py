@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.special import erf
 
 from distreduce.metrics.calibration import (
+    Weights,
     average,
     expected_calibration_error,
     interval_coverage,
@@ -26,9 +27,7 @@ from distreduce.metrics.calibration import (
 PROBABILITY_FLOOR = float(np.finfo(np.float64).eps)
 
 
-def regression_scores(
-    y: ArrayLike, mean: ArrayLike, std: ArrayLike, sample_weight: ArrayLike | None = None
-) -> dict[str, float]:
+def regression_scores(y: ArrayLike, mean: ArrayLike, std: ArrayLike, sample_weight: Weights = None) -> dict[str, float]:
     """All scores of Gaussian predictions in one call.
 
     Parameters
@@ -66,7 +65,7 @@ def regression_scores(
 
 
 def classification_scores(
-    y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike, sample_weight: ArrayLike | None = None
+    y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike, sample_weight: Weights = None
 ) -> dict[str, float]:
     """All scores of class probabilities in one call.
 
@@ -100,7 +99,7 @@ def classification_scores(
     }
 
 
-def mean_log_likelihood(y: ArrayLike, mean: ArrayLike, std: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+def mean_log_likelihood(y: ArrayLike, mean: ArrayLike, std: ArrayLike, sample_weight: Weights = None) -> float:
     """MLL = (1/N) Σ_i log N(y_i | mean_i, std_i²) over all N numbers; higher is better.
 
     Parameters are those of :func:`regression_scores`; std is that of an observation, not of the latent function.
@@ -117,20 +116,18 @@ def mean_log_likelihood(y: ArrayLike, mean: ArrayLike, std: ArrayLike, sample_we
         return average(densities, sample_weight) - 0.5 * float(np.log(2 * np.pi))
 
 
-def negative_log_likelihood(
-    y: ArrayLike, mean: ArrayLike, std: ArrayLike, sample_weight: ArrayLike | None = None
-) -> float:
+def negative_log_likelihood(y: ArrayLike, mean: ArrayLike, std: ArrayLike, sample_weight: Weights = None) -> float:
     """NLL = −MLL of :func:`mean_log_likelihood`; lower is better."""
     return -mean_log_likelihood(y, mean, std, sample_weight)
 
 
-def mean_squared_error(y: ArrayLike, mean: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+def mean_squared_error(y: ArrayLike, mean: ArrayLike, sample_weight: Weights = None) -> float:
     """MSE = (1/N) Σ_i (y_i − mean_i)² over all N numbers."""
     with np.errstate(over="ignore"):
         return average(read_residuals(y, mean) ** 2, sample_weight)
 
 
-def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike, sample_weight: Weights = None) -> float:
     """Continuous ranked probability score [1]_, ∫ (F(t) − 1[t ≥ y])² dt, averaged over all numbers; lower is better.
 
     For a Gaussian with u = (y − mean)/std: (y − mean)(2Φ(u) − 1) + std (2φ(u) − 1/√π), in the units of y. Parameters
@@ -155,7 +152,7 @@ def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike, sample_weight: ArrayLike
 
 
 def mean_log_probability(
-    y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike, sample_weight: ArrayLike | None = None
+    y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike, sample_weight: Weights = None
 ) -> float:
     """MLP = (1/n) Σ_i log max(p_i(y_i), ε), the paper's score of the true class; higher is better.
 
@@ -172,17 +169,13 @@ def mean_log_probability(
     return average(logs, sample_weight)
 
 
-def accuracy(
-    y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike, sample_weight: ArrayLike | None = None
-) -> float:
+def accuracy(y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike, sample_weight: Weights = None) -> float:
     """Fraction of samples whose most probable class, the first among equals, is the true one."""
     codes, rows = read_probabilities(y, probabilities, classes)
     return average(rows.argmax(axis=1) == codes, sample_weight)
 
 
-def brier_score(
-    y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike, sample_weight: ArrayLike | None = None
-) -> float:
+def brier_score(y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike, sample_weight: Weights = None) -> float:
     """Brier score [1]_ (1/n) Σ_i Σ_k (p_ik − 1[y_i = k])², between 0 and 2; lower is better.
 
     For two classes this is twice the default result of scikit-learn's ``brier_score_loss``, because the sum includes

@@ -159,10 +159,9 @@ def _score_text(key: str, value: float) -> str:
 
 
 def _describe_models(named: Mapping[str, Given]) -> list[str]:
-    found = [f"{name}: {each.about}" for name, each in named.items() if each.about]
-    if any(each.sample_weight is not None for each in named.values()):
-        found.append("Rows count by their weights in all scores; a confusion matrix counts rows.")
-    return found
+    weighted = any(each.sample_weight is not None for each in named.values())
+    note = ["Rows count by their weights in all scores; a confusion matrix counts rows."] if weighted else []
+    return [*(f"{name}: {each.about}" for name, each in named.items() if each.about), *note]
 
 
 def _score_numbers(each: HeldOut) -> dict[str, float]:
