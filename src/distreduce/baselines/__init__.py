@@ -9,9 +9,7 @@ from sklearn.decomposition import PCA
 from distreduce.baselines.constant_spread import ConstantSpread
 from distreduce.baselines.embedding_gp import EmbeddingGP
 from distreduce.baselines.kernel_supervised_pca import KernelSupervisedPCA
-from distreduce.baselines.linear import LinearBaseline
 from distreduce.baselines.nca import NCA
-from distreduce.baselines.supervised_umap import SupervisedUMAP
 
 # The ARD Gaussian processes on X, without a reduction: a baseline that the paper does not have.
 from distreduce.gp import GPClassifier as ARDGPClassifier
@@ -25,11 +23,10 @@ __all__ = [
     "ConstantSpread",
     "EmbeddingGP",
     "KernelSupervisedPCA",
-    "LinearBaseline",
-    "SupervisedUMAP",
 ]
 
-_MOVED = {"ClusterThenReduce", "DKLClassifier", "DKLRegressor", "DeepGPRegressor", "ReduceThenCluster"}
+_MOVED = {"ClusterThenReduce", "DKLClassifier", "DKLRegressor", "DeepGPRegressor", "LinearBaseline",
+          "ReduceThenCluster", "SupervisedUMAP"}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

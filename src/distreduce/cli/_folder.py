@@ -205,7 +205,7 @@ class Folder:
 
     def within(self) -> str:
         """Return which new rows left-out places speak of."""
-        return FitOptions(group=self._choice("group"), time=self._choice("time")).within
+        return FitOptions(time=self._choice("time")).within
 
     def weights(self) -> str | None:
         """Return the column of the weights."""

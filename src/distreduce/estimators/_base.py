@@ -38,6 +38,7 @@ from distreduce.estimators._mixins import (
 from distreduce.estimators._setup import Supervision, set_up_fit
 from distreduce.estimators._validate import Backends, check_places, reject_masked
 from distreduce.exceptions import InvalidInputError
+from distreduce.losses import supervised_rows
 from distreduce.mapping.inverse import InverseMap, slopes
 from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
 from distreduce.solver.loop import fit_reduction
@@ -202,7 +203,9 @@ class BaseReduction(
         """Read the targets; None if the estimator has none."""
         return None
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, choice: MapChoice | None = None) -> MapChoice | None:
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, choice: MapChoice | None = None, groups: Any = None
+    ) -> MapChoice | None:
         """Set up, solve and set the fitted attributes, or leave the estimator as it was if anything fails.
 
         Returns what the data chose. Another fit to the same samples can be given it as its `choice`.
@@ -210,7 +213,7 @@ class BaseReduction(
         with whole_fit(self) as fitting:
             self._validate_params()
             with workers(self.n_jobs) as pool, progress(self) as bar:
-                setup = set_up_fit(self, X, y, sample_weight, pool, choice)
+                setup = set_up_fit(self, X, y, sample_weight, groups, pool, choice)
                 with watch(self, X, y, sample_weight, bar, setup.checkpoint) as monitor:
                     fitted = fit_reduction(setup.problem, setup.random_state, workers=pool, monitor=monitor)
                     fitting.best = fitted.reduction  # carried by errors from here on
@@ -219,7 +222,9 @@ class BaseReduction(
         # The estimator is fitted: warnings that a filter turns into errors, and an interrupt, cost nothing now.
         try:
             warn_about_fit(self, fitted.reduction)
-            warn_about_picture(self, has_signal=setup.problem.has_signal)
+            known = None if setup.supervision is None else supervised_rows(setup.supervision.targets.values)
+            n_known = 0 if known is None else int((known & (setup.weights > 0)).sum())
+            warn_about_picture(self, has_signal=setup.problem.has_signal, n_known=n_known)
             if setup.checkpoint is not None and setup.checkpoint.raised is not None:
                 raise setup.checkpoint.raised
         finally:

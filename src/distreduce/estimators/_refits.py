@@ -71,7 +71,7 @@ FEWEST, MOST = 4, 256
 SAMPLES_PER_PROTOTYPE = 5  # on average at least: fewer say little about their targets
 
 
-def fit_each_number(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, pd.DataFrame]:
+def fit_each_number(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> tuple[Any, pd.DataFrame]:
     """Fit 4, 8, 16, … prototypes, and return the model with the fewest that is not clearly worse than the best.
 
     The error is that of predicting a sample by the mean target of the other samples whose left-out place is nearest to
@@ -88,7 +88,7 @@ def fit_each_number(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple
         )
     models, choice = [clone(estimator).set_params(n_prototypes=m) for m in numbers], None
     for model in models:
-        choice = model._fit(X, y, sample_weight, choice)  # metric and ridge do not depend on the number
+        choice = model._fit(X, y, sample_weight, choice, groups)  # metric and ridge do not depend on the number
     weights = read_weights(sample_weight, models[0].embedding_)
     errors = np.array([_left_out_errors(model, y, weights) for model in models])
     used = weights > 0

@@ -293,7 +293,7 @@ class SDR(BaseReduction):
         tags.target_tags.required = True
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SDR:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> SDR:
         """Fit to samples and targets.
 
         Parameters
@@ -305,6 +305,9 @@ class SDR(BaseReduction):
             Numbers or labels; None or NaN where the target is unknown.
         sample_weight : array-like of shape (n_samples,), optional
             Weights as counts: a sample of weight two is that sample twice.
+        groups : array-like of shape (n_samples,), optional
+            Group of each sample, such as its patient. What the fit learns from left-out samples, it then learns from
+            left-out groups, so that it holds for samples of new groups. At most 3,000 samples.
 
         Returns
         -------
@@ -316,11 +319,11 @@ class SDR(BaseReduction):
                 "SDR requires y to be passed, but the target y is None. Use DistR to reduce without targets."
             )
         if self.n_prototypes != "auto":
-            self._fit(X, y, sample_weight)
+            self._fit(X, y, sample_weight, groups=groups)
             return self
         with whole_fit(self):
             self._validate_params()
-            model, table = fit_each_number(self, X, y, sample_weight)
+            model, table = fit_each_number(self, X, y, sample_weight, groups)
             for name in [name for name in vars(self) if name.endswith("_")]:  # of a fit to labels, for example
                 delattr(self, name)
             found = {name: value for name, value in vars(model).items() if name.endswith("_")}

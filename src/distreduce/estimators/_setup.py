@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 from sklearn.utils.validation import _num_samples, validate_data
 
@@ -36,6 +37,7 @@ from distreduce.estimators._validate import (
     effective_perplexity,
     own_generator,
     power_of_two_unit,
+    read_groups,
     read_weights,
     reject_masked,
 )
@@ -66,6 +68,7 @@ class Supervision:
     loss: BregmanLoss
     kernel: Kernel
     settings: Mapping[str, Any]
+    groups: Index | None = None  # of the samples, each of which is left out as a whole
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ class FitSetup:
 
 
 def set_up_fit(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, workers: Workers, choice: MapChoice | None = None
+    estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any, workers: Workers, choice: MapChoice | None
 ) -> FitSetup:
     """Read and check the data, merge equal rows, and choose everything that depends on the data.
 
@@ -94,6 +97,12 @@ def set_up_fit(
     X, y, sample_weight, sharded = _read_rows(estimator, X, y, sample_weight)
     weights = read_weights(sample_weight, X)
     supervision = None if y is None else estimator._supervise(y, X.shape[0], weights)
+    if supervision is not None and groups is not None:
+        if sharded or X.shape[0] > MOST_CROSS_FITTED:
+            raise InvalidInputError(
+                f"groups needs at most {MOST_CROSS_FITTED:,} samples, in memory; got {X.shape[0]:,}."
+            )
+        supervision = replace(supervision, groups=read_groups(groups, weights))
     if estimator.metric == "precomputed":
         X = check_distances(X)
     # Hash the parameters before the random generator, which is one of them, is used and so changed.
@@ -158,7 +167,7 @@ def _set_up_dense(
     check_spread(rows, len(merged.rows), precomputed=precomputed)
     unit = _unit(estimator, rows)
     sample = Sample(rows / unit, merged.weights, precomputed, *_solver_targets(supervision, merged))
-    folds = None if supervision is None else assign_folds(find_groups(sample.features, precomputed=precomputed))
+    folds = None if supervision is None else _leave_out_together(supervision.groups, merged, sample)
     fold_targets = None
     if supervision is not None and folds is not None and wants_choice(estimator):
         if choice is None:
@@ -175,6 +184,14 @@ def _set_up_dense(
     problem = _problem(estimator, sample, sample, supervision, unit, X.shape[0], merged, choice)
     problem = replace(problem, folds=folds, fold_targets=fold_targets)
     return merged, problem, own_generator(estimator.random_state), choice
+
+
+def _leave_out_together(groups: Index | None, merged: Merged, sample: Sample) -> Index:
+    """Return the fold of each sample; without groups, samples with equal features leave together."""
+    if groups is None:
+        return assign_folds(find_groups(sample.features, precomputed=sample.precomputed))
+    # Numbered by first appearance among the sorted samples, so that the order of the rows does not matter.
+    return assign_folds(pd.factorize(groups[merged.rows])[0])
 
 
 def _set_up_sharded(

@@ -117,26 +117,15 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
         verbose: int = 0,
         checkpoint: str | PathLike[str] | None = None,
     ) -> None:
-        self.n_components = n_components
-        self.n_prototypes = n_prototypes
-        self.eta = eta
-        self.perplexity = perplexity
-        self.length_scale = length_scale
-        self.map_reg = map_reg
-        self.training_inputs = training_inputs
-        self.feature_scaling = feature_scaling
-        self.residual = residual
-        self.experts = experts
-        self.max_reduction_samples = max_reduction_samples
+        super().__init__(
+            n_components, n_prototypes=n_prototypes, eta=eta, perplexity=perplexity, length_scale=length_scale,
+            map_reg=map_reg, training_inputs=training_inputs, feature_scaling=feature_scaling, residual=residual,
+            experts=experts, max_reduction_samples=max_reduction_samples, gp_optimizer=gp_optimizer,
+            gp_steps=gp_steps, gp_lr=gp_lr, n_jobs=n_jobs, random_state=random_state, verbose=verbose,
+            checkpoint=checkpoint,
+        )  # fmt: skip
         self.alpha_epsilon = alpha_epsilon
         self.n_draws = n_draws
-        self.gp_optimizer = gp_optimizer
-        self.gp_steps = gp_steps
-        self.gp_lr = gp_lr
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.checkpoint = checkpoint
 
     @classmethod
     def paper(cls, n_components: int = 10, **parameters: Any) -> SDRGPClassifier:
@@ -146,7 +135,7 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
                   "gp_lr": 0.1, "max_reduction_samples": 10_000}  # fmt: skip
         return cls(n_components, **{**recipe, **parameters})
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SDRGPClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> SDRGPClassifier:
         """Fit to samples and labels.
 
         Parameters
@@ -157,6 +146,9 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
             Labels.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights; two counts as two copies of a sample.
+        groups : array-like of shape (n_samples,), optional
+            Group of each sample, such as its patient. Groups are left out as a whole wherever the fit learns from
+            left-out samples, so that probabilities, intervals and sets hold for samples of new groups.
 
         Returns
         -------
@@ -164,17 +156,18 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
             The fitted estimator.
         """
         with whole_fit(self) as fitting:
-            X, labels, weights = self._read(X, y, sample_weight)
+            X, labels, weights, blocks = self._read(X, y, sample_weight, groups)
             require_seed(self)
             random_state = own_generator(self.random_state)
             indicators = np.eye(len(self.classes_))[labels]
             with workers(self.n_jobs) as pool:
                 once = merge_duplicates(X, indicators, weights)  # a sample given twice counts as one of weight two
-                self._scale_features(X[once.rows], indicators[once.rows], once.weights)
+                together = None if blocks is None else blocks[once.rows]
+                self._scale_features(X[once.rows], indicators[once.rows], once.weights, together)
                 # SDR gets the labels themselves, so that its fitted attributes name them.
-                arranged = self._arrange(X, indicators, weights)
+                arranged = self._arrange(X, indicators, weights, blocks)
                 y = self.classes_[labels]
-                rows = self._fit_reduction(arranged.inputs, y, weights, random_state, "classification")
+                rows = self._fit_reduction(arranged.inputs, y, weights, random_state, "classification", blocks)
                 fitting.best = self.reduction_  # a NumericalError of the experts still carries it
                 embedded = self._training_embedding(X, rows, arranged)
                 if self._follows_paper:
@@ -182,7 +175,7 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
                     self._fit_gp(embedded, labels, random_state)
                 else:
                     seed = int(random_state.randint(2**31 - 1))
-                    learn = partial(ClassStack.of, weights=arranged.weights)
+                    learn = partial(ClassStack.of, weights=arranged.evidence)
                     self.stack_ = self._cross_fit(X, arranged, embedded, indicators, learn, pool, seed)
         return self
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
 
 from distreduce._utils.threads import SERIAL, workers
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Index
 from distreduce.estimators._fit_context import whole_fit
 from distreduce.estimators._validate import own_generator, require_seed
 from distreduce.exceptions import InvalidInputError
@@ -17,7 +16,7 @@ from distreduce.gp._crossfit import CrossFitter, assign_folds
 from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size, evenly_spaced, train_merged
 from distreduce.gp._experts import EXPERTS, Lesson
 from distreduce.gp._hyperparameters import Training
-from distreduce.gp._reduce import ReducingGP
+from distreduce.gp._reduce import ReducingGP, number_groups
 from distreduce.gp._regression import BaseGPRegressor
 from distreduce.gp._stack import Stack, weigh_by_leave_one_out
 from distreduce.gp._warp import Warp, propose_warps
@@ -80,47 +79,6 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
         **ReducingGP._reduction_constraints,
     }
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        n_prototypes: int | None = None,
-        eta: float | str = "auto",
-        perplexity: float = 20.0,
-        length_scale: Any = "auto",
-        map_reg: float | str = "auto",
-        training_inputs: str = "left_out",
-        feature_scaling: str = "auto",
-        residual: bool = True,
-        experts: Any = None,
-        max_reduction_samples: int = 2000,
-        gp_optimizer: str = "lbfgs",
-        gp_steps: int | None = None,
-        gp_lr: float = 0.1,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        checkpoint: str | PathLike[str] | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_prototypes = n_prototypes
-        self.eta = eta
-        self.perplexity = perplexity
-        self.length_scale = length_scale
-        self.map_reg = map_reg
-        self.training_inputs = training_inputs
-        self.feature_scaling = feature_scaling
-        self.residual = residual
-        self.experts = experts
-        self.max_reduction_samples = max_reduction_samples
-        self.gp_optimizer = gp_optimizer
-        self.gp_steps = gp_steps
-        self.gp_lr = gp_lr
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.checkpoint = checkpoint
-
     @classmethod
     def paper(cls, n_components: int = 2, **parameters: Any) -> SDRGPRegressor:
         """The paper's SDR-GP: fixed length scales, lambda 0.01, eta 1000, a GP of 20 Adam steps on the embedding."""
@@ -129,7 +87,7 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
                   "gp_lr": 0.1, "max_reduction_samples": 10_000}  # fmt: skip
         return cls(n_components, **{**recipe, **parameters})
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SDRGPRegressor:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> SDRGPRegressor:
         """Fit to samples and targets.
 
         Parameters
@@ -140,6 +98,9 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
             Numbers, in any units.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights; two counts as two copies of a sample.
+        groups : array-like of shape (n_samples,), optional
+            Group of each sample, such as its patient. Groups are left out as a whole wherever the fit learns from
+            left-out samples, so that probabilities, intervals and sets hold for samples of new groups.
 
         Returns
         -------
@@ -147,7 +108,7 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
             The fitted estimator.
         """
         with whole_fit(self) as fitting:
-            X, Y, weights = self._read(X, y, sample_weight)
+            X, Y, weights, blocks = self._read(X, y, sample_weight, groups)
             if (np.ptp(Y, axis=0) == 0).all():
                 constant = self.target_scale_.mean[0]
                 raise InvalidInputError(f"y is constant ({constant:g}): no reduction can follow it; use GPRegressor.")
@@ -156,19 +117,20 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
             with workers(self.n_jobs) as pool:
                 # A sample given twice counts as one of weight two, in these decisions too.
                 once = merge_duplicates(X, Y, weights)
-                self._scale_features(X[once.rows], Y[once.rows], once.weights)
+                together = None if blocks is None else blocks[once.rows]
+                self._scale_features(X[once.rows], Y[once.rows], once.weights, together)
                 inputs, given = X[once.rows] / self.input_scale_, Y[once.rows].T
-                warps = [None if self._follows_paper else choose_warp(inputs, y, once.weights) for y in given]
+                warps = [None if self._follows_paper else choose_warp(inputs, y, once.weights, together) for y in given]
                 learned = np.stack([y if w is None else w(y) for y, w in zip(Y.T, warps, strict=True)], axis=1)
-                arranged = self._arrange(X, learned, weights)
-                rows = self._fit_reduction(arranged.inputs, learned, weights, random_state, "regression")
+                arranged = self._arrange(X, learned, weights, blocks)
+                rows = self._fit_reduction(arranged.inputs, learned, weights, random_state, "regression", blocks)
                 fitting.best = self.reduction_  # a NumericalError of the experts still carries it
                 embedded = self._training_embedding(X, rows, arranged)
                 if self._follows_paper:
                     self.stacks_ = self._fit_paper(embedded, Y, weights)
                 else:
                     seed = int(random_state.randint(2**31 - 1))
-                    of = [partial(Stack.of, weights=arranged.weights, warp=warp) for warp in warps]
+                    of = [partial(Stack.of, weights=arranged.evidence, warp=warp) for warp in warps]
                     self.stacks_ = tuple(
                         self._cross_fit(X, arranged, embedded, y[:, None], learn, pool, seed)
                         for y, learn in zip(learned.T, of, strict=True)
@@ -191,14 +153,15 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
         return tuple(stacks)
 
 
-def choose_warp(inputs: Array, y: Array, weights: Array) -> Warp | None:
+def choose_warp(inputs: Array, y: Array, weights: Array, groups: Index | None = None) -> Warp | None:
     """The warp under which left-out targets are most probable, if their squared error does not grow; else None."""
     candidates: list[Warp | None] = [None, *propose_warps(y[weights > 0])]
     if len(candidates) == 1 or len(y) < LEAST_SAMPLES:
         return None
     rows = np.flatnonzero(weights > 0)
     rows = rows[evenly_spaced(len(rows), CHOICE_SAMPLES)]
-    scores = [_try_warp(inputs[rows], y[rows], weights[rows], warp) for warp in candidates]
+    together = number_groups(inputs[rows], None if groups is None else groups[rows])
+    scores = [_try_warp(inputs[rows], y[rows], weights[rows], together, warp) for warp in candidates]
     plain = scores[0]
     # A gain must be clear, because a warp costs simplicity and may bend what extrapolates.
     able = [(density, warp) for (density, error), warp in zip(scores, candidates, strict=True)
@@ -206,12 +169,11 @@ def choose_warp(inputs: Array, y: Array, weights: Array) -> Warp | None:
     return max(able, key=lambda pair: pair[0])[1] if able else None
 
 
-def _try_warp(inputs: Array, y: Array, weights: Array, warp: Warp | None) -> tuple[float, float]:
+def _try_warp(inputs: Array, y: Array, weights: Array, groups: Index, warp: Warp | None) -> tuple[float, float]:
     """Mean log density and squared error of left-out targets, predicted by a smooth and a linear expert."""
     learned = y if warp is None else warp(y)
     experts = {name: EXPERTS[name] for name in ("isotropic", "linear")}
     lesson = Lesson(inputs, learned[:, None], weights, False, Training("lbfgs", 20, tolerance=1e-4), CHOICE_SAMPLES)
-    groups = np.unique(inputs, axis=0, return_inverse=True)[1].ravel()
     found = CrossFitter(experts, dict.fromkeys(experts, lesson), assign_folds(groups), SERIAL).leave_out()
     stack = Stack.of(found, learned, weights, warp)
     mean, variance = stack.mix(found.left_out)
