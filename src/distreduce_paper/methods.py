@@ -160,8 +160,8 @@ add_predictor(
 )
 add_predictor(
     "linear",
-    regression=lambda seed: baselines.LinearBaseline(task="regression"),
-    classification=lambda seed: baselines.LinearBaseline(task="classification"),
+    regression=lambda seed: paper_baselines.LinearBaseline(task="regression"),
+    classification=lambda seed: paper_baselines.LinearBaseline(task="classification"),
 )
 # What practitioners use; the last two need their libraries and are rows only where they are asked for.
 add_predictor(

@@ -10,7 +10,8 @@ from sklearn.linear_model import Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from some_checks import parametrize_with_some_checks
 
-from distreduce.baselines import NCA, ConstantSpread, EmbeddingGP, KernelSupervisedPCA, LinearBaseline, SupervisedUMAP
+from distreduce.baselines import NCA, ConstantSpread, EmbeddingGP, KernelSupervisedPCA, SupervisedUMAP
+from distreduce_paper.baselines import LinearBaseline
 
 
 @parametrize_with_checks(

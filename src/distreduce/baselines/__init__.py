@@ -9,7 +9,6 @@ from sklearn.decomposition import PCA
 from distreduce.baselines.constant_spread import ConstantSpread
 from distreduce.baselines.embedding_gp import EmbeddingGP
 from distreduce.baselines.kernel_supervised_pca import KernelSupervisedPCA
-from distreduce.baselines.linear import LinearBaseline
 from distreduce.baselines.nca import NCA
 from distreduce.baselines.supervised_umap import SupervisedUMAP
 
@@ -25,11 +24,10 @@ __all__ = [
     "ConstantSpread",
     "EmbeddingGP",
     "KernelSupervisedPCA",
-    "LinearBaseline",
     "SupervisedUMAP",
 ]
 
-_MOVED = {"ClusterThenReduce", "DKLClassifier", "DKLRegressor", "DeepGPRegressor", "ReduceThenCluster"}
+_MOVED = "ClusterThenReduce DKLClassifier DKLRegressor DeepGPRegressor LinearBaseline ReduceThenCluster".split()
 
 
 def __getattr__(name: str) -> Any:

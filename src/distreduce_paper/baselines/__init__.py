@@ -10,15 +10,24 @@ from distreduce.exceptions import MissingDependencyError
 if TYPE_CHECKING:
     from distreduce_paper.baselines.deep_gp import DeepGPRegressor
     from distreduce_paper.baselines.dkl import DKLClassifier, DKLRegressor
+    from distreduce_paper.baselines.linear import LinearBaseline
     from distreduce_paper.baselines.two_steps import ClusterThenReduce, ReduceThenCluster
 
-__all__ = ["ClusterThenReduce", "DKLClassifier", "DKLRegressor", "DeepGPRegressor", "ReduceThenCluster"]
+__all__ = [
+    "ClusterThenReduce",
+    "DKLClassifier",
+    "DKLRegressor",
+    "DeepGPRegressor",
+    "LinearBaseline",
+    "ReduceThenCluster",
+]
 
 _MODULES = {
     "ClusterThenReduce": "two_steps",
     "DKLClassifier": "dkl",
     "DKLRegressor": "dkl",
     "DeepGPRegressor": "deep_gp",
+    "LinearBaseline": "linear",
     "ReduceThenCluster": "two_steps",
 }
 

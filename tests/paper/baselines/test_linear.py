@@ -9,8 +9,8 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import BayesianRidge, LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from distreduce.baselines import LinearBaseline
 from distreduce.exceptions import InvalidInputError
+from distreduce_paper.baselines import LinearBaseline
 
 X, y = load_diabetes(return_X_y=True)
 Y = np.column_stack([y, X[:, 0] * 3 + 0.01 * y])

@@ -11,10 +11,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
-from distreduce._utils.threads import single_threaded_blas
-from distreduce._utils.typing import Array
 from distreduce.baselines._by_task import PredictorByTask, classifies
+from distreduce_paper.problems import Array
 
 
 class LinearBaseline(PredictorByTask):
@@ -59,7 +59,7 @@ class LinearBaseline(PredictorByTask):
         self._one_target = y.ndim == 1
         # BayesianRidge takes one target at a time.
         columns = [y] if self._one_target else list(y.T)
-        with single_threaded_blas():
+        with threadpool_limits(1, "blas"):
             self.models_ = [self._model().fit(X, column) for column in columns]
         return self
 
