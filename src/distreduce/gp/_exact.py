@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
 
@@ -97,7 +98,7 @@ def check_exact_size(n: int, advice: str) -> None:
         raise InvalidInputError(f"An exact GP of {n} samples is too large (at most {MAX_EXACT}); {advice}.")
 
 
-class TrainedGP:
+class TrainedGP(ABC):
     """What GPs with known hyperparameters share; prior mean 0.
 
     Parameters
@@ -126,9 +127,9 @@ class TrainedGP:
         self.weights = weights
         self._prepare(np.full(len(inputs), hyperparameters.noise) / (1.0 if weights is None else weights))
 
+    @abstractmethod
     def _prepare(self, noise: Array) -> None:
         """Compute what predictions need, given the noise of each row."""
-        raise NotImplementedError
 
 
 class ExactGP(TrainedGP):
