@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from distreduce._utils.numerics import nearest
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators import SDR
@@ -47,6 +49,10 @@ WIDE = 300  # features above which one length scale for each is too slow to lear
 SCALING_ROWS = 300  # samples that decide whether features are standardised
 STACK_STEPS = 60  # of L-BFGS: more raise the likelihood, but left-out densities hardly
 
+
+PAPER: Mapping[str, Any] = {"eta": 1000.0, "perplexity": 20.0, "length_scale": "median", "map_reg": 0.01, "gp_lr": 0.1,
+                            "residual": False, "training_inputs": "fitted", "gp_optimizer": "adam",
+                            "max_reduction_samples": 10_000}  # fmt: skip
 
 # Entries of the two estimators' docstrings that are the same.
 SHARED_PARAMETERS = """\
@@ -112,6 +118,39 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
     }
     _renamed: ClassVar[Mapping[str, Translation]] = {"checkpoint_every": leave_out}
 
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        n_prototypes: int | None = None,
+        eta: float | str = "auto",
+        perplexity: float = 20.0,
+        length_scale: Any = "auto",
+        map_reg: float | str = "auto",
+        training_inputs: str = "left_out",
+        feature_scaling: str = "auto",
+        residual: bool = True,
+        experts: Any = None,
+        max_reduction_samples: int = 2000,
+        gp_optimizer: str = "lbfgs",
+        gp_steps: int | None = None,
+        gp_lr: float = 0.1,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_prototypes = n_prototypes
+        self.eta, self.perplexity = eta, perplexity
+        self.length_scale, self.map_reg = length_scale, map_reg
+        self.training_inputs, self.feature_scaling = training_inputs, feature_scaling
+        self.residual, self.experts = residual, experts
+        self.max_reduction_samples = max_reduction_samples
+        self.gp_optimizer, self.gp_steps, self.gp_lr = gp_optimizer, gp_steps, gp_lr
+        self.n_jobs, self.random_state = n_jobs, random_state
+        self.verbose, self.checkpoint = verbose, checkpoint
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if cls.__doc__:  # none with python -OO
@@ -145,6 +184,20 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         X = read_new_samples(self, X)
         chunks = range(count_chunks(X))
         return np.concatenate([self.novelty_(take_chunk(X, chunk) / self.input_scale_) for chunk in chunks])
+
+    def _find_prototypes(self, X: Array) -> Index:
+        """The prototype of each validated sample, among those that stand for samples."""
+        return self._nearest_prototypes(self._embed(X))
+
+    def _nearest_prototypes(self, Z: Array) -> Index:
+        used = np.flatnonzero(self.reduction_.prototype_weights_)
+        return np.asarray(used[nearest(Z, self.reduction_.prototypes_[used])[1][:, 0]])
+
+    def _group(self, embedded: Array, arranged: Arranged) -> Index:
+        """The prototype of each arranged sample, from its scaled left-out place."""
+        if self.n_prototypes is None:  # each sample is its own
+            return np.arange(len(arranged.order))
+        return self._nearest_prototypes(embedded[arranged.order] * self.embedding_scale_)
 
     @property
     def _n_features_out(self) -> int:
@@ -257,9 +310,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         processes = GAUSSIAN_PROCESSES if n_features <= WIDE else ("isotropic",)
         found = {name: EXPERTS[name] for name in ("embedding", *processes)}
         for k, expert in enumerate(given):
-            if isinstance(expert, str):
-                if expert not in OTHERS:
-                    raise InvalidInputError(f"experts has {expert!r}; give one of {OTHERS}, or an estimator.")
+            if isinstance(expert, str) and expert in OTHERS:
                 found[expert] = EXPERTS[expert]
             elif isinstance(expert, BaseEstimator) and hasattr(expert, "fit"):
                 found[f"{type(expert).__name__} {k}"] = partial(learn_own, estimator=expert)

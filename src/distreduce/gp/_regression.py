@@ -10,7 +10,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from distreduce._utils.threads import single_threaded_blas, workers
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Index
 from distreduce.estimators._fit_context import whole_fit
 from distreduce.estimators._targets import read_known_numbers
 from distreduce.exceptions import InvalidInputError
@@ -40,6 +40,9 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
         """Inputs of each expert at validated samples."""
         raise NotImplementedError
 
+    def _find_prototypes(self, X: Array) -> Index:
+        return np.zeros(len(X), dtype=np.intp)  # there are none
+
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Predict the targets, in their units and in the shape that y had.
 
@@ -67,7 +70,8 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
                 )
             return predict_by_blocks(self, "predict", X, return_std=return_std)
         X = read_new_samples(self, X)
-        mean, std = self._in_units([stack.unwarp(*moments) for stack, moments in self._latent(X)])
+        found = zip(*(stack.unwarp(*moments) for stack, moments in self._latent(X)), strict=True)
+        mean, std = self.target_scale_.in_units(*(np.stack(part, axis=1) for part in found))
         if not return_cov:
             return (mean, std) if return_std else mean
         with single_threaded_blas():
@@ -105,10 +109,13 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
             Samples.
         coverage : float, default=0.9
             Probability of the interval.
-        method : {"model", "conformal"}, default="model"
+        method : {"model", "conformal", "mondrian"}, default="model"
             "model" takes central quantiles of the predictive distribution. "conformal" takes order statistics of the
             left-out errors (cross-conformal prediction [1]_): it assumes no distribution, and its coverage holds for
-            targets of any shape. With few samples an interval may be unbounded.
+            targets of any shape. With few samples an interval may be unbounded. "mondrian" does the same with the
+            left-out errors of the sample's prototype alone, so that the coverage holds within each prototype, also
+            where the target is noisier than elsewhere; fit with an `n_prototypes` far below the number of samples. A
+            prototype with too few errors (19 for a coverage of 0.9) has the "conformal" interval.
 
         Returns
         -------
@@ -121,17 +128,17 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
            Statistics 49(1).
         """
         check_coverage(coverage)
-        if method not in ("model", "conformal"):
-            raise InvalidInputError(f'method={method!r} must be "model" or "conformal".')
+        if method not in ("model", "conformal", "mondrian"):
+            raise InvalidInputError(f'method={method!r} must be "model", "conformal" or "mondrian".')
         if is_dask(X):
             return predict_by_blocks(self, "predict_interval", X, coverage=coverage, method=method)
         if method == "model":
             return self.predict_quantiles(X, ((1 - coverage) / 2, (1 + coverage) / 2))
         check_is_fitted(self)
         X = read_new_samples(self, X)
-        return self._in_target_units(
-            np.stack([stack.interval(*moments, coverage) for stack, moments in self._latent(X)], axis=1)
-        )
+        within = self._find_prototypes(X) if method == "mondrian" else None
+        found = [stack.interval(*moments, coverage, within) for stack, moments in self._latent(X)]
+        return self._in_target_units(np.stack(found, axis=1))
 
     def log_density(self, X: Any, y: Any) -> Array:
         """Log density of targets under the predictive distribution, in the units of y: (n_samples,) or with targets.
@@ -174,10 +181,6 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
             means, variances = zip(*of_chunks, strict=True)
             found.append((stack, (np.concatenate(means), np.concatenate(variances))))
         return found
-
-    def _in_units(self, moments: list[tuple[Array, Array]]) -> tuple[Array, Array]:
-        mean, std = (np.stack(part, axis=1) for part in zip(*moments, strict=True))
-        return self.target_scale_.in_units(mean, std)
 
     def _in_target_units(self, values: Array) -> Array:
         """Values (n, t, k) of standardised targets in the units and in the shape of y."""

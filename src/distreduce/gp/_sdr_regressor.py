@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +16,7 @@ from distreduce.gp._crossfit import CrossFitter, assign_folds
 from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size, evenly_spaced, train_merged
 from distreduce.gp._experts import EXPERTS, Lesson
 from distreduce.gp._hyperparameters import Training
-from distreduce.gp._reduce import ReducingGP
+from distreduce.gp._reduce import PAPER, ReducingGP
 from distreduce.gp._regression import BaseGPRegressor
 from distreduce.gp._stack import Stack, weigh_by_leave_one_out
 from distreduce.gp._warp import Warp, propose_warps
@@ -80,54 +79,10 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
         **ReducingGP._reduction_constraints,
     }
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        n_prototypes: int | None = None,
-        eta: float | str = "auto",
-        perplexity: float = 20.0,
-        length_scale: Any = "auto",
-        map_reg: float | str = "auto",
-        training_inputs: str = "left_out",
-        feature_scaling: str = "auto",
-        residual: bool = True,
-        experts: Any = None,
-        max_reduction_samples: int = 2000,
-        gp_optimizer: str = "lbfgs",
-        gp_steps: int | None = None,
-        gp_lr: float = 0.1,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        checkpoint: str | PathLike[str] | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_prototypes = n_prototypes
-        self.eta = eta
-        self.perplexity = perplexity
-        self.length_scale = length_scale
-        self.map_reg = map_reg
-        self.training_inputs = training_inputs
-        self.feature_scaling = feature_scaling
-        self.residual = residual
-        self.experts = experts
-        self.max_reduction_samples = max_reduction_samples
-        self.gp_optimizer = gp_optimizer
-        self.gp_steps = gp_steps
-        self.gp_lr = gp_lr
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.checkpoint = checkpoint
-
     @classmethod
     def paper(cls, n_components: int = 2, **parameters: Any) -> SDRGPRegressor:
         """The paper's SDR-GP: fixed length scales, lambda 0.01, eta 1000, a GP of 20 Adam steps on the embedding."""
-        recipe = {"eta": 1000.0, "perplexity": 20.0, "length_scale": "median", "map_reg": 0.01, "residual": False,
-                  "training_inputs": "fitted", "feature_scaling": "standard", "gp_optimizer": "adam", "gp_steps": 20,
-                  "gp_lr": 0.1, "max_reduction_samples": 10_000}  # fmt: skip
-        return cls(n_components, **{**recipe, **parameters})
+        return cls(n_components, **{**PAPER, "feature_scaling": "standard", "gp_steps": 20, **parameters})
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SDRGPRegressor:
         """Fit to samples and targets.
@@ -168,7 +123,8 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
                     self.stacks_ = self._fit_paper(embedded, Y, weights)
                 else:
                     seed = int(random_state.randint(2**31 - 1))
-                    of = [partial(Stack.of, weights=arranged.weights, warp=warp) for warp in warps]
+                    groups = self._group(embedded, arranged)
+                    of = [partial(Stack.of, weights=arranged.weights, groups=groups, warp=warp) for warp in warps]
                     self.stacks_ = tuple(
                         self._cross_fit(X, arranged, embedded, y[:, None], learn, pool, seed)
                         for y, learn in zip(learned.T, of, strict=True)
@@ -213,7 +169,7 @@ def _try_warp(inputs: Array, y: Array, weights: Array, warp: Warp | None) -> tup
     lesson = Lesson(inputs, learned[:, None], weights, False, Training("lbfgs", 20, tolerance=1e-4), CHOICE_SAMPLES)
     groups = np.unique(inputs, axis=0, return_inverse=True)[1].ravel()
     found = CrossFitter(experts, dict.fromkeys(experts, lesson), assign_folds(groups), SERIAL).leave_out()
-    stack = Stack.of(found, learned, weights, warp)
+    stack = Stack.of(found, learned, weights, groups, warp)
     mean, variance = stack.mix(found.left_out)
     h = weights / weights.sum()
     predicted, _ = stack.unwarp(mean, variance)
