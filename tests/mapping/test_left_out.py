@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 from sklearn.kernel_ridge import KernelRidge
 
 from distreduce.kernels import RBF
 from distreduce.mapping import MapRegression, left_out_embedding
-from distreduce.mapping.left_out import cross_fitted
+from distreduce.mapping.left_out import align, cross_fitted
 
 
 def refitted(K, F, regularisation, groups):
@@ -58,12 +60,39 @@ def test_folds_are_embedded_by_the_map_of_the_others(rng):
     def refit(fold, rest, K):
         return F[rest], MapRegression(K, weights[rest], 1.0, 0.1)
 
-    found = cross_fitted(lambda fold: RBF(1.0 + fold)(X), refit, folds, known, 2, k)
+    fitted = rng.normal(size=(40, 2))
+    found = cross_fitted(lambda fold: RBF(1.0 + fold)(X), refit, folds, known, fitted, k)
     for fold in range(4):
         out, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
         ridge = KernelRidge(alpha=0.1, kernel="rbf", gamma=0.5 / (1.0 + fold) ** 2).fit(X[rest], F[rest], weights[rest])
-        np.testing.assert_allclose(found.places[out], ridge.predict(X[out]), atol=1e-8)
+        expected = align(ridge.predict(X[out]), ridge.predict(X[rest]), fitted[rest], weights[rest])
+        np.testing.assert_allclose(found.places[out], expected, atol=1e-8)
         # Neighbours are those of the same map, among samples with known targets.
         others = rest[known[rest]]
         nearest = others[cdist(ridge.predict(X[out]), ridge.predict(X[others])).argsort(axis=1)[:, :k]]
         np.testing.assert_array_equal(found.neighbours[out], nearest)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_a_turned_shifted_scaled_picture_is_laid_over_the_other(rng, p):
+    source, weights = rng.normal(size=(30, p)), rng.uniform(0.5, 2.0, 30)
+    R = np.linalg.qr(rng.normal(size=(p, p)))[0]
+    target = 0.7 * source @ R + rng.normal(size=p)
+    np.testing.assert_allclose(align(source[:5], source, target, weights), target[:5], atol=1e-12)
+
+
+def test_the_alignment_is_the_best_by_weighted_squares(rng):
+    source, target, weights = rng.normal(size=(20, 2)), rng.normal(size=(20, 2)), rng.uniform(0.1, 3.0, 20)
+
+    def error(parameters, sign):
+        angle, scale, *shift = parameters
+        R = np.array([[np.cos(angle), np.sin(angle)], [-sign * np.sin(angle), sign * np.cos(angle)]])
+        return weights @ ((scale * source @ R + shift - target) ** 2).sum(axis=1)
+
+    starts = [(angle, 1.0, 0.0, 0.0) for angle in (0.0, 2.0, 4.0)]
+    best = min(minimize(error, start, (sign,)).fun for start in starts for sign in (1, -1))
+    assert weights @ ((align(source, source, target, weights) - target) ** 2).sum(axis=1) == pytest.approx(best)
+
+
+def test_a_picture_of_one_point_is_moved_only():
+    np.testing.assert_array_equal(align(np.eye(2), np.ones((3, 2)), np.zeros((3, 2)), np.ones(3)), np.eye(2) - 1)

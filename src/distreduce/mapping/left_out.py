@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve
+from scipy.linalg import orthogonal_procrustes, solve
 
 from distreduce._utils.numerics import inverse_from_factor, nearest
 from distreduce._utils.typing import Array, Index
+from distreduce.exceptions import NumericalError
 from distreduce.mapping.kernel_map import MapRegression, factorise_kernel
 
 
@@ -60,7 +61,7 @@ def cross_fitted(
     refit: Callable[[int, Index, Array], tuple[Array, MapRegression]],
     folds: Index,
     known: NDArray[np.bool_],
-    n_components: int,
+    fitted: Array,
     k: int = 10,
 ) -> LeftOut:
     r"""Embed every fold by the map fitted to the other folds.
@@ -68,7 +69,8 @@ def cross_fitted(
     .. math:: z_{-g}(x) = K_g(x, X_{-g})\,(K_g + \lambda W^{-1})^{-1} F_{-g}
 
     K_g may use a metric that was learned without the fold. What is left in the dark is that the places F of the others
-    were found, or start, where the fit with the fold put them.
+    were found, or start, where the fit with the fold put them. Each map may turn, shift and scale its picture: the
+    folds are laid over the picture of the fit by the samples that were not left out.
 
     Parameters
     ----------
@@ -81,22 +83,36 @@ def cross_fitted(
         Fold of each sample.
     known : (n,) array
         Which samples have known targets and can be neighbours.
-    n_components : int
-        Dimension p of the embedding.
+    fitted : (n, p) array
+        Where the map of the fit puts the samples.
     k : int
         Number of neighbours; fewer if there are not as many.
     """
     k = min(k, *(int((known & (folds != fold)).sum()) for fold in np.unique(folds)))
-    places, neighbours = np.empty((len(folds), n_components)), np.zeros((len(folds), k), dtype=np.intp)
+    places, neighbours = np.empty_like(fitted), np.zeros((len(folds), k), dtype=np.intp)
     for fold in np.unique(folds):
         out, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
         K = similarity(int(fold))
         F, regression = refit(int(fold), rest, K[np.ix_(rest, rest)])
         coefficients = regression.coefficients(F)
-        places[out] = K[np.ix_(out, rest)] @ coefficients
-        if k == 0:  # all known targets are in this fold
-            continue
+        new = K[np.ix_(out, rest)] @ coefficients
+        if not np.isfinite(new).all():
+            raise NumericalError("Its coefficients without some of the samples are not finite")
         # The others where the same map puts them, by its normal equations.
         there, able = regression.fitted(F, coefficients), known[rest]
-        neighbours[out] = rest[able][nearest(places[out], there[able], k)[1]]
+        places[out] = align(new, there, fitted[rest], regression.weights)
+        if k:  # else all known targets are in one fold
+            neighbours[out] = rest[able][nearest(new, there[able], k)[1]]
     return LeftOut(places, neighbours if k else None)
+
+
+def align(points: Array, source: Array, target: Array, weights: Array) -> Array:
+    r"""Move points by the rotation or reflection R, scale s and shift that take `source` nearest to `target`.
+
+    .. math:: \min_{R^\top R = I,\, s,\, t} \sum_i h_i\, |s R^\top a_i + t - b_i|^2
+    """
+    a, b = (np.average(places, axis=0, weights=weights) for places in (source, target))
+    root = np.sqrt(weights)[:, None]
+    R, product = orthogonal_procrustes(root * (source - a), root * (target - b))
+    size = float((weights @ (source - a) ** 2).sum())
+    return (points - a) @ R * (product / size if size > 0 else 1.0) + b

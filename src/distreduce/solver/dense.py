@@ -114,7 +114,8 @@ class DenseOracle(SampleOracle):
             return barycentres(found, others.weights) @ Z, regression
 
         known = supervised_rows(sample.kernel_targets)
-        return cross_fitted(self._similarity_without, refit, self.folds, known, prototypes.shape[1])
+        fitted = projection.fitted(F, projection.coefficients(F))
+        return cross_fitted(self._similarity_without, refit, self.folds, known, fitted)
 
     def _similarity_without(self, fold: int) -> Array:
         """Return the kernel matrix (n, n) in the metric that has not seen a fold."""

@@ -113,10 +113,7 @@ def fit_reduction(
     reduction = solve(oracle, problem.settings, monitor=monitor)
     # Extend: what the loop itself does not need.
     medoids = oracle.medoids(reduction.plan)
-    coefficients = _map_coefficients(oracle, reduction)
-    left_out = None
-    if problem.target_kernel is not None:
-        left_out = oracle.left_out(reduction.plan, reduction.prototypes, partial(refine, settings=problem.settings))
+    coefficients, left_out = _extend(oracle, reduction, problem)
     return Fitted(reduction, _in_features(problem, oracle.map_inputs, coefficients), medoids, left_out)
 
 
@@ -129,19 +126,22 @@ def _in_features(problem: ReductionProblem, inputs: Any, coefficients: Array) ->
     return KernelMap(kernel, inputs, coefficients, problem.unit)
 
 
-def _map_coefficients(oracle: SampleOracle, reduction: Reduction) -> Array:
-    """Return L; if it cannot be computed, the error carries the reduction."""
+def _extend(oracle: SampleOracle, reduction: Reduction, problem: ReductionProblem) -> tuple[Array, LeftOut | None]:
+    """Return L, and with targets the left-out places; if they cannot be computed, the error carries the reduction."""
+    plan, Z = reduction.plan, reduction.prototypes
     try:
-        L = oracle.map_coefficients(reduction.plan, reduction.prototypes)
+        L = oracle.map_coefficients(plan, Z)
         if not np.isfinite(L).all():
             raise NumericalError("Its coefficients are not finite")
+        if problem.target_kernel is None:
+            return L, None
+        return L, oracle.left_out(plan, Z, partial(refine, settings=problem.settings))
     except FAILURES as error:
         raise NumericalError(
             f"The out-of-sample map of the reduction could not be computed ({error}); raise map_reg or scale X. "
             "The reduction itself is this error's `best`.",
             best=reduction,
         ) from error
-    return L
 
 
 def solve(oracle: SampleOracle, settings: Settings, *, monitor: Monitor | None = None) -> Reduction:
