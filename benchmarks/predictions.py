@@ -136,9 +136,9 @@ def measure(method: str, n: int) -> dict[str, Any]:
 
 def write_table(points: list[dict[str, Any]]) -> None:
     """Write predictions.md."""
-    lines = ["# Predictors from a thousand to a million samples", "", __doc__.split("\n\n")[1].replace("\n", " ").strip(), "",
-             "`OMP_NUM_THREADS=1 python benchmarks/predictions.py`, beside other programs on two cores: CPU seconds tell more "
-             "than seconds.", "",
+    about = __doc__.split("\n\n")[1].replace("\n", " ").strip()
+    how = "`OMP_NUM_THREADS=1 python benchmarks/predictions.py`, beside other programs on two cores: go by CPU seconds."
+    lines = ["# Predictors from a thousand to a million samples", "", about, "", how, "",
              "| method | n | seconds | CPU seconds | GB | RMSE | log density | ms per row, mean and density |",
              "|---|---|---|---|---|---|---|---|"]  # fmt: skip
     for p in sorted(points, key=lambda p: (p["method"], p["n"])):
