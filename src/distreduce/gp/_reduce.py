@@ -186,18 +186,15 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         return np.concatenate([self.novelty_(take_chunk(X, chunk) / self.input_scale_) for chunk in chunks])
 
     def _find_prototypes(self, X: Array) -> Index:
-        """The prototype of each validated sample, among those that stand for samples."""
-        return self._nearest_prototypes(self._embed(X))
+        """The prototype of each validated sample."""
+        return self._find_nearest(self._embed(X))
 
-    def _nearest_prototypes(self, Z: Array) -> Index:
+    def _find_nearest(self, Z: Array) -> Index:
+        """The nearest prototype of each place, among those that stand for samples; each its own if all are."""
+        if self.n_prototypes is None:
+            return np.arange(len(Z))
         used = np.flatnonzero(self.reduction_.prototype_weights_)
         return np.asarray(used[nearest(Z, self.reduction_.prototypes_[used])[1][:, 0]])
-
-    def _group(self, embedded: Array, arranged: Arranged) -> Index:
-        """The prototype of each arranged sample, from its scaled left-out place."""
-        if self.n_prototypes is None:  # each sample is its own
-            return np.arange(len(arranged.order))
-        return self._nearest_prototypes(embedded[arranged.order] * self.embedding_scale_)
 
     @property
     def _n_features_out(self) -> int:
@@ -300,7 +297,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         return embedded / self.embedding_scale_
 
     def _set_embedding_scale(self, size: float) -> None:
-        self.embedding_scale_: Any = size
+        self.embedding_scale_: Any = size if hasattr(self, "classes_") else np.full(self._n_features_out, size)
 
     def _choose_experts(self, n_features: int) -> dict[str, Expert]:
         """The experts of the stack by name."""

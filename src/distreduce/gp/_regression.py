@@ -16,7 +16,6 @@ from distreduce.estimators._targets import read_known_numbers
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._estimator import BaseGP, count_chunks, read_new_samples, take_chunk
 from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size, train_merged
-from distreduce.gp._hyperparameters import Training
 from distreduce.gp._stack import Stack, check_coverage, check_levels, weigh_by_leave_one_out
 from distreduce.gp._target_scale import TargetScale, feature_spread
 from distreduce.sharding.dask_rows import compute, is_dask, predict_by_blocks
@@ -32,9 +31,6 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
         X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
         self.target_scale_ = TargetScale.of(y, weights)
         return X, self.target_scale_.standardise(y).reshape(len(y), -1), weights
-
-    def _regression_training(self) -> Training:
-        return self._training(lbfgs_steps=200, adam_steps=20)
 
     def _views(self, X: Array, names: Sequence[str]) -> dict[str, Array]:
         """Inputs of each expert at validated samples."""
@@ -113,9 +109,9 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
             "model" takes central quantiles of the predictive distribution. "conformal" takes order statistics of the
             left-out errors (cross-conformal prediction [1]_): it assumes no distribution, and its coverage holds for
             targets of any shape. With few samples an interval may be unbounded. "mondrian" does the same with the
-            left-out errors of the sample's prototype alone, so that the coverage holds within each prototype, also
-            where the target is noisier than elsewhere; fit with an `n_prototypes` far below the number of samples. A
-            prototype with too few errors (19 for a coverage of 0.9) has the "conformal" interval.
+            left-out errors of the sample's prototype alone: its coverage holds within each prototype. Fit with an
+            `n_prototypes` far below the number of samples. A prototype with too few errors (less than 19 for
+            a coverage of 0.9) has the "conformal" interval.
 
         Returns
         -------
@@ -176,11 +172,10 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
         # The views of a chunk bound the memory, for any number of samples.
         with workers(self.n_jobs) as pool:
             parts = pool.run(predict_chunk, count_chunks(X))
-        found = []
-        for stack, of_chunks in zip(self.stacks_, zip(*parts, strict=True), strict=True):
-            means, variances = zip(*of_chunks, strict=True)
-            found.append((stack, (np.concatenate(means), np.concatenate(variances))))
-        return found
+        return [
+            (stack, (np.concatenate([mean for mean, _ in own]), np.concatenate([variance for _, variance in own])))
+            for stack, own in zip(self.stacks_, zip(*parts, strict=True), strict=True)
+        ]
 
     def _in_target_units(self, values: Array) -> Array:
         """Values (n, t, k) of standardised targets in the units and in the shape of y."""
@@ -246,7 +241,7 @@ class GPRegressor(BaseGPRegressor):
             check_exact_size(len(X), "use SDRGPRegressor(n_prototypes=...), or fit a part of them")
             # Adam starts at fixed length scales, as in the paper, so it takes the features on the scale they have.
             scales = feature_spread(X, weights) if self.gp_optimizer == "lbfgs" else np.ones(X.shape[1])
-            training = self._regression_training()
+            training = self._training(lbfgs_steps=200, adam_steps=20)
             rows = [MergedRows.of(X, Y[:, [t]], weights) for t in range(Y.shape[1])]
             with workers(self.n_jobs) as pool:  # one thread per target
                 found = pool.run(lambda t, _: train_merged(rows[t], training, scales), Y.shape[1])

@@ -196,8 +196,8 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
         coverage : float, default=0.9
             Probability that a set holds the true class.
         per_class : bool, default=False
-            Whether this holds for the samples of each class by themselves, instead of all samples together. A class of
-            too few samples (9 for a coverage of 0.9) follows the rule for all samples.
+            Whether this holds within each class, instead of for all samples together. A class of too few samples (less
+            than 9 for a coverage of 0.9) follows the rule for all samples.
 
         Returns
         -------

@@ -123,7 +123,7 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
                     self.stacks_ = self._fit_paper(embedded, Y, weights)
                 else:
                     seed = int(random_state.randint(2**31 - 1))
-                    groups = self._group(embedded, arranged)
+                    groups = self._find_nearest(embedded[arranged.order] * self.embedding_scale_)
                     of = [partial(Stack.of, weights=arranged.weights, groups=groups, warp=warp) for warp in warps]
                     self.stacks_ = tuple(
                         self._cross_fit(X, arranged, embedded, y[:, None], learn, pool, seed)
@@ -131,13 +131,10 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
                     )
         return self
 
-    def _set_embedding_scale(self, size: float) -> None:
-        self.embedding_scale_ = np.full(self.reduction_.prototypes_.shape[1], size)
-
     def _fit_paper(self, embedded: Array, Y: Array, weights: Array) -> tuple[Stack, ...]:
         """The paper's GP on the embedding, for each target."""
         check_exact_size(len(embedded), "the paper's recipe has no other; use the defaults")
-        training, scales = self._regression_training(), np.ones(embedded.shape[1])
+        training, scales = self._training(lbfgs_steps=200, adam_steps=20), np.ones(embedded.shape[1])
         stacks = []
         for y in Y.T:
             rows = MergedRows(embedded, y[:, None], weights, np.zeros(1))
