@@ -116,6 +116,11 @@ def test_predict_adds_conformal_intervals_and_sets(call, fitted, new):
     assert np.allclose(pd.read_csv("predictions.csv")[["80% low", "80% high"]], ends)
     call("predict", fitted / "classes", "new.csv", "--out", "p.csv", "--coverage", "0.8")
     assert set(pd.read_csv("p.csv")["80% set"]) <= {"no", "yes", "no | yes"}
+    call("predict", fitted / "classes", "new.csv", "--out", "q.csv", "--coverage", "0.8", "--per-class")
+    model = SDRGPClassifier.load(fitted / "classes/predictor.safetensors")
+    inside = model.predict_set(matrix(fitted / "classes", new), 0.8, per_class=True)
+    assert np.array_equal(pd.read_csv("q.csv")["80% set"].str.count(r"\|") + 1, inside.sum(axis=1))
+    assert "needs --coverage" in call("predict", fitted / "numbers", "new.csv", "--per-class")[2]
 
 
 def test_rows_unlike_those_of_the_fit_are_reported(call, fitted, new):

@@ -88,3 +88,14 @@ def test_softened_probabilities_sum_to_one_with_any_number_of_classes(n_classes)
     found = soften(np.eye(n_classes)[:2] * 1e3)
     np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
     assert found[0, 0] > 0.89 and found.min() > 0
+
+
+@pytest.mark.parametrize("is_logarithmic", [True, False])
+def test_gps_whose_indicators_are_probabilities_get_their_logarithm(rng, is_logarithmic):
+    indicators = rng.dirichlet([0.3, 0.3, 0.3], size=1000)
+    p = indicators if is_logarithmic else soften(3 * indicators)
+    labels = (rng.random((1000, 1)) > np.cumsum(p, axis=1)[:, :2]).sum(axis=1)
+    found = CrossFit({"inputs": (indicators,), "linear": (indicators,)}, np.arange(1000))
+    stack = ClassStack.of(found, labels, np.ones(1000))
+    assert ("inputs" in stack.logarithmic, "linear" in stack.logarithmic) == (is_logarithmic, False)
+    assert stack.temperatures["inputs"] == pytest.approx(1.0 if is_logarithmic else 3.0, rel=0.15)

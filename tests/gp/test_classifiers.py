@@ -22,7 +22,7 @@ from some_checks import ABOUT_THE_FIT, parametrize_with_some_checks
 from threadpoolctl import threadpool_info
 
 from distreduce.exceptions import InvalidInputError
-from distreduce.gp import GPClassifier, SDRGPClassifier, _classification
+from distreduce.gp import GPClassifier, SDRGPClassifier, _classification, _exact
 from distreduce.gp._classification import draw_from_every_class
 from distreduce.metrics import expected_calibration_error
 
@@ -211,7 +211,7 @@ def test_prediction_takes_bounded_memory(
     """50,000 samples at once would need 200 MB for the posterior samples alone, and as much again to work on them."""
     many = np.tile(X, (1250, 1))
     fitted = clone(model).fit(X, y)
-    monkeypatch.setattr(_classification, "BATCH_NUMBERS", 400_000)
+    monkeypatch.setattr(_exact, "BATCH_NUMBERS", 400_000)
     tracemalloc.start()
     fitted.predict_proba(many)
     _, peak = tracemalloc.get_traced_memory()
@@ -222,7 +222,7 @@ def test_prediction_takes_bounded_memory(
 def test_batches_do_not_change_probabilities(X: Array, y: NDArray[np.intp], monkeypatch: pytest.MonkeyPatch) -> None:
     fitted = GPClassifier(random_state=0).fit(X, y)
     whole = fitted.predict_proba(X)
-    monkeypatch.setattr(_classification, "BATCH_NUMBERS", 3 * fitted.draws_.size)
+    monkeypatch.setattr(_exact, "BATCH_NUMBERS", 3 * fitted.draws_.size)
     np.testing.assert_allclose(fitted.predict_proba(X), whole, atol=1e-12)
 
 

@@ -100,8 +100,8 @@ def test_experts_are_given_up_after_the_first_folds(rng):
 
 def test_a_thinned_reference_keeps_the_quantiles(rng):
     scores = rng.normal(size=20_000)
-    thin = thin_reference(scores, 1000)
-    assert len(thin) == 1000 and (np.diff(thin) >= 0).all()
+    thin, groups = thin_reference(scores, (scores > 0).astype(int), 1000)
+    assert len(thin) == 1000 and (np.diff(thin) >= 0).all() and ((thin > 0) == groups).all()
     np.testing.assert_allclose(np.quantile(thin, [0.05, 0.5, 0.95]), np.quantile(scores, [0.05, 0.5, 0.95]), atol=0.02)
 
 

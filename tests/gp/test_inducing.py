@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from distreduce.gp import _inducing
+from distreduce.gp import _exact
 from distreduce.gp._hyperparameters import Hyperparameters
 from distreduce.gp._inducing import SparseGP, whiten
 from distreduce.kernels import RBF
@@ -23,7 +23,7 @@ def test_moments_and_covariance_are_titsias_formulas(rng, monkeypatch):
     Kzz, Kzx, Kzn = covariance(Z, Z), covariance(Z, X), covariance(Z, new)
     S = np.linalg.inv(Kzz + Kzx @ Kzx.T / FOUND.noise)
     expected = covariance(new, new) - Kzn.T @ (np.linalg.inv(Kzz) - S) @ Kzn + FOUND.noise * np.eye(9)
-    monkeypatch.setattr(_inducing, "BATCH_NUMBERS", 21)  # three rows at a time
+    monkeypatch.setattr(_exact, "BATCH_NUMBERS", 21)  # three rows at a time
     mean, variance = gp.moments(new)
     np.testing.assert_allclose(mean, Kzn.T @ S @ Kzx @ y / FOUND.noise, atol=1e-6)
     np.testing.assert_allclose(variance, expected.diagonal(), atol=1e-6)

@@ -112,7 +112,7 @@ def cross_fitted(predictions, rows):
 def test_an_expert_that_knows_nothing_gets_hardly_any_weight(rng):
     y = rng.normal(size=200)
     found = cross_fitted({"good": y + 0.3 * rng.normal(size=200), "bad": rng.normal(size=200)}, np.arange(200))
-    weights = Stack.of(found, y, np.ones(200)).weights
+    weights = Stack.of(found, y, np.ones(200), np.arange(200)).weights
     assert weights["good"] > 0.95 and sum(weights.values()) == pytest.approx(1.0)
 
 
@@ -139,7 +139,7 @@ def test_errors_of_a_stack_have_the_variance_that_it_claims(rng):
     means = {name: y + 0.5 * rng.normal(size=300) for name in "ab"}
     rows = np.arange(50, 300)  # of many samples, a part is left out
     found = cross_fitted(means, rows)
-    stack = Stack.of(found, y, np.ones(300))
+    stack = Stack.of(found, y, np.ones(300), np.arange(300))
     mean, variance = stack.mix(found.left_out)
     claimed = np.mean((y[rows] - mean) ** 2 / variance)
     assert claimed == pytest.approx(1 - 2 / 250, rel=1e-9)  # two weights were chosen with the same errors

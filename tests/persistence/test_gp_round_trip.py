@@ -109,7 +109,7 @@ def test_every_field_of_the_stacks_is_saved() -> None:
     assert names == {"processes", "weights", "variance_scale", "tails", "calibration", "warp", "errors", "temperatures",
                      "sharpness", "confidences", "parts", "freedom", "coefficients", "intercepts", "trees", "baseline",
                      "binary", "feature", "threshold", "left", "right", "values", "roots", "columns", "n_columns",
-                     "single"}  # fmt: skip
+                     "single", "groups", "logarithmic"}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["SDRGPRegressor", "SDRGPRegressor, warped", "SDRGPRegressor, several targets"])

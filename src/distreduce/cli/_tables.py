@@ -67,7 +67,9 @@ def target_suffixes(names: Sequence[str]) -> list[str]:
     return [f" of {name}" for name in names] if len(names) > 1 else [""]
 
 
-def prediction_table(predictor: Any, X: Array, names: Sequence[str], coverage: float | None = None) -> pd.DataFrame:
+def prediction_table(
+    predictor: Any, X: Array, names: Sequence[str], coverage: float | None = None, per_class: bool = False
+) -> pd.DataFrame:
     """Return the predictions for the rows of X, with conformal intervals or sets of classes if `coverage` is given.
 
     The last column, `novelty`, is a p-value for "this row is like those of the fit"; older models have none.
@@ -75,7 +77,7 @@ def prediction_table(predictor: Any, X: Array, names: Sequence[str], coverage: f
     if hasattr(predictor, "predict_proba"):
         table = class_table(predictor.predict_proba(X), predictor.classes_)
         if coverage is not None:
-            inside = predictor.predict_set(X, coverage)
+            inside = predictor.predict_set(X, coverage, per_class)
             table[f"{coverage:.0%} set"] = [" | ".join(map(str, predictor.classes_[row])) for row in inside]
     else:
         table = number_table(predictor, X, names)

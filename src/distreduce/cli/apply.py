@@ -87,6 +87,9 @@ def predict(
             show_default=False,
         ),
     ] = None,
+    per_class: Annotated[
+        bool, typer.Option("--per-class", help="The sets of --coverage hold the truth of this share of each class.")
+    ] = False,
     strict: Strict = False,
     raw: Raw = False,
     overwrite: Overwrite = False,
@@ -105,10 +108,12 @@ def predict(
 
     recipe = results.recipe()
     predictor = results.predictor(recipe)
+    if per_class and (coverage is None or not hasattr(predictor, "predict_set")):
+        raise typer.BadParameter("needs --coverage, and classes.", param_hint="--per-class")
     _apply(
         file,
         recipe,
-        lambda X: prediction_table(predictor, X, recipe.targets, coverage),
+        lambda X: prediction_table(predictor, X, recipe.targets, coverage, per_class),
         out,
         strict,
         raw,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,16 +11,20 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
 from distreduce._utils.typing import Array, Index
-from distreduce.gp._crossfit import CrossFit, thin_reference
-from distreduce.gp._experts import LEAST_PROBABILITY
+from distreduce.gp._crossfit import CrossFit, Said, find_rank, rank_within, thin_reference
+from distreduce.gp._experts import KERNELS, LEAST_PROBABILITY
 from distreduce.gp._stack import REFERENCE, Views, select_used, weigh
+
+LEAST_INDICATOR = 0.01
 
 
 @dataclass(frozen=True)
 class ClassStack:
     r"""Experts by name, and how their scores become probabilities.
 
-    .. math:: p(x) \propto \Big(\sum_k w_k\, \mathrm{softmax}(t_k s_k(x))\Big)^t
+    .. math:: p(x) \propto \Big(\sum_k w_k\, \mathrm{softmax}(t_k g_k(s_k(x)))\Big)^t
+
+    with g the identity or, where left-out samples prefer it, the logarithm: GPs predict indicators, which end at 1.
 
     Attributes
     ----------
@@ -32,8 +36,12 @@ class ClassStack:
         :math:`w_k`, which sum to one.
     sharpness : float
         t of the mixture, whose parts may be unsure at different places.
+    logarithmic : set of str
+        Experts whose :math:`g_k` is the logarithm.
     confidences : (k,) array
         Sorted left-out probabilities of the true classes.
+    groups : (k,) array
+        These classes.
     """
 
     processes: Mapping[str, Any]
@@ -41,23 +49,35 @@ class ClassStack:
     weights: Mapping[str, float]
     sharpness: float
     confidences: Array = field(default_factory=lambda: np.empty(0))
+    groups: Index = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    logarithmic: Collection[str] = ()
 
     @classmethod
     def of(cls, found: CrossFit, labels: Index, weights: Array) -> ClassStack:
         """Learn temperatures and weights from left-out scores."""
         y, h = labels[found.rows], weights[found.rows]
         temperatures = {name: fit_temperature(scores, y, h) for name, (scores,) in found.left_out.items()}
-        own = cls({}, temperatures, {}, 1.0)
+        own = cls({}, temperatures, {}, 1.0).choose_logarithms(found.left_out, y, h)
         own = replace(own, weights=weigh(own.log_densities(found.left_out, y), h))
         mixture = np.log(own.mix({name: scores for name, (scores,) in found.left_out.items()}))
         sharpness = fit_temperature(mixture, y, h)
         confidence = soften(sharpness * mixture)[np.arange(len(y)), y]
-        return replace(own, sharpness=sharpness, confidences=thin_reference(confidence, REFERENCE))
+        kept, groups = thin_reference(confidence, y, REFERENCE)
+        return replace(own, sharpness=sharpness, confidences=kept, groups=groups)
+
+    def choose_logarithms(self, said: Said, y: Index, weights: Array) -> ClassStack:
+        """Take the logarithm of the indicators that GPs predict, where left-out labels are more probable so."""
+        said = {name: scores for name, scores in said.items() if name in KERNELS}
+        sure = {name: fit_temperature(take_logarithm(scores), y, weights) for name, (scores,) in said.items()}
+        other = replace(self, temperatures=sure, logarithmic=set(sure))
+        before, after = self.log_densities(said, y), other.log_densities(said, y)
+        better = {name: sure[name] for name in sure if weights @ after[name] > weights @ before[name]}
+        return replace(self, temperatures={**self.temperatures, **better}, logarithmic=set(better))
 
     def log_densities(self, scores: Mapping[str, tuple[Array, ...]], y: Index) -> dict[str, Array]:
         """Log probabilities of labels under each expert by itself."""
         rows = np.arange(len(y))
-        return {name: np.log(soften(self.temperatures[name] * own)[rows, y]) for name, (own,) in scores.items()}
+        return {name: np.log(self.soften(name, own)[rows, y]) for name, (own,) in scores.items()}
 
     def probabilities(self, views: Views) -> Array:
         """Probability of each class (t, c)."""
@@ -66,17 +86,32 @@ class ClassStack:
 
     def mix(self, scores: Mapping[str, Array]) -> Array:
         """Weighted mean of the experts' probabilities (t, c)."""
-        parts = (weight * soften(self.temperatures[name] * scores[name]) for name, weight in self.used().items())
+        parts = (weight * self.soften(name, scores[name]) for name, weight in self.used().items())
         return np.asarray(sum(parts))
+
+    def soften(self, name: str, scores: Array) -> Array:
+        """Probabilities (t, c) of one expert."""
+        return soften(self.temperatures[name] * (take_logarithm(scores) if name in self.logarithmic else scores))
 
     def used(self) -> dict[str, float]:
         """Experts and their weights, without those of negligible weight."""
         return select_used(self.weights)
 
-    def threshold(self, coverage: float) -> float:
-        """Least probability of a class in a prediction set: an order statistic of the left-out confidences."""
-        rank = int(np.floor((len(self.confidences) + 1) * (1 - coverage)))
-        return float(self.confidences[rank - 1]) if rank >= 1 else 0.0
+    def threshold(self, coverage: float, n_classes: int | None = None) -> Any:
+        """Least probability of a class in a set: an order statistic of the confidences, or one within each class."""
+
+        def rank(confidences: Array) -> float:
+            low = find_rank(len(confidences), 1 - coverage)
+            return float(confidences[low - 1]) if low >= 1 else -np.inf
+
+        if n_classes is None:
+            return max(0.0, rank(self.confidences))
+        return rank_within(rank, self.confidences, self.groups, np.arange(n_classes))
+
+
+def take_logarithm(indicators: Array) -> Array:
+    """Logarithm of predicted indicators, which may be below zero."""
+    return np.asarray(np.log(np.maximum(indicators, LEAST_INDICATOR)))
 
 
 def soften(logits: Array) -> Array:

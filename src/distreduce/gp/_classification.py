@@ -19,7 +19,7 @@ from distreduce.estimators._validate import own_generator
 from distreduce.gp._crossfit import arrange
 from distreduce.gp._dirichlet import DirichletTargets, NegativeLogLikelihood, expected_probabilities, fit_means
 from distreduce.gp._estimator import BaseGP
-from distreduce.gp._exact import BATCH_NUMBERS, check_exact_size
+from distreduce.gp._exact import check_exact_size, find_batches
 from distreduce.gp._hyperparameters import Hyperparameters, Training
 from distreduce.gp._target_scale import feature_spread
 from distreduce.kernels import RBF
@@ -63,9 +63,7 @@ class DirichletGP:
         """Probability of each class (t, C), in batches of bounded size."""
         out = np.empty((len(inputs), len(self.means)))
         # A row takes one covariance per training input and one value per draw and class; the larger count decides.
-        step = max(1, BATCH_NUMBERS // max(len(self.inputs), draws.size))
-        for start in range(0, len(inputs), step):
-            rows = slice(start, start + step)
+        for rows in find_batches(len(inputs), max(len(self.inputs), draws.size)):
             deviation, variance = self._posterior.moments(self._covariance(inputs[rows]), self.hyperparameters.signal)
             out[rows] = expected_probabilities(self.means + deviation, variance, draws)
         return out

@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 from distreduce._utils.numerics import nearest
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
+from distreduce.exceptions import InvalidInputError
 from distreduce.gp._exact import evenly_spaced
 from distreduce.gp._experts import CHAIN, Expert, Lesson
 from distreduce.gp._hyperparameters import Hyperparameters
@@ -217,10 +218,32 @@ def _with_links(names: list[str], kept: Collection[str]) -> list[str]:
     return [name for name in names if name in kept or name in linked[: needed + 1]]
 
 
-def thin_reference(scores: Array, size: int) -> Array:
-    """At most `size` of the scores, sorted: what new samples are compared with."""
-    ordered = np.sort(scores)
-    return np.asarray(ordered[evenly_spaced(len(ordered), size)])
+def thin_reference(scores: Array, groups: Index, size: int) -> tuple[Array, Index]:
+    """At most `size` of the scores, sorted, and their groups: what new samples are compared with."""
+    order = np.argsort(scores, kind="stable")
+    kept = order[evenly_spaced(len(order), size)]
+    return scores[kept], groups[kept]
+
+
+def find_rank(n: int, miss: float) -> int:
+    """⌊(n + 1) miss⌋: another score is below the one of this rank with at most this probability."""
+    return int(np.floor((n + 1) * miss + 1e-9))  # 1 − 0.9 is a little less than 0.1
+
+
+def rank_within(rank: Callable[[Array], Any], scores: Array, groups: Index, asked: Index) -> Array:
+    """`rank` of the scores of each asked group, or of all scores if the group has too few and its rank is infinite.
+
+    This is Mondrian conformal prediction: Vovk, Gammerman, Shafer (2005). Algorithmic Learning in a Random World.
+    """
+    ranks = {group: rank(scores[groups == group]) for group in np.unique(groups)}
+    large = {group: found for group, found in ranks.items() if np.isfinite(found).all()}
+    if not large:
+        raise InvalidInputError(
+            "No prototype, or class, has enough left-out samples for this coverage; ask for less, or for that of all "
+            "samples together, or fit with fewer prototypes or more samples."
+        )
+    overall = rank(scores)
+    return np.array([large.get(group, overall) for group in asked])
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
 
@@ -69,6 +70,12 @@ class MergedRows:
         return MergedRows(self.inputs[rows], self.targets[rows], self.weights[rows], kept * self.scatter)
 
 
+def find_batches(n: int, each: int) -> list[slice]:
+    """Batches of n rows, each of which takes so many numbers."""
+    step = max(1, BATCH_NUMBERS // each)
+    return [slice(start, start + step) for start in range(0, n, step)]
+
+
 def evenly_spaced(n: int, size: int) -> Index:
     """At most `size` of n rows, evenly spaced because data are often sorted."""
     return np.unique(np.linspace(0, n - 1, size).astype(np.intp))
@@ -97,7 +104,7 @@ def check_exact_size(n: int, advice: str) -> None:
         raise InvalidInputError(f"An exact GP of {n} samples is too large (at most {MAX_EXACT}); {advice}.")
 
 
-class TrainedGP:
+class TrainedGP(ABC):
     """What GPs with known hyperparameters share; prior mean 0.
 
     Parameters
@@ -126,9 +133,9 @@ class TrainedGP:
         self.weights = weights
         self._prepare(np.full(len(inputs), hyperparameters.noise) / (1.0 if weights is None else weights))
 
+    @abstractmethod
     def _prepare(self, noise: Array) -> None:
         """Compute what predictions need, given the noise of each row."""
-        raise NotImplementedError
 
 
 class ExactGP(TrainedGP):
@@ -152,10 +159,8 @@ class ExactGP(TrainedGP):
     def moments(self, inputs: Array) -> tuple[Array, Array]:
         """Mean of the targets and their common variance (noise included) at each row, in batches of bounded size."""
         mean, variance = np.empty((len(inputs), *self.target.shape[1:])), np.empty(len(inputs))
-        step = max(1, BATCH_NUMBERS // len(self.inputs))
         prior = self.hyperparameters.signal + self.hyperparameters.noise
-        for start in range(0, len(inputs), step):
-            rows = slice(start, start + step)
+        for rows in find_batches(len(inputs), len(self.inputs)):
             cross = self._covariance(inputs[rows])
             mean[rows] = cross @ self._weights
             explained = solve_triangular(self._factor, cross.T, lower=True, check_finite=False)
@@ -228,9 +233,7 @@ class NeighbourGP(TrainedGP):
         """Mean of the targets and their common variance (noise included) at each row, in batches of bounded size."""
         mean, variance = np.empty((len(inputs), *self.target.shape[1:])), np.empty(len(inputs))
         k = min(NEIGHBOURS, len(self.inputs))
-        step = max(1, BATCH_NUMBERS // (4 * k * (k + self.inputs.shape[1])))
-        for start in range(0, len(inputs), step):
-            rows = slice(start, start + step)
+        for rows in find_batches(len(inputs), 4 * k * (k + self.inputs.shape[1])):
             mean[rows], variance[rows] = self._condition(inputs[rows] / self.hyperparameters.length_scales, k)
         return mean, np.maximum(variance, self.hyperparameters.noise)
 

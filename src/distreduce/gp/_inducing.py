@@ -9,7 +9,7 @@ from scipy.linalg import solve_triangular
 
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array
-from distreduce.gp._exact import BATCH_NUMBERS, factorise
+from distreduce.gp._exact import factorise, find_batches
 from distreduce.gp._hyperparameters import Hyperparameters
 from distreduce.kernels import RBF
 
@@ -50,7 +50,7 @@ class SparseGP:
             solution = solve_triangular(LB, self.projected, lower=True)
         mean, variance = np.empty(len(inputs)), np.empty(len(inputs))
         prior = self.hyperparameters.signal + self.hyperparameters.noise
-        for rows in _batches(len(inputs), len(self.inducing)):
+        for rows in find_batches(len(inputs), len(self.inducing)):
             a = whiten(self.inducing, inputs[rows], self.hyperparameters)
             half = solve_triangular(LB, a, lower=True, check_finite=False)
             mean[rows] = half.T @ solution
@@ -70,8 +70,3 @@ def whiten(inducing: Array, inputs: Array, found: Hyperparameters) -> Array:
     Z, X = inducing / found.length_scales, inputs / found.length_scales
     L = factorise(found.signal * RBF(1.0)(Z), JITTER * found.signal)
     return np.asarray(solve_triangular(L, found.signal * RBF(1.0)(Z, X), lower=True, check_finite=False))
-
-
-def _batches(n: int, m: int) -> list[slice]:
-    step = max(1, BATCH_NUMBERS // m)
-    return [slice(start, start + step) for start in range(0, n, step)]

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from distreduce._utils.numerics import nearest
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators import SDR
@@ -49,6 +50,10 @@ WIDE = 300  # features above which one length scale for each is too slow to lear
 SCALING_ROWS = 300  # samples that decide whether features are standardised
 STACK_STEPS = 60  # of L-BFGS: more raise the likelihood, but left-out densities hardly
 
+
+PAPER: Mapping[str, Any] = {"eta": 1000.0, "perplexity": 20.0, "length_scale": "median", "map_reg": 0.01, "gp_lr": 0.1,
+                            "residual": False, "training_inputs": "fitted", "gp_optimizer": "adam",
+                            "max_reduction_samples": 10_000}  # fmt: skip
 
 # Entries of the two estimators' docstrings that are the same.
 SHARED_PARAMETERS = """\
@@ -138,22 +143,14 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
     ) -> None:
         self.n_components = n_components
         self.n_prototypes = n_prototypes
-        self.eta = eta
-        self.perplexity = perplexity
-        self.length_scale = length_scale
-        self.map_reg = map_reg
-        self.training_inputs = training_inputs
-        self.feature_scaling = feature_scaling
-        self.residual = residual
-        self.experts = experts
+        self.eta, self.perplexity = eta, perplexity
+        self.length_scale, self.map_reg = length_scale, map_reg
+        self.training_inputs, self.feature_scaling = training_inputs, feature_scaling
+        self.residual, self.experts = residual, experts
         self.max_reduction_samples = max_reduction_samples
-        self.gp_optimizer = gp_optimizer
-        self.gp_steps = gp_steps
-        self.gp_lr = gp_lr
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.checkpoint = checkpoint
+        self.gp_optimizer, self.gp_steps, self.gp_lr = gp_optimizer, gp_steps, gp_lr
+        self.n_jobs, self.random_state = n_jobs, random_state
+        self.verbose, self.checkpoint = verbose, checkpoint
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -188,6 +185,17 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         X = read_new_samples(self, X)
         chunks = range(count_chunks(X))
         return np.concatenate([self.novelty_(take_chunk(X, chunk) / self.input_scale_) for chunk in chunks])
+
+    def _find_prototypes(self, X: Array) -> Index:
+        """The prototype of each validated sample."""
+        return self._find_nearest(self._embed(X))
+
+    def _find_nearest(self, Z: Array) -> Index:
+        """The nearest prototype of each place, among those that stand for samples; each its own if all are."""
+        if self.n_prototypes is None:
+            return np.arange(len(Z))
+        used = np.flatnonzero(self.reduction_.prototype_weights_)
+        return np.asarray(used[nearest(Z, self.reduction_.prototypes_[used])[1][:, 0]])
 
     @property
     def _n_features_out(self) -> int:
@@ -294,7 +302,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         return embedded / self.embedding_scale_
 
     def _set_embedding_scale(self, size: float) -> None:
-        self.embedding_scale_: Any = size
+        self.embedding_scale_: Any = size if hasattr(self, "classes_") else np.full(self._n_features_out, size)
 
     def _choose_experts(self, n_features: int) -> dict[str, Expert]:
         """The experts of the stack by name."""
@@ -304,9 +312,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         processes = GAUSSIAN_PROCESSES if n_features <= WIDE else ("isotropic",)
         found = {name: EXPERTS[name] for name in ("embedding", *processes)}
         for k, expert in enumerate(given):
-            if isinstance(expert, str):
-                if expert not in OTHERS:
-                    raise InvalidInputError(f"experts has {expert!r}; give one of {OTHERS}, or an estimator.")
+            if isinstance(expert, str) and expert in OTHERS:
                 found[expert] = EXPERTS[expert]
             elif isinstance(expert, BaseEstimator) and hasattr(expert, "fit"):
                 found[f"{type(expert).__name__} {k}"] = partial(learn_own, estimator=expert)

@@ -16,7 +16,6 @@ from distreduce.estimators._targets import read_known_numbers
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._estimator import BaseGP, count_chunks, read_new_samples, take_chunk
 from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size, train_merged
-from distreduce.gp._hyperparameters import Training
 from distreduce.gp._stack import Stack, check_coverage, check_levels, weigh_by_leave_one_out
 from distreduce.gp._target_scale import TargetScale, feature_spread
 from distreduce.sharding.dask_rows import compute, is_dask, predict_by_blocks
@@ -35,12 +34,12 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
         self.target_scale_ = TargetScale.of(y, weights)
         return X, self.target_scale_.standardise(y).reshape(len(y), -1), weights, blocks
 
-    def _regression_training(self) -> Training:
-        return self._training(lbfgs_steps=200, adam_steps=20)
-
     def _views(self, X: Array, names: Sequence[str]) -> dict[str, Array]:
         """Inputs of each expert at validated samples."""
         raise NotImplementedError
+
+    def _find_prototypes(self, X: Array) -> Index:
+        return np.zeros(len(X), dtype=np.intp)  # there are none
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Predict the targets, in their units and in the shape that y had.
@@ -69,7 +68,8 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
                 )
             return predict_by_blocks(self, "predict", X, return_std=return_std)
         X = read_new_samples(self, X)
-        mean, std = self._in_units([stack.unwarp(*moments) for stack, moments in self._latent(X)])
+        found = zip(*(stack.unwarp(*moments) for stack, moments in self._latent(X)), strict=True)
+        mean, std = self.target_scale_.in_units(*(np.stack(part, axis=1) for part in found))
         if not return_cov:
             return (mean, std) if return_std else mean
         with single_threaded_blas():
@@ -107,10 +107,13 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
             Samples.
         coverage : float, default=0.9
             Probability of the interval.
-        method : {"model", "conformal"}, default="model"
+        method : {"model", "conformal", "mondrian"}, default="model"
             "model" takes central quantiles of the predictive distribution. "conformal" takes order statistics of the
             left-out errors (cross-conformal prediction [1]_): it assumes no distribution, and its coverage holds for
-            targets of any shape. With few samples an interval may be unbounded.
+            targets of any shape. With few samples an interval may be unbounded. "mondrian" does the same with the
+            left-out errors of the sample's prototype alone: its coverage holds within each prototype. Fit with an
+            `n_prototypes` far below the number of samples. A prototype with too few errors (less than 19 for
+            a coverage of 0.9) has the "conformal" interval.
 
         Returns
         -------
@@ -123,17 +126,17 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
            Statistics 49(1).
         """
         check_coverage(coverage)
-        if method not in ("model", "conformal"):
-            raise InvalidInputError(f'method={method!r} must be "model" or "conformal".')
+        if method not in ("model", "conformal", "mondrian"):
+            raise InvalidInputError(f'method={method!r} must be "model", "conformal" or "mondrian".')
         if is_dask(X):
             return predict_by_blocks(self, "predict_interval", X, coverage=coverage, method=method)
         if method == "model":
             return self.predict_quantiles(X, ((1 - coverage) / 2, (1 + coverage) / 2))
         check_is_fitted(self)
         X = read_new_samples(self, X)
-        return self._in_target_units(
-            np.stack([stack.interval(*moments, coverage) for stack, moments in self._latent(X)], axis=1)
-        )
+        within = self._find_prototypes(X) if method == "mondrian" else None
+        found = [stack.interval(*moments, coverage, within) for stack, moments in self._latent(X)]
+        return self._in_target_units(np.stack(found, axis=1))
 
     def log_density(self, X: Any, y: Any) -> Array:
         """Log density of targets under the predictive distribution, in the units of y: (n_samples,) or with targets.
@@ -171,15 +174,10 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
         # The views of a chunk bound the memory, for any number of samples.
         with workers(self.n_jobs) as pool:
             parts = pool.run(predict_chunk, count_chunks(X))
-        found = []
-        for stack, of_chunks in zip(self.stacks_, zip(*parts, strict=True), strict=True):
-            means, variances = zip(*of_chunks, strict=True)
-            found.append((stack, (np.concatenate(means), np.concatenate(variances))))
-        return found
-
-    def _in_units(self, moments: list[tuple[Array, Array]]) -> tuple[Array, Array]:
-        mean, std = (np.stack(part, axis=1) for part in zip(*moments, strict=True))
-        return self.target_scale_.in_units(mean, std)
+        return [
+            (stack, (np.concatenate([mean for mean, _ in own]), np.concatenate([variance for _, variance in own])))
+            for stack, own in zip(self.stacks_, zip(*parts, strict=True), strict=True)
+        ]
 
     def _in_target_units(self, values: Array) -> Array:
         """Values (n, t, k) of standardised targets in the units and in the shape of y."""
@@ -245,7 +243,7 @@ class GPRegressor(BaseGPRegressor):
             check_exact_size(len(X), "use SDRGPRegressor(n_prototypes=...), or fit a part of them")
             # Adam starts at fixed length scales, as in the paper, so it takes the features on the scale they have.
             scales = feature_spread(X, weights) if self.gp_optimizer == "lbfgs" else np.ones(X.shape[1])
-            training = self._regression_training()
+            training = self._training(lbfgs_steps=200, adam_steps=20)
             rows = [MergedRows.of(X, Y[:, [t]], weights) for t in range(Y.shape[1])]
             with workers(self.n_jobs) as pool:  # one thread per target
                 found = pool.run(lambda t, _: train_merged(rows[t], training, scales), Y.shape[1])

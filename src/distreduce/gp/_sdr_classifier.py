@@ -20,7 +20,7 @@ from distreduce.gp._class_stack import ClassStack
 from distreduce.gp._classification import BaseGPClassifier
 from distreduce.gp._estimator import count_chunks, read_new_samples, take_chunk
 from distreduce.gp._exact import check_exact_size
-from distreduce.gp._reduce import ReducingGP
+from distreduce.gp._reduce import PAPER, ReducingGP
 from distreduce.gp._stack import check_coverage
 from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
 from distreduce.sharding.merge import merge_duplicates
@@ -120,9 +120,8 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
         super().__init__(
             n_components, n_prototypes=n_prototypes, eta=eta, perplexity=perplexity, length_scale=length_scale,
             map_reg=map_reg, training_inputs=training_inputs, feature_scaling=feature_scaling, residual=residual,
-            experts=experts, max_reduction_samples=max_reduction_samples, gp_optimizer=gp_optimizer,
-            gp_steps=gp_steps, gp_lr=gp_lr, n_jobs=n_jobs, random_state=random_state, verbose=verbose,
-            checkpoint=checkpoint,
+            experts=experts, max_reduction_samples=max_reduction_samples, gp_optimizer=gp_optimizer, gp_steps=gp_steps,
+            gp_lr=gp_lr, n_jobs=n_jobs, random_state=random_state, verbose=verbose, checkpoint=checkpoint,
         )  # fmt: skip
         self.alpha_epsilon = alpha_epsilon
         self.n_draws = n_draws
@@ -130,10 +129,7 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
     @classmethod
     def paper(cls, n_components: int = 10, **parameters: Any) -> SDRGPClassifier:
         """The paper's SDR-GP: fixed length scale, lambda 0.01, eta 1000, a GP of 50 Adam steps on the embedding."""
-        recipe = {"eta": 1000.0, "perplexity": 20.0, "length_scale": "median", "map_reg": 0.01, "residual": False,
-                  "training_inputs": "fitted", "feature_scaling": "none", "gp_optimizer": "adam", "gp_steps": 50,
-                  "gp_lr": 0.1, "max_reduction_samples": 10_000}  # fmt: skip
-        return cls(n_components, **{**recipe, **parameters})
+        return cls(n_components, **{**PAPER, "feature_scaling": "none", "gp_steps": 50, **parameters})
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> SDRGPClassifier:
         """Fit to samples and labels.
@@ -194,7 +190,7 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
         with workers(self.n_jobs) as pool:
             return np.concatenate(pool.run(predict_chunk, count_chunks(X)))
 
-    def predict_set(self, X: Any, coverage: float = 0.9) -> Array:
+    def predict_set(self, X: Any, coverage: float = 0.9, per_class: bool = False) -> Array:
         """Predict sets of classes that hold the true one with a given probability (conformal prediction).
 
         Parameters
@@ -203,6 +199,9 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
             Samples.
         coverage : float, default=0.9
             Probability that a set holds the true class.
+        per_class : bool, default=False
+            Whether this holds within each class, instead of for all samples together. A class of too few samples (less
+            than 9 for a coverage of 0.9) follows the rule for all samples.
 
         Returns
         -------
@@ -216,9 +215,9 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
                 "predict_set needs left-out probabilities, which the paper's recipe has not; use the defaults."
             )
         if is_dask(X):
-            return predict_by_blocks(self, "predict_set", X, coverage=coverage)
+            return predict_by_blocks(self, "predict_set", X, coverage=coverage, per_class=per_class)
         probabilities = self.predict_proba(X)
-        inside = probabilities >= self.stack_.threshold(coverage)
+        inside = probabilities >= self.stack_.threshold(coverage, len(self.classes_) if per_class else None)
         # The most probable class is always in, even where all are improbable.
         inside[np.arange(len(inside)), probabilities.argmax(axis=1)] = True
         return inside

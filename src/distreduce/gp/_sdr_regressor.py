@@ -16,7 +16,7 @@ from distreduce.gp._crossfit import CrossFitter, assign_folds
 from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size, evenly_spaced, train_merged
 from distreduce.gp._experts import EXPERTS, Lesson
 from distreduce.gp._hyperparameters import Training
-from distreduce.gp._reduce import ReducingGP, number_groups
+from distreduce.gp._reduce import PAPER, ReducingGP, number_groups
 from distreduce.gp._regression import BaseGPRegressor
 from distreduce.gp._stack import Stack, weigh_by_leave_one_out
 from distreduce.gp._warp import Warp, propose_warps
@@ -82,10 +82,7 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
     @classmethod
     def paper(cls, n_components: int = 2, **parameters: Any) -> SDRGPRegressor:
         """The paper's SDR-GP: fixed length scales, lambda 0.01, eta 1000, a GP of 20 Adam steps on the embedding."""
-        recipe = {"eta": 1000.0, "perplexity": 20.0, "length_scale": "median", "map_reg": 0.01, "residual": False,
-                  "training_inputs": "fitted", "feature_scaling": "standard", "gp_optimizer": "adam", "gp_steps": 20,
-                  "gp_lr": 0.1, "max_reduction_samples": 10_000}  # fmt: skip
-        return cls(n_components, **{**recipe, **parameters})
+        return cls(n_components, **{**PAPER, "feature_scaling": "standard", "gp_steps": 20, **parameters})
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> SDRGPRegressor:
         """Fit to samples and targets.
@@ -130,20 +127,18 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
                     self.stacks_ = self._fit_paper(embedded, Y, weights)
                 else:
                     seed = int(random_state.randint(2**31 - 1))
-                    of = [partial(Stack.of, weights=arranged.evidence, warp=warp) for warp in warps]
+                    nearest = self._find_nearest(embedded[arranged.order] * self.embedding_scale_)
+                    of = [partial(Stack.of, weights=arranged.evidence, groups=nearest, warp=warp) for warp in warps]
                     self.stacks_ = tuple(
                         self._cross_fit(X, arranged, embedded, y[:, None], learn, pool, seed)
                         for y, learn in zip(learned.T, of, strict=True)
                     )
         return self
 
-    def _set_embedding_scale(self, size: float) -> None:
-        self.embedding_scale_ = np.full(self.reduction_.prototypes_.shape[1], size)
-
     def _fit_paper(self, embedded: Array, Y: Array, weights: Array) -> tuple[Stack, ...]:
         """The paper's GP on the embedding, for each target."""
         check_exact_size(len(embedded), "the paper's recipe has no other; use the defaults")
-        training, scales = self._regression_training(), np.ones(embedded.shape[1])
+        training, scales = self._training(lbfgs_steps=200, adam_steps=20), np.ones(embedded.shape[1])
         stacks = []
         for y in Y.T:
             rows = MergedRows(embedded, y[:, None], weights, np.zeros(1))
@@ -175,7 +170,7 @@ def _try_warp(inputs: Array, y: Array, weights: Array, groups: Index, warp: Warp
     experts = {name: EXPERTS[name] for name in ("isotropic", "linear")}
     lesson = Lesson(inputs, learned[:, None], weights, False, Training("lbfgs", 20, tolerance=1e-4), CHOICE_SAMPLES)
     found = CrossFitter(experts, dict.fromkeys(experts, lesson), assign_folds(groups), SERIAL).leave_out()
-    stack = Stack.of(found, learned, weights, warp)
+    stack = Stack.of(found, learned, weights, groups, warp)
     mean, variance = stack.mix(found.left_out)
     h = weights / weights.sum()
     predicted, _ = stack.unwarp(mean, variance)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
-from distreduce.gp._crossfit import CrossFit, thin_reference
+from distreduce.gp._crossfit import CrossFit, find_rank, rank_within, thin_reference
 from distreduce.gp._tails import Tails
 from distreduce.gp._warp import LEVELS, Warp
 
@@ -43,6 +44,8 @@ class Stack:
         Function of the standardised target that the experts learned.
     errors : (k,) array
         Sorted left-out errors in units of the standard deviation; empty if there are none.
+    groups : (k,) array
+        The prototype of each of them.
     """
 
     processes: Mapping[str, Any]
@@ -52,9 +55,10 @@ class Stack:
     calibration: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     warp: Warp | None = None
     errors: Array = field(default_factory=lambda: np.empty(0))
+    groups: Index = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
     @classmethod
-    def of(cls, found: CrossFit, target: Array, weights: Array, warp: Warp | None = None) -> Stack:
+    def of(cls, found: CrossFit, target: Array, weights: Array, groups: Index, warp: Warp | None = None) -> Stack:
         """Weigh the experts, and learn scale and shape of the errors, from left-out predictions."""
         y, h = target[found.rows], weights[found.rows]
         # Each expert by itself: how large its errors are, and how far they follow its variance.
@@ -70,8 +74,8 @@ class Stack:
         errors = errors / np.sqrt(unit)
         # The errors were used to calibrate and weigh the experts, so they are a little too small.
         scale = unit * h.sum() / max(h.sum() - len(calibration), 0.9 * h.sum())
-        reference = thin_reference(errors, REFERENCE)
-        return replace(own, variance_scale=scale, tails=Tails.of(errors, h), errors=reference)
+        kept, groups = thin_reference(errors, groups[found.rows], REFERENCE)
+        return replace(own, variance_scale=scale, tails=Tails.of(errors, h), errors=kept, groups=groups)
 
     def log_densities(self, moments: Mapping[str, tuple[Array, ...]], y: Array) -> dict[str, Array]:
         """Log densities of targets under each expert by itself."""
@@ -100,16 +104,15 @@ class Stack:
         found = mean[:, None] + std[:, None] * self.tails.quantiles(levels)
         return found if self.warp is None else self.warp.back(found)
 
-    def interval(self, mean: Array, variance: Array, coverage: float) -> Array:
-        """Conformal interval (t, 2) of the standardised target: order statistics of the left-out errors."""
-        n, miss = len(self.errors), (1 - coverage) / 2
-        if n == 0:
+    def interval(self, mean: Array, variance: Array, coverage: float, groups: Index | None = None) -> Array:
+        """Conformal interval (t, 2) of the standardised target: order statistics of the errors, of all or `groups`."""
+        if len(self.errors) == 0:
             raise InvalidInputError(
                 'method="conformal" needs left-out errors, which this model has not kept; use method="model", or '
                 "SDRGPRegressor with its defaults."
             )
-        low, high = int(np.floor((n + 1) * miss)), int(np.ceil((n + 1) * (1 - miss)))
-        ends = np.array([self.errors[low - 1] if low >= 1 else -np.inf, self.errors[high - 1] if high <= n else np.inf])
+        rank = partial(central_ranks, coverage=coverage)
+        ends = rank(self.errors) if groups is None else rank_within(rank, self.errors, self.groups, groups)
         found = mean[:, None] + np.sqrt(variance)[:, None] * ends
         return found if self.warp is None else np.where(np.isfinite(found), self.warp.back(found), found)
 
@@ -147,6 +150,12 @@ class Stack:
     def used(self) -> dict[str, float]:
         """Experts and their weights, without those of negligible weight."""
         return select_used(self.weights)
+
+
+def central_ranks(errors: Array, coverage: float) -> Array:
+    """The order statistics of n sorted errors between which another one lies; infinite if n is too small."""
+    low = find_rank(len(errors), (1 - coverage) / 2)
+    return np.array([errors[low - 1], errors[-low]] if low >= 1 else [-np.inf, np.inf])
 
 
 def select_used(weights: Mapping[str, float]) -> dict[str, float]:

@@ -47,9 +47,12 @@ class TargetScale:
     @classmethod
     def of(cls, y: Array, weights: Array | None = None) -> TargetScale:
         """The scale of targets (n,) or (n, t); a constant target keeps its unit."""
-        table = y.reshape(len(y), -1)
-        mean = table.mean(axis=0) if weights is None or (weights == 1.0).all() else weights @ table / weights.sum()
-        return cls(mean, spread(table, weights), y.ndim == 2)
+        table, h = y.reshape(len(y), -1), np.ones(len(y)) if weights is None else weights
+        # The last bit of a sum depends on the order, and SDR makes more of it: the values decide the order.
+        order = np.lexsort((h, *table.T[::-1]))
+        table, h = table[order], h[order]
+        mean = table.mean(axis=0) if (h == 1.0).all() else h @ table / h.sum()
+        return cls(mean, spread(table, h), y.ndim == 2)
 
     def standardise(self, y: Array) -> Array:
         """Targets of mean 0 and standard deviation 1: (n,) for one target, (n, t) for several."""

@@ -81,18 +81,18 @@ class Floats(Kind):
 
 @dataclass(frozen=True)
 class Indices(Kind):
-    """An array of integers from 0 up to the size `below`."""
+    """An array of integers from 0 up to the size `below`, if there is one."""
 
     shape: Shape
-    below: str
+    below: str | None = None
 
     def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
         full, value = read.prefix + name, read.array(name, node)
         require(value.dtype.kind == "i", f"{full} is of type {value.dtype}, not integer")
         check_shape(full, value.shape, self.shape, sizes)
         # check_shape has rejected empty arrays, which have no minimum.
-        inside = value.min() >= 0 and value.max() < sizes[self.below]
-        require(bool(inside), f"{full} has indices outside 0..{sizes[self.below] - 1}")
+        most = value.max() if self.below is None else sizes[self.below] - 1
+        require(bool(value.min() >= 0 and value.max() <= most), f"{full} has indices outside 0..{most}")
         return value
 
 

@@ -27,6 +27,7 @@ from distreduce.persistence._schema import (
     Count,
     Floats,
     Found,
+    Indices,
     KeyedList,
     Kind,
     Maybe,
@@ -92,6 +93,7 @@ EXPERT = Record(
     {
         "weight": Scalar(float),
         "temperature": Maybe(POSITIVE),
+        "logarithmic": Maybe(Scalar(bool)),
         "constant": Maybe(Scalar(float)),
         "factor": Maybe(Scalar(float)),
         "process": Maybe(Record({"length_scales": Floats(("w",), above=0.0), "signal": POSITIVE, "noise": POSITIVE})),
@@ -99,7 +101,8 @@ EXPERT = Record(
         "trees": Maybe(TREES),
         "baseline": Maybe(Floats(("b",))),
         "binary": Maybe(Scalar(bool)),
-    }
+    },
+    optional=("logarithmic",),
 )
 STACK = Record(
     {
@@ -109,8 +112,10 @@ STACK = Record(
         "warp": Maybe(Floats(("knots", 2))),
         "sharpness": Maybe(POSITIVE),
         "reference": Floats(("reference",)),
+        "groups": Indices(("reference",)),
         "experts": KeyedList("name", EXPERTS, EXPERT),
-    }
+    },
+    optional=("groups",),  # files of earlier versions have none
 )
 VIEW = Record(
     {
@@ -155,6 +160,7 @@ def pack_stacks(stacks: tuple[Stack, ...] | ClassStack) -> Found:
 
 def _pack_stack(stack: Any) -> Found:
     shared: Found = {"experts": {name: _pack_expert(name, stack) for name in stack.processes}}
+    shared |= {"groups": stack.groups} if len(stack.groups) else {}
     if isinstance(stack, ClassStack):
         nothing = dict.fromkeys(("variance_scale", "tails", "freedom", "warp"))
         return {**shared, **nothing, "sharpness": stack.sharpness, "reference": stack.confidences}
@@ -173,7 +179,7 @@ def _pack_expert(name: str, stack: Any) -> Found:
     expert = stack.processes[name]
     found: Found = {"weight": stack.weights[name], **dict.fromkeys(list(EXPERT.fields)[1:])}
     if isinstance(stack, ClassStack):
-        found["temperature"] = stack.temperatures[name]
+        found |= {"temperature": stack.temperatures[name], "logarithmic": name in stack.logarithmic}
     else:
         found["constant"], found["factor"] = stack.calibration[name]
     if isinstance(expert, Process):
@@ -217,8 +223,8 @@ def build_cross_fitted(parts: Found, widths: Mapping[str, int]) -> tuple[Stack, 
         share, _, variance = own["tails"].T
         sound = own["freedom"] >= 0 and (share >= 0).all() and abs(share.sum() - 1) < 1e-6 and (variance > 0).all()
         require(bool(sound), "the tails are not a distribution")
-        errors = np.sort(own["reference"])
-        stacks.append(Stack(experts, _weights(own), own["variance_scale"], tails, numbers, warp, errors))
+        reference = _order_reference(own)
+        stacks.append(Stack(experts, _weights(own), own["variance_scale"], tails, numbers, warp, *reference))
     return tuple(stacks)
 
 
@@ -230,7 +236,13 @@ def build_class_stack(parts: Found, widths: Mapping[str, int], n_classes: int) -
     experts = _build_experts(own, parts["views"], widths, {}, n_classes)
     temperatures = {name: each["temperature"] for name, each in own["experts"].items()}
     require(all(value is not None for value in temperatures.values()), "stack_ lacks a temperature")
-    return ClassStack(experts, temperatures, _weights(own), own["sharpness"], np.sort(own["reference"]))
+    logarithmic = {name for name, each in own["experts"].items() if each.get("logarithmic")}
+    return ClassStack(experts, temperatures, _weights(own), own["sharpness"], *_order_reference(own), logarithmic)
+
+
+def _order_reference(own: Found) -> tuple[Any, Any]:
+    order = np.argsort(own["reference"], kind="stable")
+    return own["reference"][order], own["groups"][order] if "groups" in own else np.empty(0, dtype=np.intp)
 
 
 def _weights(own: Found) -> dict[str, float]:

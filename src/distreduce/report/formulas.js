@@ -163,7 +163,9 @@ function soften(logits, least) {
 function classProbabilities(stack, views, pool) {
   let total = null;
   stack.experts.forEach((expert, e) => {
-    const scores = consult(expert, views, pool, true);
+    const least = stack.logarithmsFrom[e];
+    const scores = consult(expert, views, pool, true)
+      .map((score) => (least === null ? score : Math.log(Math.max(score, least))));
     const shares = soften(scores.map((score) => stack.temperatures[e] * score), stack.least);
     total = shares.map((share, c) => (total ? total[c] : 0) + stack.weights[e] * share);
   });

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from distreduce._utils.typing import Array
 from distreduce.exceptions import UnsavableModelError
-from distreduce.gp._class_stack import ClassStack
+from distreduce.gp._class_stack import LEAST_INDICATOR, ClassStack
 from distreduce.gp._crossfit import OTHERS
 from distreduce.gp._exact import NEIGHBOUR_JITTER, NEIGHBOURS, ExactGP
 from distreduce.gp._experts import LEAST_PROBABILITY, Boosting, Forest, Linear, Process
@@ -187,8 +187,9 @@ def _encode_stack(stack: Stack | ClassStack, scale: Array, pool: RowPool) -> Nod
         "weights": list(used.values()),
     }
     if isinstance(stack, ClassStack):
-        factors = [stack.temperatures[name] for name in used]
-        return node | {"temperatures": factors, "sharpness": stack.sharpness, "least": LEAST_PROBABILITY}
+        node["temperatures"] = [stack.temperatures[name] for name in used]
+        node["logarithmsFrom"] = [LEAST_INDICATOR if name in stack.logarithmic else None for name in used]
+        return node | {"sharpness": stack.sharpness, "least": LEAST_PROBABILITY}
     return node | {
         "calibration": [stack.calibration.get(name, (0.0, 1.0)) for name in used],
         "varianceScale": stack.variance_scale,

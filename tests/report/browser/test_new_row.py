@@ -60,7 +60,12 @@ def fitted(flats):
     processes = stack.processes | {"isotropic": replace(stack.processes["isotropic"], gp=NeighbourGP(*parts))}
     numbers.stacks_ = (replace(stack, processes=processes, weights=dict.fromkeys(processes, 1 / len(processes))),)
     of_classes = classes.fit(X, kind).stack_
-    classes.stack_ = replace(of_classes, weights=dict.fromkeys(of_classes.processes, 1 / len(of_classes.processes)))
+    # One expert whose indicators become logarithms, beside others whose do not.
+    classes.stack_ = replace(
+        of_classes,
+        weights=dict.fromkeys(of_classes.processes, 1 / len(of_classes.processes)),
+        logarithmic={"isotropic"} & {*of_classes.processes} or {"embedding"},
+    )
     return preparer, X, {"price": numbers, "kind": classes}
 
 
