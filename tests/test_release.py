@@ -40,6 +40,6 @@ def test_the_conda_recipe_has_the_same_dependencies() -> None:
     assert found == bounds(PROJECT["dependencies"])
 
 
-@pytest.mark.parametrize("file", ["CITATION.cff", "conda/meta.yaml"])
+@pytest.mark.parametrize("file", ["CITATION.cff", "conda/meta.yaml", "src/distreduce/_utils/versions.py"])
 def test_versions_agree(file: str) -> None:
-    assert re.search(rf'version[ :=]+"?{re.escape(PROJECT["version"])}"?', (ROOT / file).read_text())
+    assert re.search(rf'version(?:__)?[ :=]+"?{re.escape(PROJECT["version"])}"?', (ROOT / file).read_text())

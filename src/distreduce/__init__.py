@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from distreduce._utils.text import __version__
+from distreduce._utils.versions import __version__
 
 if TYPE_CHECKING:
     from distreduce.cli.fitted_folder import load_folder

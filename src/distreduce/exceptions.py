@@ -126,6 +126,10 @@ class NoSignalWarning(DistReduceWarning):
     """Issued if X does not predict left-out targets better than their mean does. The fit then leaves y out."""
 
 
+class FewSamplesWarning(DistReduceWarning):
+    """Issued if fewer than 30 samples have a target: left-out scores, intervals and probabilities are then rough."""
+
+
 class OptimisticPictureWarning(DistReduceWarning):
     """Issued if neighbours predict targets much better in the plane as fitted than they do for left-out samples."""
 

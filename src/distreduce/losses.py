@@ -24,7 +24,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ from scipy.special import xlogy
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 
+InnerLoss = Literal["kl", "square"]  # L_u of the Gromov-Wasserstein term; see `coupling.problem.structure_matrices`
 TARGET_FLOOR = 1e-10
 """Smallest prototype target whose logarithm is taken by the losses that need log g with g = 0 allowed.
 

@@ -130,7 +130,7 @@ add_embedding("SDR", lambda p, seed: SDR.paper(p, perplexity=20.0, random_state=
 add_embedding("SDR, paper's algorithm", _paper_embedding, with_gp=False)
 add_embedding("NCA", lambda p, seed: baselines.NCA(p, random_state=seed))
 add_embedding("KSPCA", lambda p, seed: baselines.KernelSupervisedPCA(p))
-add_embedding("UMAP", lambda p, seed: baselines.SupervisedUMAP(p, random_state=seed))
+add_embedding("UMAP", lambda p, seed: paper_baselines.SupervisedUMAP(p, random_state=seed))
 add_embedding("PCA", lambda p, seed: baselines.PCA(p, random_state=seed))
 # The planes of the experiment `picture`, which sets m = n/10 and the components of LDA for its samples.
 add_embedding("SDR, m = n", lambda p, seed: SDR(p, random_state=seed), with_gp=False)
@@ -138,7 +138,9 @@ add_embedding("SDR, m = n/10", lambda p, seed: SDR(p, random_state=seed), with_g
 add_embedding("PLS", lambda p, seed: PLSRegression(p), with_gp=False)
 add_embedding("LDA", lambda p, seed: LinearDiscriminantAnalysis(n_components=p), with_gp=False)
 add_embedding(
-    "UMAP, 15 neighbours", lambda p, seed: baselines.SupervisedUMAP(p, n_neighbors=15, random_state=seed), with_gp=False
+    "UMAP, 15 neighbours",
+    lambda p, seed: paper_baselines.SupervisedUMAP(p, n_neighbors=15, random_state=seed),
+    with_gp=False,
 )
 add_embedding("all features", lambda p, seed: FunctionTransformer(), with_gp=False)
 # Deep baselines. The networks of DKL have convolutions, so they see pixels.

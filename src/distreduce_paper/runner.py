@@ -16,14 +16,18 @@ from typing import Any
 from joblib import Parallel, cpu_count, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-from distreduce.exceptions import InvalidInputError, MissingDependencyError
+from distreduce.exceptions import DownloadError, InvalidInputError, MissingDependencyError
 from distreduce_paper.experiment import Cell
 from distreduce_paper.measure import describe_machine, measure, package_versions
 from distreduce_paper.plugins import Plugins, load_plugins
 from distreduce_paper.store import CellResult, Store
 
 WATCH_SECONDS = 1.0
+OFFLINE_SECONDS = 600.0  # in which a data set that could not be fetched is not asked for again
 STOPPED = (128 + 1, 128 + 15)  # how the command ends by SIGHUP and SIGTERM: the run is to stop, no cell has failed
+
+
+_unreachable: dict[str, tuple[float, DownloadError]] = {}  # data sets, with the time and the error of the attempt
 
 
 @dataclass(frozen=True)
@@ -98,12 +102,17 @@ def compute_cell(cell: Cell, plugins: Plugins = ()) -> CellResult:
             run = load_experiment(cell.experiment).run
             if run is None:
                 raise InvalidInputError(f"The experiment {cell.experiment!r} has no cells of its own.")
+            when, known = _unreachable.get(cell.data, (0.0, None))
+            if known is not None and time.monotonic() - when < OFFLINE_SECONDS:
+                raise known.with_traceback(None)  # every attempt takes seconds, and there may be a hundred cells
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # thousands of fits; their scores show what went wrong
                 outcome = {"result": _check_scores(run(cell))}
         except (Exception, SystemExit) as error:  # one failing cell must not stop the others; the report shows it
             if isinstance(error, SystemExit) and error.code in STOPPED:
                 raise
+            if isinstance(error, DownloadError):
+                _unreachable.setdefault(cell.data, (time.monotonic(), error))
             outcome = {"error": _describe(error)}
     return _make_result(cell, outcome, **asdict(cost))
 

@@ -51,6 +51,7 @@ def parse_line(line: bytes) -> CellResult:
     _require(all(isinstance(value, scalar) for value in parameters.values()), "a parameter is not a single value")
     # Its result.
     _require("result" in result or "error" in result, "it has neither a result nor an error")
+    _require(isinstance(result.get("error", {}), dict), "its error is not an object")
     scores = {} if "error" in result else result["result"]
     _require(isinstance(scores, dict), "its result is not an object")
     # Names that would overwrite columns of the frame, and costs.
@@ -92,9 +93,13 @@ class Store:
         return list(latest.values())
 
     def finished(self, experiment: str, *, also_failed: bool = True) -> set[str]:
-        """Return the keys of the cells with a result and, with `also_failed`, of those with an error."""
-        results = self.results(experiment)
-        return {Cell.from_dict(one).key for one in results if also_failed or "error" not in one}
+        """Return the keys of the cells with a result and, with `also_failed`, of those with an error of their own."""
+        found = set()
+        for one in self.results(experiment):
+            # Data that could not be fetched say nothing about the cell: the network may be back.
+            if "error" not in one or (also_failed and one["error"].get("type") != "DownloadError"):
+                found.add(Cell.from_dict(one).key)
+        return found
 
     def add(self, result: CellResult) -> None:
         """Append a result; after an error the file is as it was."""

@@ -12,7 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 import distreduce
 from distreduce import SDR
-from distreduce._utils.text import did_you_mean, library_versions, progress_bar, warn_user
+from distreduce._utils.text import did_you_mean, progress_bar, warn_user
+from distreduce._utils.versions import library_versions
 from distreduce.exceptions import DataWarning
 
 KNOWN = ("boston", "fashion_mnist", "Price", 7)

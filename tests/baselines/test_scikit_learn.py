@@ -10,8 +10,8 @@ from sklearn.linear_model import Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from some_checks import parametrize_with_some_checks
 
-from distreduce.baselines import NCA, ConstantSpread, EmbeddingGP, KernelSupervisedPCA, SupervisedUMAP
-from distreduce_paper.baselines import LinearBaseline
+from distreduce.baselines import NCA, ConstantSpread, EmbeddingGP, KernelSupervisedPCA
+from distreduce_paper.baselines import LinearBaseline, SupervisedUMAP
 
 
 @parametrize_with_checks(

@@ -262,7 +262,7 @@ def test_one_prototype_per_row_comes_without_advice_that_nobody_can_follow(call)
 def test_what_a_model_warns_of_is_said_in_words_of_the_command_line(call, monkeypatch, options, does):
     whole = _models.SDR.fit
 
-    def interrupted(self, X, y, sample_weight=None):
+    def interrupted(self, X, y, sample_weight=None, groups=None):
         whole(self, X, y, sample_weight)
         for category in (InterruptedFitWarning, SolverConvergenceWarning, AffinityConvergenceWarning):
             warnings.warn("Raise max_iter.", category, stacklevel=1)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from cli.messy_table import QUICK, messy
+from sklearn.metrics import r2_score
 
 from distreduce import SDR, SDRGPRegressor
 from distreduce.cli import _models, _split
@@ -109,6 +110,22 @@ def test_the_latest_rows_are_held_out(tmp_path):
     assert len(test) == 60 and table["day"][train].max() < table["day"][test].min()
 
 
+def test_models_leave_out_what_the_split_holds_out(tmp_path):
+    """Groups and parts of time leave together inside the models, too."""
+    table = visits()
+    data, train, _, _ = split_of(tmp_path, table, group="patient")
+    blocks = _models.take_blocks(data, train)
+    together = pd.crosstab(blocks, table["patient"][train].to_numpy()) > 0
+    assert (together.sum(axis=0) == 1).all() and (together.sum(axis=1) == 1).all()
+    data, train, _, _ = split_of(tmp_path, table, time="day")
+    order = np.argsort(table["day"][train].to_numpy())
+    blocks = _models.take_blocks(data, train)[order]
+    assert (np.diff(blocks) >= 0).all() and len(np.unique(blocks)) == 8
+    one = table.assign(day=np.arange(120) // 100)
+    data, train, _, _ = split_of(tmp_path, one, time="day")
+    assert _models.take_blocks(data, train) is None  # a single time cannot be left out
+
+
 def test_a_leak_by_groups_shows_in_the_scores_and_the_page_says_how_rows_were_held_out(call, quick):
     """At random, the same patients are in both parts, and the score is one of recognising them."""
     visits().to_csv("t.csv", index=False)
@@ -119,10 +136,8 @@ def test_a_leak_by_groups_shows_in_the_scores_and_the_page_says_how_rows_were_he
           for name in ("random", "groups")]  # fmt: skip
     assert json.loads(drawn)["held_out"]["how"] == "They were drawn at random." and r2[0] > r2[1] + 0.3
     said = " ".join(out.split())
-    assert "whole groups of patient" in said and "judge intervals by the scores" in said
-    # The map recognises patients: it holds for new visits, and nobody knows whether for new patients.
-    assert "What you see holds for new samples of the same patient" in said
-    assert "Of others only the held-out scores speak." in said
+    # The map recognises patients, but patients are left out as a whole: it says nothing about new ones.
+    assert "whole groups of patient" in said and "What you see holds" not in said
     page = Path("groups/report.html").read_bytes()
     assert b"whole groups of patient: no group is in both parts." in page
     assert call("report", "groups", "-q")[0] == 0 and Path("groups/report.html").read_bytes() == page
@@ -150,11 +165,34 @@ def test_a_weight_of_two_is_the_row_twice(call, quick):
 
 
 @pytest.mark.parametrize("target", ["y", "sex"])
-def test_every_model_is_fitted_with_the_weights(call, quick, target):
+def test_every_model_is_fitted_and_scored_with_the_weights(call, quick, target):
     visits().to_csv("t.csv", index=False)
     code, out, err = call("fit", "t.csv", "-t", target, "--weights", "w", "--drop", "patient", "--json")
     assert code == 0, err
-    assert "each held-out row counts once" in " ".join(json.loads(out)["notes"])
+    scores, page = json.loads(out)["held_out"]["scores"], Path("distreduce-t/report.html").read_text()
+    # By hand: every held-out row as often as its weight says.
+    held = pd.read_csv("distreduce-t/held_out.csv")
+    held = held.loc[held.index.repeat(held["weight"])]
+    for name, part in held.groupby("model"):
+        if target == "sex":
+            expected, key, text = (part["class"] == part["true"]).mean(), "accuracy", "with accuracy {:.2f}"
+        else:
+            expected, key, text = r2_score(part["true"], part["mean"]), "r2", "(R² {:.2f})"
+        assert scores[name][key] == pytest.approx(expected, rel=1e-5)
+        if name == "SDR-GP":
+            assert text.format(expected).replace("-", "−") in page
+    assert "Rows count by their weights in all scores" in page
+    assert call("report", "distreduce-t", "-q")[0] == 0 and Path("distreduce-t/report.html").read_text() == page
+    # New rows are scored alike: a weight of two is the row twice.
+    table = visits(60)
+    table.to_csv("new.csv", index=False)
+    table.loc[table.index.repeat(table["w"])].drop(columns="w").to_csv("repeated.csv", index=False)
+    weighted, repeated = (call("score", "distreduce-t", name, "--json") for name in ("new.csv", "repeated.csv"))
+    found, again = (json.loads(each[1])["scores"] for each in (weighted, repeated))
+    for model in found:
+        assert found[model] == pytest.approx(again[model], rel=1e-6, abs=1e-12)
+    said = call("score", "distreduce-t", "repeated.csv")[2]
+    assert "has no column 'w', the weights of the fit: every row counts once." in said
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import scale
 
 from distreduce import SDR, cross_val_embedding
-from distreduce.estimators import _plan
-from distreduce.estimators._auto import choose, expected_without_folds, keep_in_range
+from distreduce.estimators import _setup
+from distreduce.estimators._auto import MapChoice, choose, expected_without_folds
 from distreduce.exceptions import InvalidInputError, NoSignalWarning, OptimisticPictureWarning
 from distreduce.kernels import RBF
-from distreduce.mapping.choice import MapChoice
+from distreduce.mapping.left_out import keep_in_range
 from distreduce.sharding.sample import Sample
 
 SIZES = pytest.mark.parametrize("n_prototypes", [None, 30])
@@ -43,7 +43,7 @@ def test_few_prototypes_do_not_show_left_out_samples_their_own_targets(monkeypat
     X, y = make_friedman1(350, noise=5.0, random_state=0)
     honest = SDR(n_prototypes=35, random_state=0).fit(X, y)
     # Without this, the coupling of the others knows predictions that have seen the left-out fold.
-    monkeypatch.setattr(_plan, "expected_without_folds", lambda *_, **__: None)
+    monkeypatch.setattr(_setup, "expected_without_folds", lambda *_, **__: None)
     leaking = SDR(n_prototypes=35, random_state=0).fit(X, y)
     assert_array_equal(honest.embedding_, leaking.embedding_)
     assert honest.neighbor_scores_["left_out"] < leaking.neighbor_scores_["left_out"] - 0.01
@@ -62,13 +62,15 @@ def test_expected_targets_without_a_fold_do_not_depend_on_it(rng: np.random.Gene
 
 @SIZES
 def test_ranges_of_prototypes_hold_new_targets(n_prototypes: Any) -> None:
-    X, y = noisy_numbers()
-    model = SDR(n_prototypes=n_prototypes, random_state=0).fit(X[:400], y[:400])
-    used = np.flatnonzero(model.prototype_weights_)
-    near = used[cdist(model.transform(X[400:]), model.prototypes_[used]).argmin(axis=1)]
-    evidence = model.prototype_evidence_.iloc[near]
-    inside = (y[400:] >= evidence["5 % y0"]) & (y[400:] <= evidence["95 % y0"])
-    assert 0.85 <= inside.mean() <= 0.95
+    shares = []
+    for seed in (1, 2):  # the share of one fit scatters by 0.02
+        X, y = make_friedman1(2400, noise=3.0, random_state=seed)
+        model = SDR(n_prototypes=n_prototypes, random_state=0).fit(X[:400], y[:400])
+        used = np.flatnonzero(model.prototype_weights_)
+        near = used[cdist(model.transform(X[400:]), model.prototypes_[used]).argmin(axis=1)]
+        evidence = model.prototype_evidence_.iloc[near]
+        shares.append(np.mean((y[400:] >= evidence["5 % y0"]) & (y[400:] <= evidence["95 % y0"])))
+    assert 0.87 <= np.mean(shares) <= 0.93
 
 
 def test_left_out_places_are_near_those_of_refits() -> None:
@@ -143,6 +145,17 @@ def test_shards_choose_and_leave_out_too() -> None:
     assert not np.array_equal(model.embedding_left_out_, model.embedding_)
 
 
+def test_prototypes_on_shards_do_not_gather_samples_whose_noise_is_alike() -> None:
+    rng = np.random.default_rng(0)
+    X, clean = make_classification(3000, 6, n_informative=3, n_redundant=0, class_sep=2.0, flip_y=0.0, random_state=0)
+    y = np.where(rng.random(3000) < 0.3, 1 - clean, clean)
+    model = SDR(n_prototypes=30, affinity="sparse", random_state=0).fit(X[:2000], y[:2000])
+    used = np.flatnonzero(model.prototype_weights_ > 0)
+    places = model.transform(X[2000:])
+    nearest = used[cdist(places, model.prototypes_[used]).argmin(axis=1)]
+    assert np.mean(model.prototype_targets_[nearest].argmax(axis=1) == clean[2000:]) > 0.9
+
+
 def test_unknown_targets_are_placed_and_not_evidence() -> None:
     X, y = noisy_numbers(200)
     y = np.where(np.arange(200) % 2, y, np.nan)
@@ -171,7 +184,7 @@ def test_the_fewest_prototypes_that_are_not_clearly_worse_are_kept() -> None:
 
 def test_metric_and_ridge_are_chosen_once_for_all_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
-    monkeypatch.setattr(_plan, "choose", lambda *args: calls.append(args) or choose(*args))
+    monkeypatch.setattr(_setup, "choose", lambda *args: calls.append(args) or choose(*args))
     SDR(n_prototypes="auto", random_state=0).fit(*noisy_numbers(60))
     assert len(calls) == 1
 

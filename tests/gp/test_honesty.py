@@ -10,8 +10,9 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.metrics import log_loss, r2_score
 
-from distreduce.exceptions import InvalidInputError
-from distreduce.gp import GPRegressor, SDRGPClassifier, SDRGPRegressor, _estimator
+from distreduce import SDR
+from distreduce.exceptions import FewSamplesWarning, InvalidInputError
+from distreduce.gp import GPClassifier, GPRegressor, SDRGPClassifier, SDRGPRegressor, _estimator
 from distreduce.gp._stack import Stack
 
 DEFAULT = SDRGPRegressor(random_state=0)
@@ -49,6 +50,68 @@ def test_copies_with_a_little_noise_keep_intervals_honest(rng):
     assert 0.8 < coverage(fitted.predict_interval(X[120:]), y[120:]) < 0.97
 
 
+def visits(seed, n_groups, per_group):
+    """Near copies in every group, whose effect on y no feature tells."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_groups), per_group)
+    X = rng.uniform(-1, 1, size=(n_groups, 3))[groups] + 0.02 * rng.normal(size=(len(groups), 3))
+    effect = 0.5 * rng.normal(size=n_groups)[groups]
+    return X, np.sin(3 * X[:, 0]) + effect + 0.05 * rng.normal(size=len(groups)), groups
+
+
+def test_intervals_and_probabilities_hold_for_new_groups():
+    """Left-out rows whose group stays are recognised; only whole groups tell how far new ones are off."""
+    covered, logs = [], []
+    for seed in range(3):
+        X, y, groups = visits(seed, 40, 5)
+        new, truth, _ = visits(100 + seed, 300, 1)
+        for given in (None, groups):
+            fitted = clone(QUICK).fit(X, y, groups=given)
+            both = [fitted.predict_interval(new, method=method) for method in ("model", "conformal")]
+            covered.append([given is not None, *(coverage(each, truth) for each in both)])
+            proba = clone(CLASSIFIER).fit(X, y > 0, groups=given).predict_proba(new)
+            logs.append([given is not None, -log_loss(truth > 0, proba)])
+    rows, whole = (np.mean([each[1:] for each in covered if each[0] == given], axis=0) for given in (False, True))
+    assert (rows < 0.65).all() and (whole > 0.8).all()
+    assert np.mean([v for given, v in logs if given]) > np.mean([v for given, v in logs if not given]) + 0.03
+
+
+def test_groups_do_not_depend_on_order_names_or_rows_of_weight_zero(rng):
+    X, y, groups = visits(0, 20, 3)
+    fitted = clone(QUICK).fit(X, y, groups=groups).predict(X, return_std=True)
+    order = rng.permutation(60)
+    names = np.array([f"clinic {19 - group}" for group in groups])
+    again = clone(QUICK).fit(X[order], y[order], groups=names[order]).predict(X, return_std=True)
+    np.testing.assert_allclose(fitted, again, rtol=1e-6)
+    more, weights = np.r_[X, X[:1] + 9], np.r_[np.ones(60), 0]
+    again = clone(QUICK).fit(more, np.r_[y, 7], weights, np.r_[groups, 99]).predict(X, return_std=True)
+    np.testing.assert_allclose(fitted, again, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [SDR(random_state=0), GPRegressor(), GPClassifier(), QUICK, CLASSIFIER],
+    ids=lambda model: type(model).__name__,
+)
+def test_fewer_than_30_samples_are_said_to_be_few_once(model):
+    X, y = smooth(0, 30)
+    y = labels_or_numbers(model, y)
+    for n, times in ((29, 1), (30, 0)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", FewSamplesWarning)
+            clone(model).fit(X[:n], y[:n])
+        said = [str(each.message) for each in caught if each.category is FewSamplesWarning]
+        assert len(said) == times and all(f"Only {n} samples have a target" in each for each in said)
+
+
+@pytest.mark.parametrize("model", [QUICK, CLASSIFIER, SDR(random_state=0)], ids=str)
+def test_groups_of_no_use_are_refused(model):
+    X, y, groups = visits(0, 20, 2)
+    for wrong, said in ((groups[1:], "one entry for each of the 40 samples"), (np.zeros(40), "holds '0.0' alone")):
+        with pytest.raises(InvalidInputError, match=said):
+            clone(model).fit(X, y > 0 if model is CLASSIFIER else y, groups=wrong)
+
+
 def test_repeated_measurements_tell_the_noise(rng):
     """Equal features with different targets are no copies: each is new."""
     X = np.repeat(rng.uniform(-1, 1, size=(40, 2)), 4, axis=0)
@@ -67,6 +130,17 @@ def test_every_row_twice_keeps_probabilities_honest():
         model = clone(CLASSIFIER).set_params(experts=["linear"]).fit(X[rows], y[rows])
         scores.append(-log_loss(y[120:], model.predict_proba(X[120:])))
     assert scores[1] > scores[0] - 0.1
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-7])
+def test_the_plain_classifier_uses_copies_once(rng, noise):
+    """Copies are no further evidence: taken as such, they raised the confidence and lowered the accuracy to chance."""
+    X = rng.normal(size=(80, 3))
+    y = rng.random(80) < 1 / (1 + np.exp(-1.5 * X[:, 0]))
+    rows = np.repeat(np.arange(60), 4)
+    once = GPClassifier(random_state=0).fit(X[:60], y[:60])
+    copied = GPClassifier(random_state=0).fit(X[rows] + noise * rng.normal(size=(240, 3)), y[rows])
+    np.testing.assert_allclose(copied.predict_proba(X[60:]), once.predict_proba(X[60:]), atol=1e-4)
 
 
 def predictions(model, X):

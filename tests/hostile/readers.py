@@ -5,9 +5,12 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -69,6 +72,21 @@ def texts(separator: str) -> list[bytes]:
         table().to_csv(index=False, sep=separator).encode(),
         table().iloc[:3].to_csv(index=False, sep=separator).encode(),
     ]
+
+
+@cache
+def workbooks() -> list[bytes]:
+    """Packed, and as it is, so that damage reaches the sheet itself; without the time of day."""
+    written = _saved(lambda stream: table().to_excel(stream, index=False, engine="openpyxl"))
+    found = []
+    for packing in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
+        stream = io.BytesIO()
+        with zipfile.ZipFile(io.BytesIO(written)) as old, zipfile.ZipFile(stream, "w") as new:
+            for name in old.namelist():
+                content = re.sub(rb"\d{4}-\d\d-\d\dT[\d:]+Z", b"2024-01-01T00:00:00Z", old.read(name))
+                new.writestr(zipfile.ZipInfo(name), content, packing)
+        found.append(stream.getvalue())
+    return found
 
 
 @cache
@@ -194,6 +212,9 @@ READERS: dict[str, Reader] = {
     "npz": Reader("t.npz", npzs, (forge_npz, forge_npz), read_table),
     "new rows": Reader("new.csv", lambda: texts(","), (spoil_cells, spoil_cells), read_new_rows),
 }
+
+if find_spec("openpyxl"):
+    READERS["xlsx"] = Reader("t.xlsx", workbooks, (), read_table)
 
 FOLDER: dict[str, tuple[Spoil, ...]] = {
     "recipe.json": (spoil_json,), "metrics.json": (spoil_json,), "model.safetensors": (forge_model,),

@@ -252,8 +252,21 @@ def test_left_out_is_the_map_fitted_without_the_sample(rng, monkeypatch):
     monkeypatch.setattr(landmarks_module, "PROJECTIONS", 100_000)  # leverages to half a percent
     X, h, plan, Z = case(rng)
     landmarks, F = X[:8], barycentres(plan, h) @ Z
-    found = projection(X, h, landmarks, RBF(1.2)).left_out(plan, Z)
+    found = projection(X, h, landmarks, RBF(1.2)).left_out(F)
     for i in (0, 17, 59):  # the first is a landmark itself, and stays one
         rest = np.arange(len(X)) != i
         L, _ = brute_force(X[rest], h[rest], F[rest], landmarks, RBF(1.2))
         np.testing.assert_allclose(found[i], (RBF(1.2)(X[[i]], landmarks) @ L)[0], rtol=0.02, atol=0.01)
+
+
+def test_expected_targets_are_those_of_the_regression_on_the_other_samples(rng, monkeypatch):
+    monkeypatch.setattr(landmarks_module, "PROJECTIONS", 100_000)
+    X, h, _, _ = case(rng)
+    landmarks, Y = X[:8], np.column_stack([np.sin(X[:, 0]), X[:, 1]])
+    found = projection(X, h, landmarks, RBF(1.2)).expect(Y, shares=False)
+    mean = h @ Y / h.sum()
+    for i in (0, 17, 59):
+        rest = np.arange(len(X)) != i
+        L, _ = brute_force(X[rest], h[rest], Y[rest] - mean, landmarks, RBF(1.2))
+        expected = np.clip(mean + (RBF(1.2)(X[[i]], landmarks) @ L)[0], Y.min(axis=0), Y.max(axis=0))
+        np.testing.assert_allclose(found[i], expected, rtol=0.02, atol=0.02)

@@ -8,7 +8,7 @@ from scipy.stats import laplace, norm
 from sklearn.metrics import r2_score
 
 from distreduce.exceptions import InvalidInputError
-from distreduce.metrics import calibration_curve, regression_scores
+from distreduce.metrics import calibration_curve, classification_scores, regression_scores
 from distreduce.metrics.held_out import held_out_scores, interval_levels, level_curve, level_scores
 
 
@@ -42,6 +42,32 @@ def test_the_error_in_units_is_that_of_a_single_target(said):
 def test_levels_take_the_place_of_gaussian_intervals(said):
     scores = held_out_scores(*said, levels=np.full((40, 2), 0.95))
     assert scores["coverage_90"] == 0.0 and scores["mace"] > 0.4
+
+
+def test_a_weight_of_two_is_the_row_twice_in_every_score(said, rng):
+    h = rng.integers(0, 4, 40)
+    levels, again = rng.uniform(size=(40, 2)), np.repeat(np.arange(40), h)
+    for own in (None, levels):
+        found = held_out_scores(*said, levels=own, sample_weight=h)
+        repeated = held_out_scores(*(part[again] for part in said), levels=None if own is None else own[again])
+        assert found == pytest.approx(repeated, rel=1e-10)
+    proba = rng.dirichlet(np.ones(3), size=40)
+    y = rng.integers(0, 3, 40)
+    found, repeated = (
+        classification_scores(y, proba, [0, 1, 2], h),
+        classification_scores(y[again], proba[again], [0, 1, 2]),
+    )
+    assert found == pytest.approx(repeated, rel=1e-10)
+
+
+@pytest.mark.parametrize("weights", [np.ones(39), -np.ones(40), np.zeros(40), np.full(40, np.nan), [[1.0]]])
+def test_weights_of_no_use_are_refused(said, weights):
+    with pytest.raises(InvalidInputError, match="sample_weight"):
+        held_out_scores(*said, sample_weight=weights)
+
+
+def test_an_infinite_score_of_a_row_without_weight_does_not_count():
+    assert regression_scores([0.0, 1e300], [0.0, -1e300], [1.0, 1e-10], sample_weight=[1.0, 0.0])["mse"] == 0.0
 
 
 def test_a_single_row_has_no_r2():

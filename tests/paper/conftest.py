@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 
 import distreduce_paper as room
+from distreduce.exceptions import DownloadError
 from distreduce_paper import Experiment
 
 CALLS = Path(__file__).with_name("calls")
@@ -37,6 +38,8 @@ def run(cell):
         time.sleep(0.5 if Path(__file__).with_name("slowly").exists() else 0.05)
     if cell.method == "raises" and not Path(__file__).with_name("repaired").exists():
         raise ValueError(f"no luck with seed {cell.seed}")
+    if cell.method == "offline" and not Path(__file__).with_name("repaired").exists():
+        raise DownloadError("no connection")
     if cell.method == "exits":
         sys.exit("enough")
     if cell.method == "dies":

@@ -55,6 +55,16 @@ def test_a_failing_cell_is_recorded_and_does_not_stop_the_others(run, error, cel
     assert (error("raises")["type"], error("raises")["message"]) == ("ValueError", "no luck with seed 0")
 
 
+def test_data_that_cannot_be_fetched_are_asked_for_once_and_again_by_the_next_run(run, fake, cells, error, monkeypatch):
+    """The network concerns neither the cell nor the next run; attempts for each of a hundred cells take minutes."""
+    monkeypatch.setattr(runner, "_unreachable", {})
+    assert run(cells("offline", seeds=3)) == RunCounts(requested=3, stored=0, computed=3, failed=3)
+    assert len(fake.calls()) == 1 and error("offline")["message"] == "no connection"
+    fake.plugin.with_name("repaired").touch()
+    monkeypatch.setattr(runner, "OFFLINE_SECONDS", 0.0)
+    assert run(cells("offline", seeds=3)) == RunCounts(requested=3, stored=0, computed=3, failed=0)
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_traceback_names_the_line_but_no_folder_of_the_machine(run, error, cells, jobs):
     run(cells("raises", "counts"), jobs=jobs)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.metrics import mean_squared_error, r2_score
@@ -29,6 +31,18 @@ def test_the_verdict_follows_the_gain_over_no_model(rng, error, words, warns):
     y = rng.normal(size=200)
     found = describe_headline({"GP": predict(y, error, rng), "no model": nothing(y)}, ["price"])
     assert words in found.verdict and found.warns == warns
+
+
+def test_rows_count_by_their_weights(rng):
+    """The headline of a weighted fit is that of the rows repeated; its certainty is not."""
+    y, h = rng.normal(size=200), rng.integers(0, 4, 200)
+    ours, again = predict(y, 0.5, rng), np.repeat(np.arange(200), h)
+    found = describe_headline({"GP": replace(ours, sample_weight=h)}, ["price"])
+    repeated = describe_headline(
+        {"GP": HeldOut(*(np.asarray(p)[again] for p in (ours.y, ours.mean, ours.std)))}, ["price"]
+    )
+    assert found.scores == repeated.scores and found.verdict == repeated.verdict
+    assert found.sentence == repeated.sentence.replace(f"{len(again)} held-out", "200 held-out")
 
 
 def test_a_small_gain_that_many_rows_show_is_little(rng):

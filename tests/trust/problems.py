@@ -16,7 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from distreduce import SDR, DistR
-from distreduce.exceptions import DataWarning, NoSignalWarning, OptimisticPictureWarning, SolverConvergenceWarning
+from distreduce.exceptions import (
+    DataWarning,
+    FewSamplesWarning,
+    NoSignalWarning,
+    OptimisticPictureWarning,
+    SolverConvergenceWarning,
+)
 
 Array = np.ndarray
 SHAPES = ("normal", "clusters", "heavy tails", "collinear", "grid")
@@ -79,14 +85,15 @@ class Problem:
         return replace(self, model={**self.model, **other})
 
 
+DESERVED = (DataWarning, FewSamplesWarning, NoSignalWarning, OptimisticPictureWarning, SolverConvergenceWarning)
+
+
 def quietly(call: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """Call with warnings as errors, but for those that short fits and repeated samples are told of with good reason."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", SolverConvergenceWarning)
-        warnings.simplefilter("ignore", DataWarning)
-        warnings.simplefilter("ignore", NoSignalWarning)
-        warnings.simplefilter("ignore", OptimisticPictureWarning)
+        for category in DESERVED:
+            warnings.simplefilter("ignore", category)
         warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")  # scikit-learn's
         return call(*args, **options)
 

@@ -48,7 +48,7 @@ def killed_at(monkeypatch: Any, iteration: int) -> None:
 
     def dies(steps: Any, at: Any) -> Any:
         if at.iteration + 1 == iteration:
-            steps.t_step(at.state)  # in the middle of it
+            steps.t_step(at.state.coupled.plan, at.state.prototypes)  # in the middle of it
             raise Killed
         return real(steps, at)
 
@@ -200,7 +200,7 @@ def test_without_a_seed_there_is_nothing_to_go_on_from(tmp_path):
 # Places where nothing can be written, told before any work.
 @pytest.fixture
 def no_work(monkeypatch):
-    monkeypatch.setattr("distreduce.estimators._plan.merge_duplicates", lambda *_, **__: pytest.fail("work was done"))
+    monkeypatch.setattr("distreduce.estimators._setup.merge_duplicates", lambda *_, **__: pytest.fail("work was done"))
 
 
 @pytest.mark.usefixtures("no_work")

@@ -78,8 +78,8 @@ def _invert_triangle(F: Array, out: Array) -> None:
     r"""Invert a lower triangle by halves: nearly all work is in matrix products, three times as fast as LAPACK's.
 
     .. math::
-        \begin{pmatrix} A & 0 \ C & B \end{pmatrix}^{-1} =
-        \begin{pmatrix} A^{-1} & 0 \ -B^{-1} C A^{-1} & B^{-1} \end{pmatrix}
+        \begin{pmatrix} A & 0 \\ C & B \end{pmatrix}^{-1} =
+        \begin{pmatrix} A^{-1} & 0 \\ -B^{-1} C A^{-1} & B^{-1} \end{pmatrix}
     """
     n = len(F)
     if n <= SMALL_TRIANGLE:

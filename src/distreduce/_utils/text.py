@@ -1,17 +1,15 @@
-"""What people read: words for messages, warnings that point at the user's line, progress bars, versions."""
+"""What people read: words for messages, warnings that point at the user's line, progress bars."""
 
 from __future__ import annotations
 
 import math
 import os
-import platform
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -132,17 +130,3 @@ def progress_bar(*columns: str | ProgressColumn, visible: bool = True, **options
     else:
         with bar:
             yield bar
-
-
-__version__ = "0.1.0"
-
-
-def library_versions(packages: Iterable[str]) -> dict[str, str]:
-    """Return the versions of distreduce, Python and those `packages` that are installed."""
-    found = {"distreduce": __version__, "python": platform.python_version()}
-    for package in packages:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found

@@ -123,15 +123,6 @@ class Residuals:
     kkt: float
 
 
-@dataclass(frozen=True)
-class Solution:
-    """The last point of the iteration and its residual."""
-
-    point: DualPoint
-    kkt: float
-    converged: bool
-
-
 def solve(
     dual: ConcaveDual,
     gamma: Array,
@@ -141,10 +132,11 @@ def solve(
     max_iter: int,
     least: float = 0.0,
     most_passes: float = np.inf,
-) -> Solution:
-    """Minimise −g over γ ≥ floor, from γ and ν = μ/γ; ``scale`` is the natural size of each γ_i.
+) -> tuple[DualPoint, float]:
+    """Minimise −g over γ ≥ floor, from γ and ν = μ/γ, and return the last point with its ``kkt`` (see `Residuals`).
 
-    The floor is ``least`` times the scale, or next to nothing. No iteration begins after ``most_passes`` passes.
+    ``scale`` is the natural size of each γ_i; the floor is ``least`` times the scale, or next to nothing. No iteration
+    begins after ``most_passes`` passes.
     """
     # A γ of a tenth of the tolerance is as good as zero for the conditions, and keeps P defined among duplicates.
     floor = max(least, 0.1 * tol) * scale
@@ -171,7 +163,7 @@ def solve(
         radius = next_radius(radius, np.abs(np.log(point.gamma / previous.gamma)), before, residuals)
         # The best so far, not the last: a step that was taken because −g fell may raise the merit.
         best_merit = min(best_merit, residuals.merit)
-    return Solution(point, residuals.kkt, residuals.kkt <= tol)
+    return point, residuals.kkt
 
 
 def balance(dual: ConcaveDual, point: DualPoint, tol: float, max_iter: int) -> DualPoint:

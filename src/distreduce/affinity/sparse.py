@@ -87,18 +87,17 @@ def keep_sparse_affinity(
     unit = float(np.median(rows.scale))
     dual = SparseDual(w, float(np.log(perplexity)), unit, shards)
     bounds = (least_bandwidth, most_passes)
-    solution = solve(dual, rows.gamma / unit, -rows.log_partition, rows.scale / unit, tol, max_iter, *bounds)
-    point, converged = solution.point, solution.converged
+    point, residual = solve(dual, rows.gamma / unit, -rows.log_partition, rows.scale / unit, tol, max_iter, *bounds)
+    found, converged = residual, residual <= tol
     # Out of passes: balance the masses, and leave bandwidths and entropies as they are.
     if not converged and dual.n_evaluations >= most_passes:
         point = balance(dual, point, tol, BALANCING_PASSES)
-        converged = bool(np.abs(point.mass - 1.0).max() <= 10 * tol)
+        residual = float(np.abs(point.mass - 1.0).max())  # of the masses alone: entropies are not enforced now
+        converged = residual <= 10 * tol
     if not converged:
-        message = convergence_message(solution.kkt, tol, dual.n_evaluations)
+        message = convergence_message(found, tol, dual.n_evaluations)
         warnings.warn(message + _MORE_NEIGHBOURS, AffinityConvergenceWarning, stacklevel=2)
     dual.keep_affinity(point)
-    # After balancing, entropies are not enforced: the residual is that of the masses.
-    residual = solution.kkt if point is solution.point else float(np.abs(point.mass - 1.0).max())
     return AffinitySolution(unit * point.gamma, unit * point.mu, residual, dual.n_evaluations, converged)
 
 

@@ -239,17 +239,15 @@ def symmetric_entropic_affinity(
     unit = float(np.median(rows.scale))
     dual = Dual(w, float(np.log(perplexity)), unit, distances, workers)
     # μ_i = −γ_i log Z_i makes P_ij the geometric mean of the two rows' affinities, weighted by their bandwidths.
-    solution = solve(dual, rows.gamma / unit, -rows.log_partition, rows.scale / unit, tol, max_iter)
-    if not solution.converged:
-        message = convergence_message(solution.kkt, tol, dual.n_evaluations)
+    point, residual = solve(dual, rows.gamma / unit, -rows.log_partition, rows.scale / unit, tol, max_iter)
+    converged = residual <= tol  # False for NaN
+    if not converged:
+        message = convergence_message(residual, tol, dual.n_evaluations)
         warnings.warn(message, AffinityConvergenceWarning, stacklevel=2)
     # An entry of P depends on its own distance only, so that P may be written over D.
     matrix = distances if overwrite and distances.flags.writeable else np.empty_like(distances)
-    dual.fill(solution.point, matrix)
-    point = solution.point
-    return SymmetricAffinity(
-        unit * point.gamma, unit * point.mu, solution.kkt, dual.n_evaluations, solution.converged, matrix
-    )
+    dual.fill(point, matrix)
+    return SymmetricAffinity(unit * point.gamma, unit * point.mu, residual, dual.n_evaluations, converged, matrix)
 
 
 def convergence_message(residual: float, tol: float, n_evaluations: int) -> str:

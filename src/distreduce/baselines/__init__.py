@@ -10,7 +10,6 @@ from distreduce.baselines.constant_spread import ConstantSpread
 from distreduce.baselines.embedding_gp import EmbeddingGP
 from distreduce.baselines.kernel_supervised_pca import KernelSupervisedPCA
 from distreduce.baselines.nca import NCA
-from distreduce.baselines.supervised_umap import SupervisedUMAP
 
 # The ARD Gaussian processes on X, without a reduction: a baseline that the paper does not have.
 from distreduce.gp import GPClassifier as ARDGPClassifier
@@ -24,10 +23,10 @@ __all__ = [
     "ConstantSpread",
     "EmbeddingGP",
     "KernelSupervisedPCA",
-    "SupervisedUMAP",
 ]
 
-_MOVED = "ClusterThenReduce DKLClassifier DKLRegressor DeepGPRegressor LinearBaseline ReduceThenCluster".split()
+_MOVED = {"ClusterThenReduce", "DKLClassifier", "DKLRegressor", "DeepGPRegressor", "LinearBaseline",
+          "ReduceThenCluster", "SupervisedUMAP"}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -7,20 +7,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, MultiOutputMixin, RegressorMixin, clone
-from sklearn.model_selection import KFold, check_cv
+from sklearn.model_selection import GroupKFold, KFold, check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import HasMethods, Interval
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter, validate_data
 
 from distreduce.metrics.held_out import LARGE
 
 
-def fit_weighted(estimator: Any, X: Any, y: Any, weights: Any) -> Any:
-    """Fit an estimator, or the last step of a pipeline, with weights of the samples if there are any."""
+def fit_weighted(estimator: Any, X: Any, y: Any, weights: Any, groups: Any = None) -> Any:
+    """Fit an estimator, or the last step of a pipeline, with weights and groups of the samples if there are any."""
+    given = {} if groups is None or not has_fit_parameter(estimator, "groups") else {"groups": groups}
     if weights is None:
-        return estimator.fit(X, y)
+        return estimator.fit(X, y, **given)
     name = f"{estimator.steps[-1][0]}__sample_weight" if isinstance(estimator, Pipeline) else "sample_weight"
-    return estimator.fit(X, y, **{name: weights})
+    return estimator.fit(X, y, **{name: weights}, **given)
 
 
 class ConstantSpread(RegressorMixin, MultiOutputMixin, MetaEstimatorMixin, BaseEstimator):
@@ -59,8 +60,8 @@ class ConstantSpread(RegressorMixin, MultiOutputMixin, MetaEstimatorMixin, BaseE
         self.estimator = estimator
         self.cv = cv
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ConstantSpread:
-        """Fit the regressor to X (n_samples, n_features) and y, and measure its errors on left-out samples."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> ConstantSpread:
+        """Fit the regressor to X (n_samples, n_features) and y, and measure its errors on left-out samples (groups)."""
         self._validate_params()
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
         size = float(np.abs(y).max())
@@ -68,9 +69,11 @@ class ConstantSpread(RegressorMixin, MultiOutputMixin, MetaEstimatorMixin, BaseE
         y = y / self._unit
         whole = isinstance(self.cv, Integral)
         folds = KFold(min(self.cv, len(y)), shuffle=True, random_state=0) if whole else check_cv(self.cv)
+        if whole and groups is not None:
+            folds = GroupKFold(min(self.cv, len(np.unique(groups))))
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
         missed = np.zeros_like(y)
-        for kept, left_out in folds.split(X, y):
+        for kept, left_out in folds.split(X, y, groups):
             own = None if weights is None else weights[kept]
             fold = fit_weighted(clone(self.estimator), X[kept], y[kept], own)
             missed[left_out] = y[left_out] - fold.predict(X[left_out]).reshape(y[left_out].shape)

@@ -14,7 +14,8 @@ import typer
 from numpy.typing import NDArray
 
 from distreduce._utils.hashing import file_sha256
-from distreduce._utils.text import library_versions, strip_control
+from distreduce._utils.text import strip_control
+from distreduce._utils.versions import library_versions
 from distreduce.cli._models import FitOptions
 from distreduce.cli._names import EMBEDDING, HELD_OUT, METRICS, MODEL, PREDICTOR, PROTOTYPES, RECIPE, find_folder
 from distreduce.cli._study import Study
@@ -204,7 +205,7 @@ class Folder:
 
     def within(self) -> str:
         """Return which new rows left-out places speak of."""
-        return FitOptions(group=self._choice("group"), time=self._choice("time")).within
+        return FitOptions(time=self._choice("time")).within
 
     def weights(self) -> str | None:
         """Return the column of the weights."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
@@ -45,10 +46,8 @@ class FitOptions:
 
     @property
     def within(self) -> str:
-        """Which new rows left-out places speak of: these leave out rows, not groups or times."""
-        if self.group is not None:
-            return f"of the same {self.group}"
-        return f"of the same time ({self.time})" if self.time is not None else ""
+        """Which new rows left-out places speak of: parts of the time of the fit are left out, not the future."""
+        return f"from the time of the fit ({self.time})" if self.time is not None else ""
 
     def model_parameters(self) -> dict[str, Any]:
         """Return `eta` and `perplexity` if they were given."""
@@ -79,11 +78,19 @@ def fit_picture(data: PreparedTable, options: FitOptions, rows: Index) -> SDR:
     model = SDR(options.components, n_prototypes=count or None, **parameters)
     weights = data.aside.weights
     try:
-        model.fit(data.X[rows], data.target.rows(rows).y, sample_weight=None if weights is None else weights[rows])
+        own = None if weights is None else weights[rows]
+        model.fit(data.X[rows], data.target.rows(rows).y, sample_weight=own, groups=take_blocks(data, rows))
     except KeyboardInterrupt:
         if not hasattr(model, "prototypes_"):  # interrupted before the first result
             raise
     return model
+
+
+def take_blocks(data: PreparedTable, rows: Index) -> Index | None:
+    """Return the groups or the parts of time that these rows lie in; None without any, or if they are all in one."""
+    blocks, weights = data.aside.blocks, data.aside.weights
+    used = rows if weights is None else rows[weights[rows] > 0]
+    return None if blocks is None or np.ptp(blocks[used]) == 0 else blocks[rows]
 
 
 def choose_prototypes(n: int, target: Target) -> int:

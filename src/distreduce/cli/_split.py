@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import train_test_split
 
 from distreduce._utils.text import count_of
 from distreduce._utils.typing import Array, Index
 from distreduce.cli._models import FitOptions
 from distreduce.exceptions import InvalidInputError
-from distreduce.sharding.merge import merge_duplicates
+from distreduce.sharding.merge import join_groups, merge_duplicates
 from distreduce.tables.prepare import PreparedTable
 
 MIN_ROWS = 10  # with fewer known targets, held-out scores say nothing
@@ -24,7 +22,8 @@ MAX_TEST_ROWS = 10_000
 
 def split_rows(data: PreparedTable, options: FitOptions) -> tuple[Index, Index, str]:
     """Return training rows, held-out rows, and how they were chosen; both are empty if too few have a target."""
-    known = np.flatnonzero(data.usable & data.target.known)
+    weights = data.aside.weights
+    known = np.flatnonzero(data.usable & data.target.known & (True if weights is None else weights > 0))
     nothing, labels = np.empty(0, dtype=np.intp), data.target.labels
     if not options.test_size or len(known) < MIN_ROWS:
         return nothing, nothing, ""
@@ -63,10 +62,8 @@ def _hold_out_groups(data: PreparedTable, known: Index, options: FitOptions) -> 
     """Hold out groups drawn at random, until they are the share of the rows that was asked for."""
     groups = np.asarray(data.aside.groups)[known]
     # Groups that share copies of a row are one: a copy in the other part would tell the answer.
-    n, copies = len(known), find_repeats(data, known)
-    links = coo_array((np.ones(n), (groups, groups[copies])), shape=(groups.max() + 1,) * 2)
-    blocks = connected_components(links, directed=False)[1][groups]
-    names, codes = np.unique(blocks, return_inverse=True)
+    n = len(known)
+    names, codes = np.unique(join_groups(groups, find_repeats(data, known)), return_inverse=True)
     if len(names) < 2:
         raise InvalidInputError(
             f"--group {options.group!r}: all rows with a target are in one group, or in groups that share copies of "

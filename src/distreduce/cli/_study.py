@@ -15,13 +15,15 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from distreduce._utils.typing import Array, Index
 from distreduce.baselines.constant_spread import fit_weighted
-from distreduce.cli._models import MODELS, OURS, FitOptions, fit_picture, make_model
+from distreduce.cli._models import MODELS, OURS, FitOptions, fit_picture, make_model, take_blocks
 from distreduce.cli._split import draw_rows, find_repeats, split_rows
-from distreduce.cli._tables import class_table, level_table, number_table, truth_table
+from distreduce.cli._tables import WEIGHT, class_table, level_table, number_table, truth_table
 from distreduce.estimators import SDR
+from distreduce.estimators._fit_context import FEW
 from distreduce.exceptions import (
     AffinityConvergenceWarning,
     DistReduceWarning,
+    FewSamplesWarning,
     InterruptedFitWarning,
     InvalidInputError,
     NoSignalWarning,
@@ -31,9 +33,8 @@ from distreduce.exceptions import (
 from distreduce.gp._target_scale import spread
 from distreduce.metrics import classification_scores
 from distreduce.metrics.held_out import held_out_scores, interval_levels
+from distreduce.solver.dense import MOST_CROSS_FITTED
 from distreduce.tables.prepare import PreparedTable
-
-FEW_ROWS = 30
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def run_study(data: PreparedTable, options: FitOptions, advance: Callable[[str],
         except MemoryError as error:
             raise InvalidInputError(f"Not enough memory ({error}); lower --max-rows, or --drop columns.") from error
     # What the picture is worth is always printed, and the reductions inside the predictors are not looked at.
-    said = (NoSignalWarning, OptimisticPictureWarning)
+    said = (FewSamplesWarning, NoSignalWarning, OptimisticPictureWarning)
     ours = [w for w in caught if issubclass(w.category, DistReduceWarning) and not issubclass(w.category, said)]
     # Several fits may warn of the same: dict.fromkeys keeps the first of equal notes.
     notes = [_translate(warning.category, str(warning.message), options) for warning in ours]
@@ -129,20 +130,13 @@ def _run(data: PreparedTable, options: FitOptions, advance: Callable[[str], obje
         if repeats and len(comparison.test):
             count = f"{repeats:,} rows repeat others" if repeats > 1 else "1 row repeats another"
             notes.append(f"{count}; copies are on the same side of the split, so that they do not tell the answer.")
-        if len(known) < FEW_ROWS:
+        if len(known) < FEW:
             notes.append(
                 f"Only {len(known)} rows have a target. Scores and intervals of so few rows are rough: another "
                 "sample of them may say something else."
             )
         if not len(comparison.test):
             notes.append("There is no held-out part (too few rows, or --test-size 0), so there are no scores.")
-        if options.group is not None and len(comparison.test):
-            notes.append(
-                f"Scores are of groups of {options.group} that no model has seen. Left-out places, and what the "
-                "predictor knows of its own errors, leave out rows and not groups: judge intervals by the scores."
-            )
-        if options.weights is not None and len(comparison.test):
-            notes.append("Models are fitted with the weights of the rows; in the scores each held-out row counts once.")
         advance("predictor")
         started = time.perf_counter()
         predictor = make_model(OURS, data.target, options)
@@ -161,6 +155,10 @@ def _check_options(options: FitOptions, n: int) -> None:
     if options.prototypes is not None and options.prototypes > n:
         raise InvalidInputError(
             f"--prototypes {options.prototypes} is more than the {n} rows of the fit; give fewer, or 0 for one per row."
+        )
+    if (options.group or options.time) and n > MOST_CROSS_FITTED:
+        raise InvalidInputError(
+            f"With --group and --time the picture takes at most {MOST_CROSS_FITTED:,} rows; lower --max-rows."
         )
     if options.perplexity is not None and options.perplexity >= n:
         raise InvalidInputError(
@@ -182,13 +180,18 @@ def compare_models(data: PreparedTable, options: FitOptions, advance: Callable[[
             scores[name], table = _score(model, data, train, test)
             seconds[name] = time.perf_counter() - started
             front = pd.DataFrame({"model": name, "row": test})
+            if data.aside.weights is not None:
+                front[WEIGHT] = data.aside.weights[test]
             tables.append(pd.concat([front, truth_table(data.target, test), table], axis=1))
     return Comparison(train, test, scores, seconds, pd.concat(tables, ignore_index=True) if tables else None, how)
 
 
-def _training_data(data: PreparedTable, rows: Index) -> tuple[Array, NDArray[Any], Array | None]:
-    weights = data.aside.weights
-    return data.X[rows], data.target.values(rows), None if weights is None else weights[rows]
+def _training_data(data: PreparedTable, rows: Index) -> tuple[Array, NDArray[Any], Array | None, Index | None]:
+    return data.X[rows], data.target.values(rows), _take_weights(data, rows), take_blocks(data, rows)
+
+
+def _take_weights(data: PreparedTable, rows: Index) -> Array | None:
+    return None if data.aside.weights is None else data.aside.weights[rows]
 
 
 def _score(model: Any, data: PreparedTable, train: Index, test: Index) -> tuple[dict[str, float], pd.DataFrame]:
@@ -196,13 +199,13 @@ def _score(model: Any, data: PreparedTable, train: Index, test: Index) -> tuple[
 
     Log densities are in units of the spread of the training targets, the RMSE in those of y.
     """
-    X, target = data.X[test], data.target
+    X, target, weights = data.X[test], data.target, _take_weights(data, test)
     y = target.values(test)
     if target.task == "classification":
         proba = model.predict_proba(X)
-        return classification_scores(y, proba, model.classes_), class_table(proba, model.classes_)
+        return classification_scores(y, proba, model.classes_, weights), class_table(proba, model.classes_)
     mean, std = model.predict(X, return_std=True)
-    scale = spread(target.values(train))
+    scale = spread(target.values(train), _take_weights(data, train))
     levels = interval_levels(model, X, y) if hasattr(model, "predict_quantiles") else None
     table = number_table(model, X, target.names).join(level_table(len(y), scale, levels, target.names))
-    return held_out_scores(y, mean, std, scale=scale, levels=levels), table
+    return held_out_scores(y, mean, std, scale=scale, levels=levels, sample_weight=weights), table

@@ -21,7 +21,7 @@ from distreduce.tables.target import Target
 QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
 PROBABILITY = "probability of "
 CLASS, TRUTH, FITTED = "class", "true", "fitted"
-SCALE, LEVEL = "scale", "level"
+SCALE, LEVEL, WEIGHT = "scale", "level", "weight"
 NOVELTY = "novelty"
 FORMULA = re.compile(r"'*[=+\-@\t\r]")  # with its apostrophes, so that the escape can be undone
 

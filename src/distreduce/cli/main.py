@@ -14,7 +14,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from distreduce._utils.text import __version__, strip_control
+from distreduce._utils.text import strip_control
+from distreduce._utils.versions import __version__
 from distreduce.exceptions import DistReduceError
 
 MAX_ERROR = 2000  # characters

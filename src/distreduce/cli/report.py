@@ -16,7 +16,7 @@ from distreduce.cli._folder import Folder
 from distreduce.cli._models import describe_models
 from distreduce.cli._names import REPORT
 from distreduce.cli._screen import EXPERT_NAMES, count_rows
-from distreduce.cli._tables import LEVEL, PROBABILITY, SCALE, TRUTH, target_suffixes, truth_columns
+from distreduce.cli._tables import LEVEL, PROBABILITY, SCALE, TRUTH, WEIGHT, target_suffixes, truth_columns
 from distreduce.cli.apply import Directory, Quiet
 from distreduce.estimators import SDR
 from distreduce.exceptions import InvalidInputError, ModelFileError
@@ -145,7 +145,8 @@ def _read_numbers(part: pd.DataFrame, target: Target, about: str) -> HeldOut:
     if "scale" in found:
         found["scale"] = found["scale"][0]  # the same in every row
     truth = part[truth_columns(target.names)].astype(np.float64).set_axis(target.names, axis=1)
-    return HeldOut(truth if len(target.names) > 1 else truth.to_numpy()[:, 0], **found, about=about)
+    y = truth if len(target.names) > 1 else truth.to_numpy()[:, 0]
+    return HeldOut(y, **found, about=about, sample_weight=_read_weights(part))
 
 
 def _read_classes(part: pd.DataFrame, target: Target, about: str) -> HeldOutClasses:
@@ -153,4 +154,9 @@ def _read_classes(part: pd.DataFrame, target: Target, about: str) -> HeldOutClas
     # Models may know different classes: those that this one lacks are empty cells.
     columns = [name for name in part if str(name).startswith(PROBABILITY) and part[name].notna().all()]
     classes = np.array([str(name)[len(PROBABILITY) :] for name in columns])
-    return HeldOutClasses(part[TRUTH].astype(str).to_numpy(dtype=str), part[columns].to_numpy(), classes, about)
+    truth = part[TRUTH].astype(str).to_numpy(dtype=str)
+    return HeldOutClasses(truth, part[columns].to_numpy(), classes, about, _read_weights(part))
+
+
+def _read_weights(part: pd.DataFrame) -> Array | None:
+    return part[WEIGHT].to_numpy(dtype=np.float64) if WEIGHT in part else None

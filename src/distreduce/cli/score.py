@@ -27,13 +27,15 @@ def score(
     """Score the predictor of a folder on rows whose targets are known.
 
     Use rows that the fit has not seen. Beside each score stands that of no model:
-    the mean of these rows, or their class shares.
+    the mean of these rows, or their class shares. Rows count by the column that the
+    fit took its weights from (--weights), if the file has it.
     """
     layout = read_layout(sep, no_header)
     results = open_results(folder, file)
     import numpy as np
 
     from distreduce.cli._screen import SCORES, count_rows, score_text
+    from distreduce.tables.aside import read_weights
     from distreduce.tables.findings import Findings
     from distreduce.tables.reading import read_table
     from distreduce.tables.target import read_target
@@ -47,7 +49,11 @@ def score(
     if len(rows) < 2:
         raise InvalidInputError(f"{file.name} has fewer than two complete rows with a target.")
     with count_rows(silent=quiet or as_json):
-        scores, notes = _score(predictor, X, target, rows)
+        weighed = results.weights()
+        found = read_weights(table.frame[weighed])[rows] if weighed in table.frame else np.ones(len(rows))
+        scores, notes = _score(predictor, X, target, rows, found)
+        if weighed is not None and weighed not in table.frame:
+            notes.append(f"{file.name} has no column {weighed!r}, the weights of the fit: every row counts once.")
     if as_json:
         typer.echo(json.dumps({"rows": len(rows), "scores": scores}, indent=2))
         return
@@ -61,8 +67,10 @@ def score(
         typer.echo(line, err=True)
 
 
-def _score(predictor: Any, X: Any, target: Target, rows: Any) -> tuple[dict[str, dict[str, float]], list[str]]:
-    """Return the scores of the predictor and of no model."""
+def _score(
+    predictor: Any, X: Any, target: Target, rows: Any, weights: Any
+) -> tuple[dict[str, dict[str, float]], list[str]]:
+    """Return the scores of the predictor and of no model, in which rows count by their weights."""
     import numpy as np
 
     from distreduce.gp._target_scale import spread
@@ -73,11 +81,10 @@ def _score(predictor: Any, X: Any, target: Target, rows: Any) -> tuple[dict[str,
         y = target.values(rows)
         mean, std = predictor.predict(X[rows], return_std=True)
         levels = interval_levels(predictor, X[rows], y) if hasattr(predictor, "predict_quantiles") else None
-        scale = spread(y)
-        nothing = held_out_scores(
-            y, np.broadcast_to(y.mean(axis=0), y.shape), np.broadcast_to(scale, y.shape), scale=scale
-        )
-        return {"predictor": held_out_scores(y, mean, std, scale=scale, levels=levels), "no model": nothing}, []
+        unit: dict[str, Any] = {"scale": spread(y, weights), "sample_weight": weights}
+        constant = (np.broadcast_to(part, y.shape) for part in (np.average(y, axis=0, weights=weights), unit["scale"]))
+        scores = {"predictor": held_out_scores(y, mean, std, levels=levels, **unit)}
+        return {**scores, "no model": held_out_scores(y, *constant, **unit)}, []
     # A class of the file matches one of the fit by its text: 1 may be a number in one and a text in the other.
     classes = np.array([str(label) for label in predictor.classes_])
     labels = np.array([str(label) for label in target.y.iloc[rows]])
@@ -85,10 +92,11 @@ def _score(predictor: Any, X: Any, target: Target, rows: Any) -> tuple[dict[str,
     notes = [] if known.all() else [f"{count_of(int((~known).sum()), 'row')} with classes that the fit did not know."]
     if known.sum() < 2:
         raise InvalidInputError(f"The targets are none of the classes of the fit ({', '.join(classes[:10])}).")
-    found, counts = np.unique(labels[known], return_counts=True)
+    found, codes = np.unique(labels[known], return_inverse=True)
+    counts = np.bincount(codes, weights=weights[known])
     shares = np.broadcast_to(counts / counts.sum(), (known.sum(), len(found)))
     proba = predictor.predict_proba(X[rows][known])
     return {
-        "predictor": classification_scores(labels[known], proba, classes),
-        "no model": classification_scores(labels[known], shares, found),
+        "predictor": classification_scores(labels[known], proba, classes, weights[known]),
+        "no model": classification_scores(labels[known], shares, found, weights[known]),
     }, notes

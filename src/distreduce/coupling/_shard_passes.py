@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -20,7 +20,7 @@ from distreduce._utils.threads import KERNEL
 from distreduce._utils.typing import Array, Plan
 from distreduce.coupling.descent import changes, subtract
 from distreduce.coupling.problem import structure_terms
-from distreduce.losses import BregmanLoss, supervised_rows
+from distreduce.losses import BregmanLoss, InnerLoss, supervised_rows
 from distreduce.sharding.shards import PlanPass, Result, Shard, ShardPass
 
 BLOCK_ROWS = 2048  # rows whose costs (rows, m) are in memory at once
@@ -153,7 +153,7 @@ class StructureConstant(ShardPass[float]):
     per_sample = ("own",)
     own: Array
     weights: Array
-    loss: Literal["kl", "square"]
+    loss: InnerLoss
 
     def __call__(self, shard: Shard) -> float:
         rows = shard.affinity

@@ -1,14 +1,14 @@
 """The solvers of the T-step: conditional gradient (Frank-Wolfe), with exact line search and moves of single rows.
 
 One loop serves all couplings; what differs is behind :class:`Descent`. Semi-relaxed (m < n) and balanced (m = n) have
-different cheapest vertices (`Oracle`); on shards everything comes from m×m matrices (:mod:`.sharded`).
+different cheapest vertices; on shards everything comes from m×m matrices (:mod:`.sharded`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 from numba import njit
@@ -21,8 +21,8 @@ from distreduce.coupling.line_search import move_towards
 from distreduce.coupling.problem import CouplingProblem, CouplingResult, affinity_times_plan, hard_plan, rescale_rows
 from distreduce.exceptions import NumericalError
 
-# Finds the vertex V that minimises ⟨gradient, V⟩.
-Oracle = Callable[[Array], Plan]
+# Returns the vertex V that minimises ⟨gradient, V⟩.
+CheapestVertex = Callable[[Array], Plan]
 
 
 @dataclass(frozen=True)
@@ -41,24 +41,22 @@ class Direction:
     at: Iterate
     vertex: Plan
     gap: float
+    slope: Array  # what the line search needs besides: ∇J(T), or VᵀCT on shards
 
 
-D = TypeVar("D", bound=Direction)
-
-
-class Descent(Protocol[D]):
+class Descent(Protocol):
     """J with the prototype targets held: an upper bound on J, quadratic in T."""
 
-    def direction(self, at: Iterate) -> D:
+    def direction(self, at: Iterate) -> Direction:
         """The cheapest vertex; `at` of the result has the value that the decrease is measured from."""
         ...
 
-    def search(self, direction: D) -> tuple[float, Iterate]:
+    def search(self, direction: Direction) -> tuple[float, Iterate]:
         """The exact step τ towards the vertex, and the iterate after it."""
         ...
 
 
-def descend(problem: Descent[D], at: Iterate, max_iter: int, tol: float) -> tuple[Iterate, int, bool]:
+def descend(problem: Descent, at: Iterate, max_iter: int, tol: float) -> tuple[Iterate, int, bool]:
     """The last iterate, the number of steps, and whether they ended at `tol`.
 
     Stops when the duality gap, or the decrease of J, is below `tol` relative to J.
@@ -76,7 +74,13 @@ def descend(problem: Descent[D], at: Iterate, max_iter: int, tol: float) -> tupl
 
 
 def conditional_gradient(
-    problem: CouplingProblem, initial: Plan, oracle: Oracle, *, max_iter: int, tol: float, workers: Workers = SERIAL
+    problem: CouplingProblem,
+    initial: Plan,
+    cheapest: CheapestVertex,
+    *,
+    max_iter: int,
+    tol: float,
+    workers: Workers = SERIAL,
 ) -> CouplingResult:
     r"""Descend J from `initial` by exact steps to the vertices :math:`V = \arg\min_V \langle \nabla J(T), V\rangle`.
 
@@ -88,7 +92,7 @@ def conditional_gradient(
     while n_iter < max_iter and not converged:
         held = problem.with_targets_held(T)  # hold the targets at T, descend, and measure what refreshing them gains
         start = Iterate(T, CT, held.value(T, CT))
-        found, steps, settled = descend(_DenseDescent(held, oracle, workers), start, max_iter - n_iter, tol)
+        found, steps, settled = descend(_DenseDescent(held, cheapest, workers), start, max_iter - n_iter, tol)
         T, CT = found.plan, found.product
         previous, value, n_iter = value, problem.value(T, CT), n_iter + steps
         # Without targets nothing is refreshed: the first descent is the last.
@@ -97,27 +101,22 @@ def conditional_gradient(
 
 
 @dataclass(frozen=True)
-class _DenseDirection(Direction):
-    gradient: Array
-
-
-@dataclass(frozen=True)
 class _DenseDescent:
     """:class:`Descent` with C and C·T in memory; C·T moves with the step."""
 
     problem: CouplingProblem
-    oracle: Oracle
+    cheapest: CheapestVertex
     workers: Workers
 
-    def direction(self, at: Iterate) -> _DenseDirection:
+    def direction(self, at: Iterate) -> Direction:
         gradient = self.problem.gradient(at.plan, at.product)
-        V = self.oracle(gradient)
-        return _DenseDirection(at, V, (at.plan - V).multiply(gradient).sum(), gradient)
+        V = self.cheapest(gradient)
+        return Direction(at, V, (at.plan - V).multiply(gradient).sum(), gradient)
 
-    def search(self, direction: _DenseDirection) -> tuple[float, Iterate]:
+    def search(self, direction: Direction) -> tuple[float, Iterate]:
         T, CT, V = direction.at.plan, direction.at.product, direction.vertex
         CV = affinity_times_plan(self.problem.affinity, V, self.workers)
-        step = self.problem.step_to(T, CT, V, CV, direction.gradient)
+        step = self.problem.step_to(T, CT, V, CV, direction.slope)
         # C·T is linear in T: the new plan needs no product of its own.
         T, CT = move_towards(T, V, step), (1 - step) * CT + step * CV
         return step, Iterate(T, CT, self.problem.value(T, CT))
@@ -205,7 +204,7 @@ def solve_semirelaxed(
 ) -> CouplingResult:
     """Minimise J(T) over {T ≥ 0, T1 = h} from `initial`: conditional gradient, then exact moves of single rows.
 
-    The oracle puts the mass of each row on its cheapest prototype: plans are mixtures of few hard assignments.
+    The cheapest vertex puts the mass of each row on one prototype: plans are mixtures of few hard assignments.
     """
 
     def cheapest(gradient: Array) -> Plan:

@@ -6,7 +6,6 @@ BSFGW is the barycentric supervised fused Gromov-Wasserstein problem of the pape
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numba import njit
@@ -16,7 +15,7 @@ from scipy import sparse
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Plan
 from distreduce.coupling.line_search import exact_step
-from distreduce.losses import BregmanLoss, SquaredLoss
+from distreduce.losses import BregmanLoss, InnerLoss, SquaredLoss
 
 ROWS_PER_CHUNK = 128
 
@@ -64,7 +63,7 @@ def _affinity_rows(chunk, n_chunks, C, indptr, indices, data, out):  # type: ign
                 sums[indices[entry]] += row[j] * data[entry]
 
 
-def structure_matrices(embedding_affinity: Array, loss: Literal["kl", "square"]) -> tuple[Array, Array]:
+def structure_matrices(embedding_affinity: Array, loss: InnerLoss) -> tuple[Array, Array]:
     r"""The two m×m matrices f2 and h2 that the inner loss needs of the prototypes' affinity :math:`\bar C`.
 
     Both losses split as :math:`L_u(a, b) = f_1(a) + f_2(b) - a\,h_2(b)`, so that
@@ -79,7 +78,7 @@ def structure_matrices(embedding_affinity: Array, loss: Literal["kl", "square"])
     return embedding_affinity**2, 2 * embedding_affinity
 
 
-def structure_constant(affinity: NDArray[np.floating], weights: Array, loss: Literal["kl", "square"]) -> float:
+def structure_constant(affinity: NDArray[np.floating], weights: Array, loss: InnerLoss) -> float:
     r""":math:`\sum_{ij} f_1(C_{ij}) h_i h_j`, the part of GW that no coupling changes; without an n×n copy."""
     total = 0.0
     for row, weight in zip(affinity, weights, strict=True):
@@ -88,7 +87,7 @@ def structure_constant(affinity: NDArray[np.floating], weights: Array, loss: Lit
     return total
 
 
-def structure_terms(affinity: Array, loss: Literal["kl", "square"]) -> Array:
+def structure_terms(affinity: Array, loss: InnerLoss) -> Array:
     r""":math:`f_1` of :func:`structure_matrices`, by entry: :math:`a\log a - a` for KL, :math:`a^2` for square."""
     # 0 log 0 = 0.
     return affinity * np.log(np.where(affinity > 0, affinity, 1.0)) - affinity if loss == "kl" else affinity**2

@@ -8,7 +8,6 @@ all that the exact step along T + τ(V − T) needs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +30,7 @@ from distreduce.coupling._shard_passes import (
 from distreduce.coupling.descent import Direction, Iterate, descend
 from distreduce.coupling.line_search import exact_step, move_towards
 from distreduce.coupling.problem import column_mass, hard_plan, rescale_rows
-from distreduce.losses import BregmanLoss, SquaredLoss
+from distreduce.losses import BregmanLoss, InnerLoss, SquaredLoss
 from distreduce.sharding.shards import Shards
 
 MAX_ITER, MAX_SWEEPS, MAX_HALVINGS = 2000, 50, 6
@@ -70,7 +69,7 @@ def transported_on_shards(shards: Shards, plan: Plan) -> Array:
     return 0.5 * (total + total.T)
 
 
-def structure_constant_on_shards(shards: Shards, weights: Array, loss: Literal["kl", "square"]) -> float:
+def structure_constant_on_shards(shards: Shards, weights: Array, loss: InnerLoss) -> float:
     r""":math:`\sum_{ij} f_1(C_{ij}) h_i h_j` over the entries of the part "affinity"; outside them f_1(0) = 0."""
     return sum(shards.collect(StructureConstant(weights, weights, loss)), start=0.0)
 
@@ -99,20 +98,13 @@ def solve_on_shards(problem: ShardedCoupling, initial: Plan, *, tol: float = 1e-
 
 
 @dataclass(frozen=True)
-class _ShardedDirection(Direction):
-    """With VᵀCT."""
-
-    across: Array
-
-
-@dataclass(frozen=True)
 class _ShardedDescent:
     """:class:`distreduce.coupling.descent.Descent` on shards: an iterate holds TᵀCT, which moves with the step."""
 
     problem: ShardedCoupling
     prototype_targets: Array | None
 
-    def direction(self, at: Iterate) -> _ShardedDirection:
+    def direction(self, at: Iterate) -> Direction:
         """One pass; TᵀCT and the value at `at` are computed afresh, so that roundings do not add up."""
         problem, T, q = self.problem, at.plan, column_mass(at.plan)
         held = problem.hold(T, self.prototype_targets)
@@ -122,12 +114,12 @@ class _ShardedDescent:
         slope, vertex_slope, linear, _ = np.add.reduce([part.sums for part in parts])
         value = linear + problem.alpha * problem.structure(q, transported)
         V = hard_plan(np.concatenate([part.cheapest for part in parts]), problem.weights, len(q))
-        return _ShardedDirection(Iterate(T, transported, value), V, slope - vertex_slope, across)
+        return Direction(Iterate(T, transported, value), V, slope - vertex_slope, across)
 
-    def search(self, direction: _ShardedDirection) -> tuple[float, Iterate]:
+    def search(self, direction: Direction) -> tuple[float, Iterate]:
         """One light pass, for VᵀCV."""
         problem, at, V = self.problem, direction.at, direction.vertex
-        end, across, gap = transported_on_shards(problem.shards, V), direction.across, direction.gap
+        end, across, gap = transported_on_shards(problem.shards, V), direction.slope, direction.gap
         change = end - across - across.T + at.product  # (V − T)ᵀC(V − T), from the three matrices
         curvature = problem.alpha * problem.structure(column_mass(V) - column_mass(at.plan), change)
         step = exact_step(curvature, -gap)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 from distreduce._utils.typing import Array
 from distreduce.dependence import Dependence
 from distreduce.kernels import DistanceKernel, Linear, RationalQuadratic
-
-InnerLoss = Literal["kl", "square"]
+from distreduce.losses import InnerLoss
 
 
 @dataclass(frozen=True)

@@ -1,31 +1,29 @@
-"""What "auto" stands for: metric, kernel and ridge of the map, and what the coupling sees of the targets."""
+"""What "auto" stands for: metric, kernel and ridge of the map, and what the coupling sees of the targets.
+
+Kernel and ridge are those that predict targets of left-out samples best.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
+from scipy.linalg import cho_solve, eigh
+from sklearn.utils import check_random_state
 
 from distreduce._utils.numerics import divide_columns
-from distreduce._utils.threads import Workers
+from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import RBF, DistanceKernel, Kernel, RationalQuadratic
 from distreduce.losses import supervised_rows
-from distreduce.mapping.choice import (
-    RIDGES,
-    Candidate,
-    MapChoice,
-    TaughtSamples,
-    choose_map,
-    fit_predictor,
-    predict_left_out,
-)
-from distreduce.mapping.kernel_map import KernelMap
-from distreduce.mapping.relevance import input_kernel, median_length_scale
+from distreduce.mapping.kernel_map import KernelMap, factorise_kernel
+from distreduce.mapping.left_out import keep_in_range
+from distreduce.mapping.relevance import input_kernel, median_length_scale, relevance_length_scales
 from distreduce.sharding.merge import row_keys
 from distreduce.sharding.sample import Sample
 
@@ -36,6 +34,32 @@ MOST_LEARNED = 2000  # features with a length scale of their own; images and cou
 FACTORS = (0.5, 1.0, 2.0)
 # Without targets nothing tells how smooth the map should be: the paper's ridge.
 UNSUPERVISED_RIDGE = 1e-2
+FOLDS = 5
+# Half decades: the error is flat around its minimum.
+RIDGES = tuple(10.0 ** np.arange(-4.0, 2.1, 0.5))
+# Student's t of the rank correlation between left-out predictions and targets must be above this. The choice between
+# candidates and ridges raises it: of 1320 tables of noise (n = 30 to 400; numbers and classes), 5 passed 4.
+CLEAR_SIGNAL = 4.0
+# Learned scales are learned again without these folds first, and without the others only if they may still win.
+FIRST_FOLDS = 2
+# A kernel of the features as they are or, with a start, of features divided by scales learned from there.
+Candidate = tuple[Kernel, float | None]
+
+
+@dataclass(frozen=True)
+class MapChoice:
+    """Kernel, metric and ridge of the out-of-sample map, and how well they predict left-out targets."""
+
+    kernel: Kernel  # of the features divided by `scales`
+    ridge: float  # λ/μ of the map
+    scales: Array | None  # (d,), in which the metric measures each feature; None leaves the features as they are
+    fold_scales: Sequence[Array] | None  # the scales as learned without each fold
+    error: float  # squared error of left-out targets, relative to that of their mean; NaN if it was not measured
+    has_signal: bool  # whether predictions follow the targets, or there were too few known targets to tell
+
+    def scales_without(self, fold: int) -> Array | None:
+        """Return the metric that has not seen a fold."""
+        return self.scales if self.fold_scales is None else self.fold_scales[fold]
 
 
 def wants_choice(estimator: Any) -> bool:
@@ -55,39 +79,48 @@ def find_groups(features: Any, *, precomputed: bool = False) -> Index:
     return np.argsort(np.argsort(first))[inverse.ravel()]
 
 
-def teach(sample: Sample, folds: Index, size: int) -> tuple[TaughtSamples, Index]:
-    """Return at most `size` samples with known targets, evenly spaced, and their numbers."""
-    assert sample.kernel_targets is not None
-    known = np.flatnonzero(supervised_rows(sample.kernel_targets))
+def assign_folds(groups: Index) -> Index:
+    """Return the fold of each sample, at random but always the same; a group (equal features) is left out together."""
+    n_groups = int(groups.max()) + 1
+    return np.asarray(check_random_state(0).permutation(n_groups)[groups] % FOLDS)
+
+
+def draw_known(sample: Sample, Y: Array, size: int) -> tuple[Sample, Index]:
+    """Return at most `size` samples whose targets Y are known, evenly spaced, and their numbers."""
+    known = np.flatnonzero(supervised_rows(Y))
     rows = known[np.unique(np.linspace(0, len(known) - 1, size).astype(int))]
-    features = sample.features[np.ix_(rows, rows)] if sample.precomputed else sample.features[rows]
-    if sparse.issparse(features) and features.shape[1] <= MOST_LEARNED:
-        features = features.toarray()
-    targets = sample.kernel_targets[rows]
-    return TaughtSamples(features, targets, sample.weights[rows], folds[rows], sample.precomputed), rows
+    drawn = sample.take(rows)
+    if sparse.issparse(drawn.features) and drawn.features.shape[1] <= MOST_LEARNED:
+        drawn = replace(drawn, features=drawn.features.toarray())
+    return drawn, rows
 
 
 def choose(estimator: Any, sample: Sample, folds: Index, unit: float, workers: Workers) -> MapChoice:
     """Choose kernel, metric and ridge; what the user gave is kept."""
-    samples, _ = teach(sample, folds, CHOICE_SAMPLES)
-    if len(np.unique(samples.folds)) < 2:  # too few known targets to leave any out, and so to call them noise
-        return plain_choice(estimator, sample, unit, has_signal=True)
+    assert sample.kernel_targets is not None
+    drawn, rows = draw_known(sample, sample.kernel_targets, CHOICE_SAMPLES)
+    if len(np.unique(folds[rows])) < 2:  # too few known targets to leave any out, and so to call them noise
+        return choose_without_targets(estimator, sample, unit, has_signal=True)
     ridges = RIDGES if estimator.map_reg == "auto" else (estimator.map_reg / estimator.mu,)
-    return choose_map(samples, _candidates(estimator, samples, sample, unit), ridges, workers)
+    candidates = _candidates(estimator, drawn, sample, unit)
+    choice = choose_map(drawn, sample.kernel_targets[rows], folds[rows], candidates, ridges, workers)
+    if choice.has_signal or estimator.eta != "auto":
+        return choice
+    return choose_without_targets(estimator, sample, unit, has_signal=False)
 
 
-def _candidates(estimator: Any, samples: TaughtSamples, sample: Sample, unit: float) -> Sequence[Candidate]:
+def _candidates(estimator: Any, drawn: Sample, sample: Sample, unit: float) -> Sequence[Candidate]:
     kernel, given = estimator.input_kernel, estimator.length_scale
     if not (isinstance(given, str) and given == "auto") or kernel not in ("rbf", "rq"):
         found = input_kernel(kernel, given, sample, unit)
         require_distances(estimator, found, precomputed=sample.precomputed)
-        return [Candidate(found)]
-    median = median_length_scale(samples.features, samples.weights, precomputed=samples.precomputed)
+        return [(found, None)]
+    median = median_length_scale(drawn.features, drawn.weights, precomputed=drawn.precomputed)
     kernels = [RBF(f * median) if kernel == "rbf" else RationalQuadratic(length_scale=f * median) for f in FACTORS]
-    candidates = [Candidate(kernel) for kernel in kernels]
+    candidates: list[Candidate] = [(kernel, None) for kernel in kernels]
     # Only an RBF of not too many features can measure each by its own length.
-    if kernel == "rbf" and not samples.precomputed and samples.features.shape[1] <= MOST_LEARNED:
-        candidates.append(Candidate(RBF(1.0), median))
+    if kernel == "rbf" and not drawn.precomputed and drawn.features.shape[1] <= MOST_LEARNED:
+        candidates.append((RBF(1.0), median))
     return candidates
 
 
@@ -100,7 +133,7 @@ def require_distances(estimator: Any, kernel: Kernel, *, precomputed: bool) -> N
         )
 
 
-def plain_choice(estimator: Any, sample: Sample, unit: float, *, has_signal: bool) -> MapChoice:
+def choose_without_targets(estimator: Any, sample: Sample, unit: float, *, has_signal: bool) -> MapChoice:
     """Return the choice that needs no targets: median length scale and the paper's ridge, unless others are given."""
     given = estimator.length_scale
     length_scale = "median" if isinstance(given, str) and given == "auto" else given
@@ -109,7 +142,7 @@ def plain_choice(estimator: Any, sample: Sample, unit: float, *, has_signal: boo
     return MapChoice(kernel, ridge / estimator.mu, None, None, np.nan, has_signal)
 
 
-def target_settings(settings: Mapping[str, Any], choice: MapChoice, total_weight: float) -> dict[str, Any]:
+def resolve_eta(settings: Mapping[str, Any], choice: MapChoice, total_weight: float) -> dict[str, Any]:
     """Return the settings of the solver with eta as a number; without signal the targets have no weight (DistR)."""
     if settings["eta"] != "auto":
         return dict(settings)
@@ -118,34 +151,190 @@ def target_settings(settings: Mapping[str, Any], choice: MapChoice, total_weight
     return {**settings, "eta": total_weight}  # as the geometry term grows, so that neither outweighs the other
 
 
+def choose_map(
+    sample: Sample,
+    Y: Array,
+    folds: Index,
+    candidates: Sequence[Candidate],
+    ridges: Sequence[float] = RIDGES,
+    workers: Workers = SERIAL,
+) -> MapChoice:
+    r"""Choose the candidate and the ridge whose kernel ridge regression predicts left-out targets Y best.
+
+    With h the weights, F_g the samples of fold g and the others' mean :math:`\bar y_g`, the error is
+
+    .. math::
+        \frac{\sum_g \sum_{i \in F_g} h_i |y_i - \hat y_g(x_i)|^2}{\sum_g \sum_{i \in F_g} h_i |y_i - \bar y_g|^2},
+        \qquad \hat y_g(x) = \bar y_g + K_g(x, X_{-g})\,(K_g + \lambda W^{-1})^{-1} (Y_{-g} - \bar y_g)
+
+    where K_g is the kernel in a metric that was learned without the fold: left-out samples are new to all of it.
+    """
+    errors, learned_scales = _left_out_errors(sample, Y, folds, candidates, ridges, workers)
+    h = sample.weights
+    totals = errors @ h
+    relative = totals[:, 1:] / np.maximum(totals[:, :1], np.finfo(float).tiny)
+    best, ridge = divmod(int(relative.argmin()), len(ridges))
+    (kernel, start), scales, fold_scales = candidates[best], None, None
+    if start is not None:
+        scales = relevance_length_scales(sample.features, Y, h, start)
+        fold_scales = [learned_scales.get((best, fold), scales) for fold in range(FOLDS)]  # some folds may be empty
+    choice = MapChoice(kernel, float(ridges[ridge]), scales, fold_scales, float(relative[best, ridge]), True)
+    return replace(choice, has_signal=_is_clear(predict_left_out(choice, sample, Y, folds), Y, h))
+
+
+def _left_out_errors(
+    sample: Sample,
+    Y: Array,
+    folds: Index,
+    candidates: Sequence[Candidate],
+    ridges: Sequence[float],
+    workers: Workers,
+) -> tuple[Array, dict[tuple[int, int], Array]]:
+    """Return squared errors (candidates, 1 + ridges, n), the mean's first, and scales learned by (candidate, fold).
+
+    Learned scales that clearly lose the first two folds are not learned for the others: their errors stay infinite.
+    """
+    used, h = [int(fold) for fold in np.unique(folds)], sample.weights
+    errors = np.full((len(candidates), 1 + len(ridges), len(Y)), np.inf)
+    errors[:, 0] = 1.0
+    learned_scales: dict[tuple[int, int], Array] = {}
+
+    def leave_out(pairs: Sequence[tuple[int, int]]) -> None:
+        """Fill in the errors of the pairs (candidate, fold)."""
+
+        def predict(task: int, n_tasks: int) -> tuple[Array, Array | None]:
+            return _predict_fold(sample, Y, candidates[pairs[task][0]], folds == pairs[task][1], ridges)
+
+        for (k, fold), (found, scales) in zip(pairs, workers.run(predict, len(pairs)), strict=True):
+            errors[k][:, folds == fold] = found
+            if scales is not None:
+                learned_scales[k, fold] = scales
+
+    plain = [k for k, (_, start) in enumerate(candidates) if start is None]
+    learned = [k for k, (_, start) in enumerate(candidates) if start is not None]
+    first, later = used[:FIRST_FOLDS], used[FIRST_FOLDS:]
+    leave_out([(k, fold) for k in plain for fold in used] + [(k, fold) for k in learned for fold in first])
+    seen = np.isin(folds, first)
+    able = [k for k in learned if not plain or _may_win(errors[:, :, seen], h[seen], k, plain)]
+    leave_out([(k, fold) for k in able for fold in later])
+    return errors, learned_scales
+
+
+def _may_win(errors: Array, h: Array, candidate: int, others: Sequence[int]) -> bool:
+    """Return whether the others are not better on some samples by two standard errors and 1 % of the variance."""
+    misses, variance = errors[:, 1:], h @ errors[candidate, 0] / h.sum()
+    own, best = (min(misses[k].reshape(-1, len(h)), key=lambda m: m @ h) for k in ([candidate], list(others)))
+    loss = own - best
+    mean = h @ loss / h.sum()
+    return bool(mean <= max(2.0 * np.sqrt(h @ (loss - mean) ** 2) / h.sum(), 0.01 * variance))
+
+
+def _predict_fold(
+    sample: Sample, Y: Array, candidate: Candidate, out: NDArray[np.bool_], ridges: Sequence[float]
+) -> tuple[Array, Array | None]:
+    """Return squared errors (1 + ridges, left out) of a fold, the mean's first, and the metric learned without it."""
+    rest, h, (kernel, start) = ~out, sample.weights, candidate
+    scales = None
+    if start is not None:
+        # Not from the scales of all samples: few steps would not forget what these know of the fold.
+        scales = relevance_length_scales(sample.features[rest], Y[rest], h[rest], start)
+    K = _similarity(sample, kernel, scales)
+    mean = h[rest] @ Y[rest] / h[rest].sum()
+    root = np.sqrt(h[rest])
+    # One eigendecomposition of √h K √h serves all ridges.
+    values, vectors = eigh(K[np.ix_(rest, rest)] * np.outer(root, root), check_finite=False)
+    left = (K[np.ix_(out, rest)] * root) @ vectors
+    right = vectors.T @ (root[:, None] * (Y[rest] - mean))
+    missed = Y[out] - mean
+    predicted = (left @ (right / (np.maximum(values, 0.0) + ridge)[:, None]) for ridge in ridges)
+    errors = [(missed**2).sum(axis=1), *(((missed - p) ** 2).sum(axis=1) for p in predicted)]
+    return np.array(errors), scales
+
+
+def _is_clear(predicted: Array, Y: Array, weights: Array) -> bool:
+    """Whether predictions and targets are in more nearly the same order than chance explains; weights count as copies.
+
+    Ranks, because a few large targets can hold most of the squared error: it then says little about the others.
+    """
+    h = weights[:, None]
+    A, B = _ranks(predicted, weights), _ranks(Y, weights)
+    # With several columns, in units of its deviation if the rows of one were permuted at random.
+    scale = np.sqrt(np.vdot(A.T @ (h * A), B.T @ (h * B)))
+    correlation = float((h * A * B).sum()) / max(scale, np.finfo(float).tiny)
+    t_squared = correlation**2 * max(h.sum() - 2.0, 0.0) / max(1.0 - correlation**2, np.finfo(float).eps)
+    return correlation > 0 and t_squared > CLEAR_SIGNAL**2
+
+
+def _ranks(values: Array, weights: Array) -> Array:
+    """Return the weight below minus the weight above each value, by column."""
+    return np.stack([np.sign(column[:, None] - column) @ weights for column in values.T], axis=1)
+
+
+def predict_left_out(choice: MapChoice, sample: Sample, Y: Array, folds: Index) -> Array:
+    """Return the targets (n, c) of each sample as the samples of the other folds predict them."""
+    predicted, h = np.empty_like(Y), sample.weights
+    K = None
+    for fold in np.unique(folds):
+        out, rest = folds == fold, folds != fold
+        if K is None or choice.fold_scales is not None:  # one metric for all folds needs one matrix
+            K = _similarity(sample, choice.kernel, choice.scales_without(int(fold)))
+        mean = h[rest] @ Y[rest] / h[rest].sum()
+        coefficients = _solve(K[np.ix_(rest, rest)], choice.ridge / h[rest], Y[rest] - mean)
+        predicted[out] = mean + K[np.ix_(out, rest)] @ coefficients
+    return predicted
+
+
+def _similarity(sample: Sample, kernel: Kernel, scales: Array | None) -> Array:
+    """Return the kernel matrix (n, n) of the features divided by `scales`."""
+    if sample.precomputed:
+        assert isinstance(kernel, DistanceKernel)
+        return kernel.of_sq_distance(np.asarray(sample.features) ** 2)
+    return kernel(sample.features if scales is None else sample.features / scales)
+
+
+def _solve(K: Array, ridge: Array, Y: Array) -> Array:
+    """(K + diag(ridge))⁻¹ Y."""
+    K[np.diag_indices(len(K))] += ridge
+    return np.asarray(cho_solve(factorise_kernel(K), Y))
+
+
 def expected_targets(
     choice: MapChoice, sample: Sample, folds: Index, *, shares: bool, size: int = PREDICTION_SAMPLES
 ) -> Array:
-    """Return what X says about the targets of each sample, its own having no part in it; NaN where they are unknown.
+    """Return what the samples of other folds predict for the targets of each sample; NaN where they are unknown.
 
     The coupling sees these instead of the targets: a prototype then stands for samples that are alike in what matters
-    to y, not for samples whose noise is alike. (Not on shards: T-steps are much slower with them.)
+    to y, not for samples whose noise is alike. (On shards:
+    :meth:`distreduce.mapping.landmarks.LandmarkRegression.expect`.)
     """
-    assert sample.targets is not None
-    samples, rows = teach(replace(sample, kernel_targets=sample.targets), folds, size)
-    expected = np.full(sample.targets.shape, np.nan)
-    expected[rows] = predict_left_out(choice, samples)
+    Y = sample.targets
+    assert Y is not None
+    drawn, rows = draw_known(sample, Y, size)
+    expected = np.full(Y.shape, np.nan)
+    expected[rows] = predict_left_out(choice, drawn, Y[rows], folds[rows])
     # Samples that were not drawn are new to the regression on those that were.
-    others = np.setdiff1d(np.flatnonzero(supervised_rows(sample.targets)), rows)
+    others = np.setdiff1d(np.flatnonzero(supervised_rows(Y)), rows)
     if len(others):
-        coefficients, mean = fit_predictor(choice, samples)
+        coefficients, mean = fit_predictor(choice, drawn, Y[rows])
         part = sample.features[np.ix_(others, rows)] if sample.precomputed else sample.features[others]
-        inputs = None if sample.precomputed else scale_features(samples.features, choice.scales)
+        inputs = None if sample.precomputed else scale_features(drawn.features, choice.scales)
         unit = 1.0 if choice.scales is None else choice.scales
         expected[others] = mean + KernelMap(choice.kernel, inputs, coefficients, unit)(part)
-    return keep_in_range(expected, sample.targets, shares=shares)
+    return keep_in_range(expected, Y, shares=shares)
+
+
+def fit_predictor(choice: MapChoice, sample: Sample, Y: Array) -> tuple[Array, Array]:
+    """Return coefficients (n, c) and mean (c,) of the regression on all samples, for predictions K(x, X) B + mean."""
+    h = sample.weights
+    mean = h @ Y / h.sum()
+    return _solve(_similarity(sample, choice.kernel, choice.scales), choice.ridge / h, Y - mean), mean
 
 
 def expected_without_folds(choice: MapChoice, sample: Sample, folds: Index, *, shares: bool) -> dict[int, Array] | None:
-    """Return, for every fold, the expected targets of the other samples if the fold does not exist.
+    """Return, for every fold, the expected targets of the other samples, computed without that fold.
 
-    Those of :func:`expected_targets` have seen all other folds: neighbours would show a left-out sample its own target.
-    None if there are too few folds with known targets.
+    Those of :func:`expected_targets` know the fold: to place it among them would give its targets away. None if there
+    are too few folds with known targets.
     """
     assert sample.targets is not None
     if len(np.unique(folds[supervised_rows(sample.targets)])) < 3:
@@ -164,13 +353,3 @@ def expected_without_folds(choice: MapChoice, sample: Sample, folds: Index, *, s
 def scale_features(features: Any, scales: Array | None) -> Any:
     """Return the features in the metric, in their own precision."""
     return features if scales is None else divide_columns(features, scales)
-
-
-def keep_in_range(expected: Array, targets: Array, *, shares: bool) -> Array:
-    """Clip predictions to the range of the targets; class `shares` sum to one. NaN where the targets are unknown."""
-    supervised = supervised_rows(targets)
-    known = targets[supervised]
-    expected = np.clip(expected, known.min(axis=0), known.max(axis=0))
-    if shares:
-        expected = expected / np.maximum(expected.sum(axis=1, keepdims=True), 1e-12)
-    return np.where(supervised[:, None], expected, np.nan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import workers
 from distreduce._utils.typing import Array
+from distreduce.estimators._auto import MapChoice
 from distreduce.estimators._display import DisplayMixin
 from distreduce.estimators._evidence import QUALITY
 from distreduce.estimators._fit_context import (
@@ -30,20 +31,17 @@ from distreduce.estimators._mixins import (
     RenamedParametersMixin,
     SavingMixin,
     Translation,
-    leave_out,
+    translate_checkpoint_every,
     translate_device,
     translate_n_neighbors,
 )
-from distreduce.estimators._plan import Supervision, plan_fit
+from distreduce.estimators._setup import Supervision, set_up_fit
 from distreduce.estimators._validate import Backends, check_places, reject_masked
 from distreduce.exceptions import InvalidInputError
-from distreduce.mapping.choice import MapChoice
+from distreduce.losses import supervised_rows
 from distreduce.mapping.inverse import InverseMap, slopes
 from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
 from distreduce.solver.loop import fit_reduction
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 class BaseReduction(
@@ -88,7 +86,7 @@ class BaseReduction(
     }
     _renamed: ClassVar[Mapping[str, Translation]] = {
         "device": translate_device,
-        "checkpoint_every": leave_out,
+        "checkpoint_every": translate_checkpoint_every,
         "n_neighbors": translate_n_neighbors,
     }
 
@@ -131,7 +129,7 @@ class BaseReduction(
             return self.map_(X, pool)
 
     def inverse_transform(self, X: Any) -> Array:
-        """Return the samples that would lie at places of the embedding, as far as places tell.
+        """Return the samples that would lie at given places of the embedding, as far as the places determine them.
 
         A kernel ridge regression from places to features, whose smoothness left-out samples choose. What the embedding
         does not show, such as features that say nothing about y, comes out near its mean.
@@ -205,24 +203,31 @@ class BaseReduction(
         """Read the targets; None if the estimator has none."""
         return None
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, shared: list[MapChoice] | None = None) -> Self:
-        """Plan, solve and set the fitted attributes, or leave the estimator as it was if anything fails."""
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, choice: MapChoice | None = None, groups: Any = None
+    ) -> MapChoice | None:
+        """Set up, solve and set the fitted attributes, or leave the estimator as it was if anything fails.
+
+        Returns what the data chose. Another fit to the same samples can be given it as its `choice`.
+        """
         with whole_fit(self) as fitting:
             self._validate_params()
             with workers(self.n_jobs) as pool, progress(self) as bar:
-                plan = plan_fit(self, X, y, sample_weight, pool, [] if shared is None else shared)
-                with watch(self, X, y, sample_weight, bar, plan.checkpoint) as monitor:
-                    fitted = fit_reduction(plan.problem, plan.random_state, workers=pool, monitor=monitor)
+                setup = set_up_fit(self, X, y, sample_weight, groups, pool, choice)
+                with watch(self, X, y, sample_weight, bar, setup.checkpoint) as monitor:
+                    fitted = fit_reduction(setup.problem, setup.random_state, workers=pool, monitor=monitor)
                     fitting.best = fitted.reduction  # carried by errors from here on
                     self.__dict__.pop("classes_", None)  # of an earlier fit to labels
-                    self.__dict__.update(fitted_attributes(plan, fitted, self, pool))
+                    self.__dict__.update(fitted_attributes(setup, fitted, self, pool))
         # The estimator is fitted: warnings that a filter turns into errors, and an interrupt, cost nothing now.
         try:
             warn_about_fit(self, fitted.reduction)
-            warn_about_picture(self, has_signal=plan.problem.has_signal)
-            if plan.checkpoint is not None and plan.checkpoint.raised is not None:
-                raise plan.checkpoint.raised
+            known = None if setup.supervision is None else supervised_rows(setup.supervision.targets.values)
+            n_known = 0 if known is None else int((known & (setup.weights > 0)).sum())
+            warn_about_picture(self, has_signal=setup.problem.has_signal, n_known=n_known)
+            if setup.checkpoint is not None and setup.checkpoint.raised is not None:
+                raise setup.checkpoint.raised
         finally:
             if fitted.reduction.interrupted:
                 raise KeyboardInterrupt
-        return self
+        return setup.choice

@@ -13,7 +13,7 @@ SIDE_BY_SIDE = (
 
 
 class DisplayMixin:
-    """For reductions: extends the display of scikit-learn's BaseEstimator, which must stand behind it, after a fit."""
+    """Mixin of reductions: ``report``, and the map in notebooks after a fit. It must come before BaseEstimator."""
 
     def report(self, path: str | PathLike[str], X: Any, y: Any = None, **options: Any) -> Path:
         """Write the interactive page of the fit: one HTML file that needs no network.

@@ -191,7 +191,8 @@ class DistR(BaseReduction):
         DistR
             The fitted estimator.
         """
-        return self._fit(X, None, sample_weight)
+        self._fit(X, None, sample_weight)
+        return self
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
         """Fit, and return the embedding of the samples, equal to ``fit(X).transform(X)``."""

@@ -10,52 +10,52 @@ from sklearn.neighbors import NearestNeighbors
 
 from distreduce._utils.numerics import nearest
 from distreduce._utils.typing import Array, Index
-from distreduce.estimators._plan import FitPlan
+from distreduce.estimators._auto import FOLDS
+from distreduce.estimators._setup import FitSetup
 from distreduce.estimators._targets import Targets
 from distreduce.losses import supervised_rows
 from distreduce.mapping import LeftOut
-from distreduce.mapping.choice import FOLDS
 from distreduce.sharding.rows import Rows
 from distreduce.sharding.sample import Sample
 
 NEIGHBORS = 10
-SCORED_SAMPLES = 5000  # the scores of more samples would be hardly truer
+SCORED_SAMPLES = 5000  # more would hardly change the scores
 # The least number of values whose extremes hold a new one in 9 of 10 cases: (k − 1)/(k + 1) = 0.9.
 LEAST_EVIDENCE = 19
 QUALITY = ("purity", "compactness", "separation", "dubious")  # columns that describe a prototype itself
 
 
-def neighbor_scores(plan: FitPlan, embedding: Array, left_out: LeftOut) -> dict[str, float]:
+def neighbor_scores(setup: FitSetup, embedding: Array, left_out: LeftOut) -> dict[str, float]:
     """Score the 10 nearest neighbours of the samples among those of other folds: accuracy, or R².
 
     Given the fitted places (n, p) of the rows and the left-out places of the distinct samples, return "fitted" and
     "left_out", in the plane, and "all_features".
     """
-    assert plan.supervision is not None
-    merged, targets = plan.merged, plan.supervision.targets
+    assert setup.supervision is not None
+    merged, targets = setup.merged, setup.supervision.targets
     values = targets.scaled[merged.rows]
     known = np.flatnonzero(supervised_rows(values))
     chosen = known[np.unique(np.linspace(0, len(known) - 1, SCORED_SAMPLES).astype(int))]
     rows, Y, weights = merged.rows[chosen], values[chosen], merged.weights[chosen]
-    folds = np.arange(len(chosen)) % FOLDS if plan.problem.folds is None else plan.problem.folds[chosen]
+    folds = np.arange(len(chosen)) % FOLDS if setup.problem.folds is None else setup.problem.folds[chosen]
     fitted, places = embedding[rows], left_out.places[chosen]
     expected = {"fitted": _expect(fitted, fitted, Y, folds)}
     if left_out.neighbours is None:
         expected["left_out"] = _expect(places, fitted, Y, folds)
     else:
         expected["left_out"] = values[left_out.neighbours[chosen]].mean(axis=1)
-    features, precomputed = _features(plan, rows)
+    features, precomputed = _features(setup, rows)
     expected["all_features"] = _expect(features, features, Y, folds, precomputed=precomputed)
     return {name: _score(Y, mean, weights, targets.task) for name, mean in expected.items()}
 
 
-def _features(plan: FitPlan, rows: Index) -> tuple[Any, bool]:
+def _features(setup: FitSetup, rows: Index) -> tuple[Any, bool]:
     """Return features of some rows as the user gave them, or distances between the rows."""
-    if isinstance(plan.X, Rows):
-        return plan.X.take(rows), False
-    sample = plan.problem.sample
+    if isinstance(setup.X, Rows):
+        return setup.X.take(rows), False
+    sample = setup.problem.sample
     precomputed = isinstance(sample, Sample) and sample.precomputed
-    return (plan.X[np.ix_(rows, rows)] if precomputed else plan.X[rows]), precomputed
+    return (setup.X[np.ix_(rows, rows)] if precomputed else setup.X[rows]), precomputed
 
 
 def _expect(points: Any, among: Any, Y: Array, folds: Index, *, precomputed: bool = False) -> Array:

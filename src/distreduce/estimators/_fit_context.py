@@ -17,9 +17,11 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from distreduce._utils.hashing import fingerprint
-from distreduce._utils.text import __version__, warn_user
+from distreduce._utils.text import warn_user
+from distreduce._utils.versions import __version__
 from distreduce.estimators._validate import require_seed
 from distreduce.exceptions import (
+    FewSamplesWarning,
     InterruptedFitWarning,
     NoSignalWarning,
     NumericalError,
@@ -52,8 +54,8 @@ UNUSED = ("history_.cka",)  # NaN for other measures of dependence, and without 
 def whole_fit(estimator: Any) -> Iterator[SimpleNamespace]:
     """Make `fit` transactional: on any exception, restore the previous state, including an earlier fit.
 
-    Failures of LAPACK become a :class:`NumericalError`. Fitted attributes with NaN or infinite values raise one. `best`
-    of what is yielded is what such an error carries if the fit fails from here on.
+    Failures of LAPACK become a :class:`NumericalError`, and fitted attributes with NaN or infinite values raise one.
+    Set `best` of the yielded object to the result that such an error should carry.
     """
     # A shallow copy is enough: fits replace attributes and do not change them in place.
     before, fitting = dict(vars(estimator)), SimpleNamespace(best=None)
@@ -212,11 +214,21 @@ def open_checkpoint(path: Any, parameters: str, sample: Sample | ShardedSample) 
 
 # Accuracy, or R². With the defaults the difference was above this on 3 of 25 tables: many classes, or many features.
 MUCH_BETTER = 0.2
+FEW = 30  # samples with a target
 
 
-def warn_about_picture(estimator: Any, *, has_signal: bool) -> None:
-    """Warn if the targets were left out, or if the plane as fitted promises more than left-out samples keep."""
+def warn_about_few(n: int, what: str) -> None:
+    """Warn if so few samples have a target that what they say of new ones is rough."""
+    if n < FEW:
+        message = f"Only {n} samples have a target: {what} of so few are rough, and another sample may say otherwise."
+        warn_user(message, FewSamplesWarning)
+
+
+def warn_about_picture(estimator: Any, *, has_signal: bool, n_known: int) -> None:
+    """Warn of few targets, of targets left out, or if the plane as fitted promises more than left-out samples keep."""
     scores = getattr(estimator, "neighbor_scores_", None)
+    if scores is not None:
+        warn_about_few(n_known, "the picture and its left-out scores")
     if not has_signal:
         message = (
             "X does not predict left-out targets better than their mean does, so y was left out of the fit: the "

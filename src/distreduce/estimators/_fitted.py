@@ -13,7 +13,7 @@ from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index, Plan
 from distreduce.coupling.problem import column_mass
 from distreduce.estimators._evidence import neighbor_scores, prototype_evidence
-from distreduce.estimators._plan import FitPlan, Supervision
+from distreduce.estimators._setup import FitSetup, Supervision
 from distreduce.mapping import KernelMap, barycentres
 from distreduce.sharding.merge import Merged
 from distreduce.sharding.rows import Rows
@@ -22,18 +22,18 @@ from distreduce.solver.loop import Fitted
 BATCH_NUMBERS = 2_000_000  # differences held at once
 
 
-def fitted_attributes(plan: FitPlan, fitted: Fitted, estimator: Any, workers: Workers) -> dict[str, Any]:
+def fitted_attributes(setup: FitSetup, fitted: Fitted, estimator: Any, workers: Workers) -> dict[str, Any]:
     """Return the fitted attributes of an estimator by name."""
-    reduction, merged, X = fitted.reduction, plan.merged, plan.X
+    reduction, merged, X = fitted.reduction, setup.merged, setup.X
     # From distinct samples back to the rows of X: the map, the embedding, the coupling.
     map_ = _map_from_all(fitted.map, merged)
     embedding = X.map(map_) if isinstance(X, Rows) else map_(X, workers)
     # False if fewer samples were distinct than prototypes wanted: then each distinct sample is one prototype.
-    one_to_one = plan.problem.n_prototypes is None and estimator.n_prototypes in (None, len(plan.weights))
+    one_to_one = setup.problem.n_prototypes is None and estimator.n_prototypes in (None, len(setup.weights))
     Z = reduction.prototypes
-    if plan.problem.relaxed:
-        Z = _relax(Z, reduction.plan, embedding[merged.rows])
-    coupling, prototypes, mass = expand(reduction.plan, Z, merged, plan.weights, embedding, one_to_one)
+    if setup.problem.prototypes_on_map:
+        Z = _move_onto_map(Z, reduction.plan, embedding[merged.rows])
+    coupling, prototypes, mass = expand(reduction.plan, Z, merged, setup.weights, embedding, one_to_one)
     found = {
         "map_": map_,
         "embedding_": embedding,
@@ -46,37 +46,37 @@ def fitted_attributes(plan: FitPlan, fitted: Fitted, estimator: Any, workers: Wo
         "objective_": reduction.objective,
         "n_iter_": len(reduction.history),
         "converged_": reduction.converged,
-        "perplexity_": plan.problem.perplexity,
+        "perplexity_": setup.problem.perplexity,
     }
-    if plan.supervision is None:
+    if setup.supervision is None:
         return found
-    found |= _target_attributes(plan.supervision, coupling, plan.weights)
+    found |= _target_attributes(setup.supervision, coupling, setup.weights)
     if not np.isfinite(embedding).all():  # the fit is refused; see whole_fit
         return found
-    return found | _left_out_attributes(plan, fitted, found, estimator.mu)
+    return found | _left_out_attributes(setup, fitted, found, estimator.mu)
 
 
-def _relax(prototypes: Array, plan: Plan, embedding: Array) -> Array:
+def _move_onto_map(prototypes: Array, plan: Plan, embedding: Array) -> Array:
     """Move prototypes to the mean place of their samples on the map; unused ones stay."""
     mass = column_mass(plan)[:, None]
     return np.where(mass > 0, (plan.T @ embedding) / np.where(mass > 0, mass, 1.0), prototypes)
 
 
-def _left_out_attributes(plan: FitPlan, fitted: Fitted, found: dict[str, Any], mu: float) -> dict[str, Any]:
+def _left_out_attributes(setup: FitSetup, fitted: Fitted, found: dict[str, Any], mu: float) -> dict[str, Any]:
     """Return what is known of the samples as if they were new."""
-    left_out, merged, supervision = fitted.left_out, plan.merged, plan.supervision
+    left_out, merged, supervision = fitted.left_out, setup.merged, setup.supervision
     assert left_out is not None and supervision is not None
     # Rows of weight zero took no part in the fit: their places are left-out ones already.
     used = (merged.group >= 0)[:, None]
     places = np.where(used, left_out.places[np.maximum(merged.group, 0)], found["embedding_"])
     prototypes, mass, believed = (found[f"prototype{name}_"] for name in ("s", "_weights", "_targets"))
-    evidence = prototype_evidence(prototypes, mass, believed, places, plan.weights, supervision.targets)
+    evidence = prototype_evidence(prototypes, mass, believed, places, setup.weights, supervision.targets)
     return {
         "embedding_left_out_": places,
-        "neighbor_scores_": neighbor_scores(plan, found["embedding_"], left_out),
+        "neighbor_scores_": neighbor_scores(setup, found["embedding_"], left_out),
         "prototype_evidence_": evidence,
-        "eta_": plan.problem.settings.eta,
-        "map_reg_": plan.problem.map_reg / plan.problem.mu * mu,
+        "eta_": setup.problem.settings.eta,
+        "map_reg_": setup.problem.map_reg / setup.problem.mu * mu,
     }
 
 

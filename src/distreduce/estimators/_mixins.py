@@ -95,7 +95,7 @@ def translate_renamed(cls: type, parameters: Mapping[str, Any]) -> dict[str, Any
     return found
 
 
-def leave_out(value: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def translate_checkpoint_every(value: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """`checkpoint_every`: a checkpoint is written after every outer iteration now."""
     return {}
 

@@ -1,6 +1,6 @@
-"""What takes several fits: left-out places by refitting, and the number of prototypes by the error of each.
+"""What takes several fits: left-out places by a refit without each fold, and ``n_prototypes="auto"``.
 
-Left-out places by refitting are exact and slow, beside the ``embedding_left_out_`` of a single fit.
+Places by refitting are exact and slow; ``embedding_left_out_`` of a single fit is close to them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.linalg import orthogonal_procrustes
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
@@ -21,7 +20,7 @@ from distreduce.estimators._targets import read_targets
 from distreduce.estimators._validate import read_weights
 from distreduce.exceptions import InvalidInputError
 from distreduce.losses import supervised_rows
-from distreduce.mapping.choice import MapChoice
+from distreduce.mapping.left_out import align
 
 
 def cross_val_embedding(model: Any, X: Any, y: Any, cv: Any = 5) -> Array:
@@ -63,23 +62,16 @@ def cross_val_embedding(model: Any, X: Any, y: Any, cv: Any = 5) -> Array:
     places = np.full_like(model.embedding_, np.nan)
     for train, test in folds.split(np.empty((len(places), 0)), y):
         fitted = clone(model).fit(_safe_indexing(X, train), _safe_indexing(y, train))
-        places[test] = _align(fitted.embedding_, model.embedding_[train], fitted.transform(_safe_indexing(X, test)))
+        new, ones = fitted.transform(_safe_indexing(X, test)), np.ones(len(train))
+        places[test] = align(new, fitted.embedding_, model.embedding_[train], ones)
     return places
-
-
-def _align(points: Array, onto: Array, others: Array) -> Array:
-    """Apply to `others` the rotation, shift and scale that bring `points` nearest to the same samples in `onto`."""
-    centre, target = points.mean(axis=0), onto.mean(axis=0)
-    rotation, size = orthogonal_procrustes(points - centre, onto - target)
-    scale = size / max(float(((points - centre) ** 2).sum()), np.finfo(float).tiny)
-    return np.asarray(scale * (others - centre) @ rotation + target)
 
 
 FEWEST, MOST = 4, 256
 SAMPLES_PER_PROTOTYPE = 5  # on average at least: fewer say little about their targets
 
 
-def fit_each_number(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, pd.DataFrame]:
+def fit_each_number(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> tuple[Any, pd.DataFrame]:
     """Fit 4, 8, 16, … prototypes, and return the model with the fewest that is not clearly worse than the best.
 
     The error is that of predicting a sample by the mean target of the other samples whose left-out place is nearest to
@@ -94,8 +86,9 @@ def fit_each_number(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple
         raise InvalidInputError(
             f"n_prototypes='auto' needs at least {FEWEST * SAMPLES_PER_PROTOTYPE} samples; got {n}. Give a number."
         )
-    shared: list[MapChoice] = []  # metric and ridge do not depend on the number
-    models = [clone(estimator).set_params(n_prototypes=m)._fit(X, y, sample_weight, shared) for m in numbers]
+    models, choice = [clone(estimator).set_params(n_prototypes=m) for m in numbers], None
+    for model in models:
+        choice = model._fit(X, y, sample_weight, choice, groups)  # metric and ridge do not depend on the number
     weights = read_weights(sample_weight, models[0].embedding_)
     errors = np.array([_left_out_errors(model, y, weights) for model in models])
     used = weights > 0

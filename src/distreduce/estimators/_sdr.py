@@ -13,16 +13,16 @@ from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
 from distreduce.estimators._fit_context import whole_fit
 from distreduce.estimators._mixins import Translation, translate_target_form
-from distreduce.estimators._plan import Supervision
 from distreduce.estimators._refits import fit_each_number
+from distreduce.estimators._setup import Supervision
 from distreduce.estimators._targets import read_targets
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import RBF, Kernel, Linear, RationalQuadratic, get_kernel
 from distreduce.losses import LOSSES, BregmanLoss, get_loss
 
 DEPENDENCES = ("cka", "cka_uncentered", "hsic")
-# Kernel on standardized numbers if eta="auto" and every sample is a prototype: to the paper's, of length scale 1, all
-# far targets are alike. Means over the samples of a prototype are seldom far, and gain nothing by it.
+# Kernel on standardized numbers if eta="auto" and every sample is a prototype: the paper's, of length scale 1, does not
+# tell far targets apart. With fewer prototypes, whose mean targets are seldom far apart, it gains nothing.
 WIDE = RBF(3.0)
 
 
@@ -45,9 +45,9 @@ class SDR(BaseReduction):
         Weight of the geometry (Gromov-Wasserstein term) against the supervision loss in the coupling.
     eta : float or "auto", default="auto"
         Weight of the dependence between prototypes and targets; 0 is the FGW-only variant of the paper. "auto" is the
-        number of samples, with which the geometry term grows, and shows the coupling only what X says about y: left-out
-        predictions of the targets (the targets themselves with a sparse affinity). If X says nothing, the targets are
-        left out, as in :class:`DistR`, and the fit warns.
+        number of samples, because the geometry term grows with it. The coupling then sees left-out predictions of the
+        targets instead of the targets (not with a sparse affinity). If X does not predict the targets, they are left
+        out, as in :class:`DistR`, and the fit warns.
     mu : float, default=1.0
         Weight of the squared distance between the prototypes and the out-of-sample map.
     map_reg : float or "auto", default="auto"
@@ -76,10 +76,10 @@ class SDR(BaseReduction):
     input_kernel : {"rbf", "rq", "linear"} or callable, default="rbf"
         Kernel of the out-of-sample map.
     length_scale : {"auto", "median", "ard"}, float or array-like, default="auto"
-        Length scale of `input_kernel`. "auto" predicts left-out targets best: half, once or twice the median, or one
-        learned length scale per feature, which is then the metric of the whole fit. "median" gives ``exp(−|x − x'|² /
-        median squared distance)``; "ard" learns one per feature for the map alone. Ignored if `input_kernel` is
-        "linear" or a callable.
+        Length scale of `input_kernel`. "auto" takes what predicts left-out targets best: half, once or twice the
+        median, or one learned length scale per feature, which is then the metric of the whole fit. "median" gives
+        ``exp(−|x − x'|² / median squared distance)``; "ard" learns one per feature for the map alone. Ignored if
+        `input_kernel` is "linear" or a callable.
     metric : {"euclidean", "precomputed"}, default="euclidean"
         If "precomputed", X is a symmetric matrix of distances.
     affinity : {"auto", "dense", "sparse"} or int, default="auto"
@@ -136,8 +136,8 @@ class SDR(BaseReduction):
     embedding_ : array of shape (n_samples, n_components)
         Embedding of the training samples, equal to ``transform(X)``.
     embedding_left_out_ : array of shape (n_samples, n_components)
-        Where each training sample would lie had it not been in the fit: by a map (and metric) learned without a fifth
-        of the samples that it is part of; above 3000 samples, and on shards, by leave-one-out of the map.
+        Where each training sample would lie had it not been in the fit: by a map (and metric) learned without the fifth
+        of the samples that it belongs to; above 3000 samples, and on shards, by leave-one-out of the map.
     prototype_evidence_ : pandas.DataFrame
         Targets of the samples whose left-out place is nearest to each prototype: what a new sample there can be
         expected to have. Number of samples; means, standard deviations and 5 to 95 % ranges, or class shares; purity,
@@ -293,7 +293,7 @@ class SDR(BaseReduction):
         tags.target_tags.required = True
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SDR:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> SDR:
         """Fit to samples and targets.
 
         Parameters
@@ -305,6 +305,9 @@ class SDR(BaseReduction):
             Numbers or labels; None or NaN where the target is unknown.
         sample_weight : array-like of shape (n_samples,), optional
             Weights as counts: a sample of weight two is that sample twice.
+        groups : array-like of shape (n_samples,), optional
+            Group of each sample, such as its patient. What the fit learns from left-out samples, it then learns from
+            left-out groups, so that it holds for samples of new groups. At most 3,000 samples.
 
         Returns
         -------
@@ -316,10 +319,11 @@ class SDR(BaseReduction):
                 "SDR requires y to be passed, but the target y is None. Use DistR to reduce without targets."
             )
         if self.n_prototypes != "auto":
-            return self._fit(X, y, sample_weight)
+            self._fit(X, y, sample_weight, groups=groups)
+            return self
         with whole_fit(self):
             self._validate_params()
-            model, table = fit_each_number(self, X, y, sample_weight)
+            model, table = fit_each_number(self, X, y, sample_weight, groups)
             for name in [name for name in vars(self) if name.endswith("_")]:  # of a fit to labels, for example
                 delattr(self, name)
             found = {name: value for name, value in vars(model).items() if name.endswith("_")}

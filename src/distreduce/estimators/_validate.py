@@ -7,12 +7,13 @@ import os
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight
 
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
 
 DEFAULT_PERPLEXITY = 30.0
@@ -46,6 +47,20 @@ def read_weights(sample_weight: Any, X: Any) -> Array:
     if total > MOST_WEIGHT:
         raise InvalidInputError(f"sample_weight sums to {total:g}; weights are counts: divide all by one large number.")
     return weights
+
+
+def read_groups(groups: Any, weights: Array) -> Index | None:
+    """Return the number of each sample's group, which is left out as a whole; a sample without one is its own."""
+    if groups is None:
+        return None
+    names, n = np.asarray(groups), len(weights)
+    if names.shape != (n,):
+        raise InvalidInputError(f"groups must have one entry for each of the {n} samples; got the shape {names.shape}.")
+    codes, found = pd.factorize(names)
+    codes = np.where(codes < 0, len(found) + np.arange(n), codes)
+    if np.ptp(codes[weights > 0]) == 0:
+        raise InvalidInputError(f"groups holds {str(found[0])!r} alone, so that no group can be left out; omit groups.")
+    return np.asarray(codes, dtype=np.intp)
 
 
 def effective_perplexity(perplexity: float, weights: Array) -> float:

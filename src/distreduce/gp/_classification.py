@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array, Index
-from distreduce.estimators._fit_context import whole_fit
+from distreduce.estimators._fit_context import warn_about_few, whole_fit
 from distreduce.estimators._targets import read_known_labels
 from distreduce.estimators._validate import own_generator
+from distreduce.gp._crossfit import arrange
 from distreduce.gp._dirichlet import DirichletTargets, NegativeLogLikelihood, expected_probabilities, fit_means
 from distreduce.gp._estimator import BaseGP
 from distreduce.gp._exact import check_exact_size, find_batches
@@ -120,12 +121,16 @@ class BaseGPClassifier(ClassifierMixin, BaseGP):
         self.alpha_epsilon = alpha_epsilon
         self.n_draws = n_draws
 
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[Array, Index, Array]:
-        """Return X, the class numbers and the weights; set ``classes_``."""
+    def _read(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    ) -> tuple[Array, Index, Array, Index | None]:
+        """Return X, the class numbers, the weights and the groups; set ``classes_``."""
         X = self._read_inputs(X, y)
         self.classes_, labels = read_known_labels(compute(y), len(X))
         weights = self._read_weights(sample_weight, X)
-        return X[weights > 0], labels[weights > 0], weights[weights > 0]
+        warn_about_few(int((weights > 0).sum()), "probabilities")
+        blocks = self._read_groups(groups, weights)
+        return X[weights > 0], labels[weights > 0], weights[weights > 0], blocks
 
     def _fit_gp(self, inputs: Array, labels: Index, random_state: np.random.RandomState) -> None:
         """Set ``gp_`` and ``draws_``."""
@@ -204,12 +209,17 @@ class GPClassifier(BaseGPClassifier):
     def fit(self, X: Any, y: Any) -> GPClassifier:
         """Fit to samples X (n_samples, n_features) and their labels y (n_samples,)."""
         with whole_fit(self):
-            X, labels, _ = self._read(X, y)
+            X, labels, weights, _ = self._read(X, y)
             check_exact_size(len(X), "fit a part of them")
             # As in the regressor, Adam takes the features on the scale they have.
             self.feature_spread_ = feature_spread(X) if self.gp_optimizer == "lbfgs" else np.ones(X.shape[1])
+            # Copies, also with a little noise, say nothing new: one of each is used.
+            inputs = X / self.feature_spread_
+            arranged = arrange(inputs, np.eye(len(self.classes_))[labels], weights)
+            once = np.unique(np.c_[arranged.groups, labels[arranged.order]], axis=0, return_index=True)[1]
+            rows = np.sort(arranged.order[once])
             with single_threaded_blas():
-                self._fit_gp(X / self.feature_spread_, labels, own_generator(self.random_state))
+                self._fit_gp(inputs[rows], labels[rows], own_generator(self.random_state))
         return self
 
     def _view(self, X: Array) -> Array:

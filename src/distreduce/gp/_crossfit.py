@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils import check_random_state
@@ -22,7 +23,7 @@ from distreduce.exceptions import InvalidInputError
 from distreduce.gp._exact import evenly_spaced
 from distreduce.gp._experts import CHAIN, Expert, Lesson
 from distreduce.gp._hyperparameters import Hyperparameters
-from distreduce.sharding.merge import merge_duplicates
+from distreduce.sharding.merge import join_groups, merge_duplicates
 
 FOLDS, FOLDS_OF_FEW, FEW = 5, 10, 100  # the fewer the samples, the more an expert loses with those left out
 MANY = 5000  # samples from which on one part is left out once instead of every fold in turn
@@ -43,8 +44,9 @@ def find_copies(distinct: Array) -> Index:
         return np.arange(n)
     distance, near = nearest(distinct, distinct, min(n, 1 + OTHERS))
     limit = NEARLY_EQUAL * float(np.median(distance[:, -1]))
-    rows = np.flatnonzero(distance[:, 1] < limit)
-    links = sparse.coo_array((np.ones(len(rows)), (rows, near[rows, 1])), shape=(n, n))
+    # All near ones are linked: of four copies, the nearest alone would link two pairs.
+    rows, place = np.nonzero(distance[:, 1:] < limit)
+    links = sparse.coo_array((np.ones(len(rows)), (rows, near[rows, 1 + place])), shape=(n, n))
     return np.asarray(connected_components(links, directed=False)[1], dtype=np.intp)
 
 
@@ -59,7 +61,9 @@ class Arranged:
     weights : (k,) array
         Total weight of each, without those of weight zero.
     groups : (k,) array
-        Group of each, whose members are copies of each other.
+        Group of each, which leaves as a whole: copies of each other, or the groups that were given.
+    evidence : (k,) array
+        Weights in what left-out samples teach. Errors of one given group are alike, so a group counts as one sample.
     inputs : (n, d) array
         All samples as given, copies with noise replaced by the first of their group.
     distinct, copies : (m, d) and (m,) arrays
@@ -69,29 +73,39 @@ class Arranged:
     order: Index
     weights: Array
     groups: Index
+    evidence: Array
     inputs: Array
     distinct: Array
     copies: Index
 
 
-def arrange(inputs: Array, targets: Array, weights: Array) -> Arranged:
-    """Put samples in order and find their copies, which become one sample of more weight."""
+def arrange(inputs: Array, targets: Array, weights: Array, groups: Index | None = None) -> Arranged:
+    """Put samples in order and find their copies, which become one sample of more weight.
+
+    With `groups`, whole groups are left out, and those that share copies with noise leave together.
+    """
     places = merge_duplicates(inputs, None, weights)
     distinct = inputs[places.rows]
     copies = find_copies(distinct)
     order = np.lexsort((*targets.T[::-1], places.group))
     order = order[places.group[order] >= 0]
-    near = copies[places.group[order]]
-    if not are_copies(near, targets[order]):
-        return Arranged(order, weights[order], np.arange(len(order)), inputs, distinct, copies)
-    samples = merge_duplicates(inputs, targets, weights)
-    once = np.lexsort((*targets[samples.rows].T[::-1], places.group[samples.rows]))
-    rows, totals = samples.rows[once], samples.weights[once]
-    # Copies with noise get the features of the first of them.
-    used, first = places.group >= 0, np.unique(copies, return_index=True)[1]
-    cleaned = inputs.copy()
-    cleaned[used] = distinct[first[copies[places.group[used]]]]
-    return Arranged(rows, totals, copies[places.group[rows]], cleaned, distinct, copies)
+    copied = are_copies(copies[places.group[order]], targets[order])
+    totals, leaving, cleaned = weights[order], np.arange(len(inputs)), inputs
+    if copied:
+        samples = merge_duplicates(inputs, targets, weights)
+        once = np.lexsort((*targets[samples.rows].T[::-1], places.group[samples.rows]))
+        order, totals, leaving = samples.rows[once], samples.weights[once], copies[places.group]
+        # Copies with noise get the features of the first of them.
+        used, first = places.group >= 0, np.unique(copies, return_index=True)[1]
+        cleaned = inputs.copy()
+        cleaned[used] = distinct[first[copies[places.group[used]]]]
+    if groups is None:
+        return Arranged(
+            order, totals, leaving[order] if copied else np.arange(len(order)), totals, cleaned, distinct, copies
+        )
+    joined = join_groups(groups, leaving)
+    own, names = pd.factorize((joined if np.ptp(joined) > 0 else groups)[order])
+    return Arranged(order, totals, own, totals * (len(names) / totals.sum()), cleaned, distinct, copies)
 
 
 def are_copies(groups: Index, targets: Array) -> bool:

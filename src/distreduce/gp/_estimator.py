@@ -10,11 +10,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Index
 from distreduce.estimators import SDR
 from distreduce.estimators._mixins import SavingMixin
 from distreduce.estimators._targets import require_targets
-from distreduce.estimators._validate import reject_masked
+from distreduce.estimators._validate import read_groups, reject_masked
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._hyperparameters import Training
 from distreduce.sharding.dask_rows import gather
@@ -78,6 +78,11 @@ class BaseGP(SavingMixin, BaseEstimator):
         if not weights.sum() > 0:
             raise InvalidInputError("sample_weight is zero for every sample; give positive weights.")
         return weights
+
+    def _read_groups(self, groups: Any, weights: Array) -> Index | None:
+        """Return the groups of the samples that have a weight."""
+        found = read_groups(groups, weights)
+        return None if found is None else found[weights > 0]
 
     def _training(self, *, lbfgs_steps: int, adam_steps: int) -> Training:
         """The training of hyperparameters, with these steps unless `gp_steps` is given."""

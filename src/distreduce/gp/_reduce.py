@@ -19,9 +19,10 @@ from distreduce._utils.numerics import nearest
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators import SDR
-from distreduce.estimators._mixins import RenamedParametersMixin, Translation, leave_out
+from distreduce.estimators._mixins import RenamedParametersMixin, Translation, translate_checkpoint_every
 from distreduce.estimators._validate import check_spread
 from distreduce.exceptions import (
+    FewSamplesWarning,
     InvalidInputError,
     NoSignalWarning,
     OptimisticPictureWarning,
@@ -116,7 +117,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         "verbose": ["verbose"],
         "checkpoint": SDR._parameter_constraints["checkpoint"],
     }
-    _renamed: ClassVar[Mapping[str, Translation]] = {"checkpoint_every": leave_out}
+    _renamed: ClassVar[Mapping[str, Translation]] = {"checkpoint_every": translate_checkpoint_every}
 
     def __init__(
         self,
@@ -221,7 +222,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         """Whether a single GP on the embedding predicts, as in the paper, without cross-fitting."""
         return self.training_inputs == "fitted" or self.gp_optimizer == "adam"
 
-    def _scale_features(self, X: Array, targets: Array, weights: Array) -> None:
+    def _scale_features(self, X: Array, targets: Array, weights: Array, groups: Index | None) -> None:
         """Set ``input_scale_``: the spread of each feature, or one for all, whichever predicts left-out targets."""
         check_spread(X, len(X), precomputed=False)
         each = feature_spread(X, weights)
@@ -231,12 +232,15 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         common = np.where(varies, most * float(np.sqrt(np.mean((each[varies] / most) ** 2))), each)
         if self.feature_scaling == "auto":
             rows = evenly_spaced(len(X), SCALING_ROWS)
-            errors = [_left_out_error(X[rows] / scale, targets[rows]) for scale in (each, common)]
+            own = None if groups is None else groups[rows]
+            errors = [_left_out_error(X[rows] / scale, targets[rows], own) for scale in (each, common)]
             self.input_scale_ = common if errors[1] < errors[0] else each
         else:
             self.input_scale_ = each if self.feature_scaling == "standard" else np.ones(X.shape[1])
 
-    def _fit_reduction(self, inputs: Array, y: Any, weights: Array, random_state: Any, task: str) -> Index:
+    def _fit_reduction(
+        self, inputs: Array, y: Any, weights: Array, random_state: Any, task: str, groups: Index | None
+    ) -> Index:
         """Set ``reduction_``, fitted to at most `max_reduction_samples` samples, and return their rows."""
         rows = self._draw_rows(y, random_state)
         reduction = SDR(
@@ -255,15 +259,16 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
             checkpoint=self.checkpoint,
         )
         with warnings.catch_warnings():  # users asked for predictions, whose quality the stack measures itself
-            for category in (NoSignalWarning, OptimisticPictureWarning, SolverConvergenceWarning):
+            for category in (FewSamplesWarning, NoSignalWarning, OptimisticPictureWarning, SolverConvergenceWarning):
                 warnings.simplefilter("ignore", category)
-            uniform = (weights == 1.0).all()
-            self.reduction_ = reduction.fit(inputs[rows], y[rows], sample_weight=None if uniform else weights[rows])
+            own = None if (weights == 1.0).all() else weights[rows]
+            together = None if groups is None or np.ptp(groups[rows]) == 0 else groups[rows]
+            self.reduction_ = reduction.fit(inputs[rows], y[rows], sample_weight=own, groups=together)
         return rows
 
-    def _arrange(self, X: Array, targets: Array, weights: Array) -> Arranged:
+    def _arrange(self, X: Array, targets: Array, weights: Array, groups: Index | None) -> Arranged:
         """Find copies among the samples, and set ``novelty_``."""
-        arranged = arrange(X / self.input_scale_, targets, weights)
+        arranged = arrange(X / self.input_scale_, targets, weights, groups)
         self.novelty_ = Novelty.of(arranged.distinct, arranged.copies)
         return arranged
 
@@ -334,22 +339,27 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
         def keep(said: Said, rows: Index) -> list[str]:
             stack = learn(CrossFit(said, rows), y)
-            return keep_promising(stack.log_densities(said, y[rows]), arranged.weights[rows])
+            return keep_promising(stack.log_densities(said, y[rows]), arranged.evidence[rows])
 
         found = fitter.leave_out(keep)
         stack = learn(found, y)
         return replace(stack, processes=fitter.fit_all(stack.weights, found))
 
 
-def _left_out_error(inputs: Array, targets: Array) -> float:
+def number_groups(inputs: Array, groups: Index | None) -> Index:
+    """Number the groups that are left out together; without any, samples with equal features are one."""
+    return np.unique(inputs if groups is None else groups, axis=0, return_inverse=True)[1].ravel()
+
+
+def _left_out_error(inputs: Array, targets: Array, groups: Index | None) -> float:
     """Squared error of left-out targets under kernel ridge regression with the median length scale."""
     if len(inputs) < 4:
         return 0.0
     K = RBF(median_length_scale(inputs, np.ones(len(inputs))))(inputs)
     centred = targets - targets.mean(axis=0)
-    groups = np.unique(inputs, axis=0, return_inverse=True)[1].ravel()
+    own = number_groups(inputs, groups)
     return min(
-        float(np.mean((left_out_embedding(K, centred, ridge, groups) - centred) ** 2)) for ridge in (0.01, 0.1, 1.0)
+        float(np.mean((left_out_embedding(K, centred, ridge, own) - centred) ** 2)) for ridge in (0.01, 0.1, 1.0)
     )
 
 

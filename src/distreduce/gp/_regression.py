@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from distreduce._utils.threads import single_threaded_blas, workers
 from distreduce._utils.typing import Array, Index
-from distreduce.estimators._fit_context import whole_fit
+from distreduce.estimators._fit_context import warn_about_few, whole_fit
 from distreduce.estimators._targets import read_known_numbers
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._estimator import BaseGP, count_chunks, read_new_samples, take_chunk
@@ -24,13 +24,15 @@ from distreduce.sharding.dask_rows import compute, is_dask, predict_by_blocks
 class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
     """A regressor with one :class:`Stack` per target in ``stacks_``; subclasses define the views of X they see."""
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array]:
-        """Return X, the standardised targets (n, c) and the weights; set ``target_scale_``."""
+    def _read(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> tuple[Array, Array, Array, Index | None]:
+        """Return X, the standardised targets (n, c), the weights and the groups; set ``target_scale_``."""
         X = self._read_inputs(X, y)
         y, weights = read_known_numbers(compute(y), len(X)), self._read_weights(sample_weight, X)
+        warn_about_few(int((weights > 0).sum()), "predictions and intervals")
+        blocks = self._read_groups(groups, weights)
         X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
         self.target_scale_ = TargetScale.of(y, weights)
-        return X, self.target_scale_.standardise(y).reshape(len(y), -1), weights
+        return X, self.target_scale_.standardise(y).reshape(len(y), -1), weights, blocks
 
     def _views(self, X: Array, names: Sequence[str]) -> dict[str, Array]:
         """Inputs of each expert at validated samples."""
@@ -237,7 +239,7 @@ class GPRegressor(BaseGPRegressor):
         A `sample_weight` of two counts as two copies of a sample. Samples with equal features are merged into one.
         """
         with whole_fit(self):
-            X, Y, weights = self._read(X, y, sample_weight)
+            X, Y, weights, _ = self._read(X, y, sample_weight)
             check_exact_size(len(X), "use SDRGPRegressor(n_prototypes=...), or fit a part of them")
             # Adam starts at fixed length scales, as in the paper, so it takes the features on the scale they have.
             scales = feature_spread(X, weights) if self.gp_optimizer == "lbfgs" else np.ones(X.shape[1])

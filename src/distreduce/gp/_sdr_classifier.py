@@ -131,7 +131,7 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
         """The paper's SDR-GP: fixed length scale, lambda 0.01, eta 1000, a GP of 50 Adam steps on the embedding."""
         return cls(n_components, **{**PAPER, "feature_scaling": "none", "gp_steps": 50, **parameters})
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SDRGPClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> SDRGPClassifier:
         """Fit to samples and labels.
 
         Parameters
@@ -142,6 +142,9 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
             Labels.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights; two counts as two copies of a sample.
+        groups : array-like of shape (n_samples,), optional
+            Group of each sample, such as its patient. Groups are left out as a whole wherever the fit learns from
+            left-out samples, so that probabilities, intervals and sets hold for samples of new groups.
 
         Returns
         -------
@@ -149,17 +152,18 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
             The fitted estimator.
         """
         with whole_fit(self) as fitting:
-            X, labels, weights = self._read(X, y, sample_weight)
+            X, labels, weights, blocks = self._read(X, y, sample_weight, groups)
             require_seed(self)
             random_state = own_generator(self.random_state)
             indicators = np.eye(len(self.classes_))[labels]
             with workers(self.n_jobs) as pool:
                 once = merge_duplicates(X, indicators, weights)  # a sample given twice counts as one of weight two
-                self._scale_features(X[once.rows], indicators[once.rows], once.weights)
+                together = None if blocks is None else blocks[once.rows]
+                self._scale_features(X[once.rows], indicators[once.rows], once.weights, together)
                 # SDR gets the labels themselves, so that its fitted attributes name them.
-                arranged = self._arrange(X, indicators, weights)
+                arranged = self._arrange(X, indicators, weights, blocks)
                 y = self.classes_[labels]
-                rows = self._fit_reduction(arranged.inputs, y, weights, random_state, "classification")
+                rows = self._fit_reduction(arranged.inputs, y, weights, random_state, "classification", blocks)
                 fitting.best = self.reduction_  # a NumericalError of the experts still carries it
                 embedded = self._training_embedding(X, rows, arranged)
                 if self._follows_paper:
@@ -167,7 +171,7 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
                     self._fit_gp(embedded, labels, random_state)
                 else:
                     seed = int(random_state.randint(2**31 - 1))
-                    learn = partial(ClassStack.of, weights=arranged.weights)
+                    learn = partial(ClassStack.of, weights=arranged.evidence)
                     self.stack_ = self._cross_fit(X, arranged, embedded, indicators, learn, pool, seed)
         return self
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distreduce._utils.threads import SERIAL, workers
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Index
 from distreduce.estimators._fit_context import whole_fit
 from distreduce.estimators._validate import own_generator, require_seed
 from distreduce.exceptions import InvalidInputError
@@ -16,7 +16,7 @@ from distreduce.gp._crossfit import CrossFitter, assign_folds
 from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size, evenly_spaced, train_merged
 from distreduce.gp._experts import EXPERTS, Lesson
 from distreduce.gp._hyperparameters import Training
-from distreduce.gp._reduce import PAPER, ReducingGP
+from distreduce.gp._reduce import PAPER, ReducingGP, number_groups
 from distreduce.gp._regression import BaseGPRegressor
 from distreduce.gp._stack import Stack, weigh_by_leave_one_out
 from distreduce.gp._warp import Warp, propose_warps
@@ -84,7 +84,7 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
         """The paper's SDR-GP: fixed length scales, lambda 0.01, eta 1000, a GP of 20 Adam steps on the embedding."""
         return cls(n_components, **{**PAPER, "feature_scaling": "standard", "gp_steps": 20, **parameters})
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SDRGPRegressor:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> SDRGPRegressor:
         """Fit to samples and targets.
 
         Parameters
@@ -95,6 +95,9 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
             Numbers, in any units.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights; two counts as two copies of a sample.
+        groups : array-like of shape (n_samples,), optional
+            Group of each sample, such as its patient. Groups are left out as a whole wherever the fit learns from
+            left-out samples, so that probabilities, intervals and sets hold for samples of new groups.
 
         Returns
         -------
@@ -102,7 +105,7 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
             The fitted estimator.
         """
         with whole_fit(self) as fitting:
-            X, Y, weights = self._read(X, y, sample_weight)
+            X, Y, weights, blocks = self._read(X, y, sample_weight, groups)
             if (np.ptp(Y, axis=0) == 0).all():
                 constant = self.target_scale_.mean[0]
                 raise InvalidInputError(f"y is constant ({constant:g}): no reduction can follow it; use GPRegressor.")
@@ -111,12 +114,13 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
             with workers(self.n_jobs) as pool:
                 # A sample given twice counts as one of weight two, in these decisions too.
                 once = merge_duplicates(X, Y, weights)
-                self._scale_features(X[once.rows], Y[once.rows], once.weights)
+                together = None if blocks is None else blocks[once.rows]
+                self._scale_features(X[once.rows], Y[once.rows], once.weights, together)
                 inputs, given = X[once.rows] / self.input_scale_, Y[once.rows].T
-                warps = [None if self._follows_paper else choose_warp(inputs, y, once.weights) for y in given]
+                warps = [None if self._follows_paper else choose_warp(inputs, y, once.weights, together) for y in given]
                 learned = np.stack([y if w is None else w(y) for y, w in zip(Y.T, warps, strict=True)], axis=1)
-                arranged = self._arrange(X, learned, weights)
-                rows = self._fit_reduction(arranged.inputs, learned, weights, random_state, "regression")
+                arranged = self._arrange(X, learned, weights, blocks)
+                rows = self._fit_reduction(arranged.inputs, learned, weights, random_state, "regression", blocks)
                 fitting.best = self.reduction_  # a NumericalError of the experts still carries it
                 embedded = self._training_embedding(X, rows, arranged)
                 if self._follows_paper:
@@ -124,7 +128,7 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
                 else:
                     seed = int(random_state.randint(2**31 - 1))
                     groups = self._find_nearest(embedded[arranged.order] * self.embedding_scale_)
-                    of = [partial(Stack.of, weights=arranged.weights, groups=groups, warp=warp) for warp in warps]
+                    of = [partial(Stack.of, weights=arranged.evidence, groups=groups, warp=warp) for warp in warps]
                     self.stacks_ = tuple(
                         self._cross_fit(X, arranged, embedded, y[:, None], learn, pool, seed)
                         for y, learn in zip(learned.T, of, strict=True)
@@ -144,14 +148,15 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
         return tuple(stacks)
 
 
-def choose_warp(inputs: Array, y: Array, weights: Array) -> Warp | None:
+def choose_warp(inputs: Array, y: Array, weights: Array, groups: Index | None = None) -> Warp | None:
     """The warp under which left-out targets are most probable, if their squared error does not grow; else None."""
     candidates: list[Warp | None] = [None, *propose_warps(y[weights > 0])]
     if len(candidates) == 1 or len(y) < LEAST_SAMPLES:
         return None
     rows = np.flatnonzero(weights > 0)
     rows = rows[evenly_spaced(len(rows), CHOICE_SAMPLES)]
-    scores = [_try_warp(inputs[rows], y[rows], weights[rows], warp) for warp in candidates]
+    together = number_groups(inputs[rows], None if groups is None else groups[rows])
+    scores = [_try_warp(inputs[rows], y[rows], weights[rows], together, warp) for warp in candidates]
     plain = scores[0]
     # A gain must be clear, because a warp costs simplicity and may bend what extrapolates.
     able = [(density, warp) for (density, error), warp in zip(scores, candidates, strict=True)
@@ -159,12 +164,11 @@ def choose_warp(inputs: Array, y: Array, weights: Array) -> Warp | None:
     return max(able, key=lambda pair: pair[0])[1] if able else None
 
 
-def _try_warp(inputs: Array, y: Array, weights: Array, warp: Warp | None) -> tuple[float, float]:
+def _try_warp(inputs: Array, y: Array, weights: Array, groups: Index, warp: Warp | None) -> tuple[float, float]:
     """Mean log density and squared error of left-out targets, predicted by a smooth and a linear expert."""
     learned = y if warp is None else warp(y)
     experts = {name: EXPERTS[name] for name in ("isotropic", "linear")}
     lesson = Lesson(inputs, learned[:, None], weights, False, Training("lbfgs", 20, tolerance=1e-4), CHOICE_SAMPLES)
-    groups = np.unique(inputs, axis=0, return_inverse=True)[1].ravel()
     found = CrossFitter(experts, dict.fromkeys(experts, lesson), assign_folds(groups), SERIAL).leave_out()
     stack = Stack.of(found, learned, weights, groups, warp)
     mean, variance = stack.mix(found.left_out)

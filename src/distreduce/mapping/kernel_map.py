@@ -45,20 +45,21 @@ class KernelMap:
 
         def embed(batch: int, n_batches: int) -> None:
             rows = slice(batch * step, (batch + 1) * step)
-            out[rows] = weighted_rows(self.similarity(X[rows]), self.coefficients)
+            K = kernel_rows(self.kernel, X[rows] / self.unit, self.inputs)  # exact: the unit is a power of two
+            out[rows] = weighted_rows(K, self.coefficients)
 
         with single_threaded_blas():  # threads would change the rounding of a matrix product
             workers.run(embed, -(-X.shape[0] // step))
         return out
 
-    def similarity(self, X: Any) -> Array:
-        """K(x, X_train) for the rows of X."""
-        X = X / self.unit  # exact: the unit is a power of two
-        if self.inputs is None:
-            return np.asarray(self.kernel.of_sq_distance(np.asarray(X, dtype=np.float64) ** 2))  # type: ignore[attr-defined]
-        if rounds_alike(self.kernel, X):
-            return self.kernel(X, self.inputs)
-        return in_even_blocks(self.kernel, X, self.inputs)
+
+def kernel_rows(kernel: Kernel, X: Any, inputs: Any) -> Array:
+    """K(x, inputs) for the rows of X, which are distances to the training samples if `inputs` is None."""
+    if inputs is None:
+        return np.asarray(kernel.of_sq_distance(np.asarray(X, dtype=np.float64) ** 2))  # type: ignore[attr-defined]
+    if rounds_alike(kernel, X):
+        return kernel(X, inputs)
+    return in_even_blocks(kernel, X, inputs)
 
 
 def in_even_blocks(kernel: Kernel, X: Any, inputs: Any) -> Array:

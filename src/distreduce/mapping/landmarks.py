@@ -17,6 +17,7 @@ from distreduce._utils.typing import Array, Plan
 from distreduce.exceptions import NumericalError
 from distreduce.kernels import RBF, Kernel, diagonal
 from distreduce.mapping.kernel_map import NOT_FINITE, barycentres, factorise_kernel
+from distreduce.mapping.left_out import keep_in_range
 from distreduce.sharding.shards import Shard, ShardPass, Shards
 
 BLOCK_ROWS = 512  # rows of the kernel that are held at once
@@ -176,24 +177,30 @@ class LandmarkRegression:
         factor = _ridge_factor(self._information.plain, self.mu, self.map_reg)
         return np.asarray(self._axes @ cho_solve(factor, self.mu * MZ))
 
-    def left_out(self, plan: Plan, Z: Array) -> Array:
-        r"""Places (n, p) of the samples by the map fitted without each, in closed form.
+    def left_out(self, F: Array) -> Array:
+        r"""Values (n, p) at the samples of the regression of F fitted without each, in closed form.
 
         .. math:: z_{-i} = f_i - \frac{f_i - k_i L}{1 - \ell_i}, \qquad
             \ell_i = \mu h_i\,|C^{-1} A^\top k_i|^2, \quad CC^\top = A^\top G A
 
-        The leverages :math:`\ell_i`, below 0.1 for many more samples than landmarks, are estimated from random
-        projections, to about a fifth of their size: exactly they would cost as much as all else of the map.
+        All samples count fully, as in :meth:`coefficients`. The leverages :math:`\ell_i`, below 0.1 for many more
+        samples than landmarks, are estimated from random projections, to about a fifth of their size: exactly they
+        would cost as much as all else of the map.
         """
         factor = _ridge_factor(self._information.plain, self.mu, self.map_reg)
         draws = check_random_state(0).standard_normal((len(factor[0]), PROJECTIONS)) / np.sqrt(PROJECTIONS)
         rays = self._axes @ solve_triangular(factor[0], draws, lower=True, trans=1)
-        L, p = self.coefficients(plan, Z), Z.shape[1]
+        MF = self._axes.T @ self._pass(sparse.csr_array(self.weights[:, None] * F))
+        L, p = self._axes @ cho_solve(factor, self.mu * MF), F.shape[1]
         # One pass for the map's values and the projections.
         values = np.concatenate(self._shards.collect(_MapValues(self._similarity, np.hstack([L, rays]))))
         leverages = self.mu * self.weights * np.einsum("ij,ij->i", values[:, p:], values[:, p:])
-        F = barycentres(plan, self.weights) @ Z
         return np.asarray(F - (F - values[:, :p]) / (1.0 - np.minimum(leverages, MOST_LEVERAGE))[:, None])
+
+    def expect(self, Y: Array, *, shares: bool) -> Array:
+        """Return what the other samples say about the targets (n, c) of each, all known; see :func:`keep_in_range`."""
+        mean = self.weights @ Y / self.weights.sum()
+        return keep_in_range(mean + self.left_out(Y - mean), Y, shares=shares)
 
     def fitted(self, plan: Plan, Z: Array) -> Array:
         """Values (n, p) of the map of K̃ at the samples, (v_i/h_i) k_i L* + (1 − v_i/h_i) f_i: one pass."""

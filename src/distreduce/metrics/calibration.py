@@ -1,12 +1,14 @@
 """Calibration of predictions: coverage of intervals (regression) and confidence (classification).
 
 The functions that check predictions are here too. Gaussian predictions are y, mean and std of one shape, (n,) or (n, c)
-for several targets, and all numbers have the same weight. std is that of an observation, noise included, and positive:
-a prediction without spread has no density. Class probabilities are (n, C), with one column per class.
+for several targets. Each sample counts by its `sample_weight`, by default once. std is that of an observation, noise
+included, and positive: a prediction without spread has no density. Class probabilities are (n, C), with one column per
+class.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -17,11 +19,14 @@ from scipy.special import ndtri
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
 
+Weights = ArrayLike | None  # of the samples (n,); None is 1 for each
 # Means of float32 posterior samples sum to one within this tolerance.
 SUM_TOLERANCE = 1e-4
 
 
-def interval_coverage(y: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = 0.9) -> float:
+def interval_coverage(
+    y: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = 0.9, *, sample_weight: Weights = None
+) -> float:
     """Fraction of the observations inside their central interval mean ± Φ⁻¹((1 + level) / 2) · std.
 
     y, mean and std are those of :func:`regression_scores`; `level` is between 0 and 1. The fraction is about `level` if
@@ -34,7 +39,7 @@ def interval_coverage(y: ArrayLike, mean: ArrayLike, std: ArrayLike, level: floa
     """
     if not 0 < level < 1:
         raise InvalidInputError(f"level={level} must lie between 0 and 1: 0.9 asks for central 90 % intervals.")
-    return float(_observed(read_gaussian(y, mean, std), np.array([level]), "interval")[0])
+    return float(_observed(read_gaussian(y, mean, std), np.array([level]), "interval", sample_weight)[0])
 
 
 def calibration_curve(
@@ -44,6 +49,7 @@ def calibration_curve(
     *,
     n_levels: int = 99,
     kind: Literal["interval", "quantile"] = "interval",
+    sample_weight: Weights = None,
 ) -> tuple[Array, Array]:
     """Expected and observed fractions of observations in central intervals, or below quantiles, of the predictions.
 
@@ -64,6 +70,8 @@ def calibration_curve(
         "interval" counts mean − z_k std ≤ y ≤ mean + z_k std, z_k = Φ⁻¹((1 + a_k) / 2), as in the paper; "quantile"
         counts y ≤ mean + Φ⁻¹(a_k) std, which also detects a bias of the mean. (The toolbox counts y ≥ mean − Φ⁻¹(a_k)
         std: the same curve rotated by 180° about its centre, with the same calibration error.)
+    sample_weight : array-like of shape (n,), optional
+        Weights of the samples.
 
     Returns
     -------
@@ -87,7 +95,7 @@ def calibration_curve(
     if kind not in ("interval", "quantile"):
         raise InvalidInputError(f"kind={kind!r} must be 'interval' or 'quantile'.")
     expected = np.linspace(0, 1, n_levels)
-    return expected, _observed(read_gaussian(y, mean, std), expected, kind)
+    return expected, _observed(read_gaussian(y, mean, std), expected, kind, sample_weight)
 
 
 def mean_absolute_calibration_error(
@@ -97,6 +105,7 @@ def mean_absolute_calibration_error(
     *,
     n_levels: int = 99,
     kind: Literal["interval", "quantile"] = "interval",
+    sample_weight: Weights = None,
 ) -> float:
     """``MACE = (1/K) Σ_k |a_k − observed_k|`` over the K = ``n_levels`` levels of :func:`calibration_curve` [1]_.
 
@@ -113,12 +122,17 @@ def mean_absolute_calibration_error(
     >>> round(mean_absolute_calibration_error([5.0, -5.0], [0.0, 0.0], [1.0, 1.0]), 3)  # far too confident
     0.49
     """
-    expected, observed = calibration_curve(y, mean, std, n_levels=n_levels, kind=kind)
+    expected, observed = calibration_curve(y, mean, std, n_levels=n_levels, kind=kind, sample_weight=sample_weight)
     return float(np.abs(expected - observed).mean())
 
 
 def expected_calibration_error(
-    y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike, *, n_bins: int = 15
+    y: ArrayLike,
+    probabilities: ArrayLike,
+    classes: ArrayLike,
+    *,
+    n_bins: int = 15,
+    sample_weight: Weights = None,
 ) -> float:
     """``ECE = Σ_b |B_b|/n · |accuracy(B_b) − confidence(B_b)|`` of the most probable class [1]_.
 
@@ -141,7 +155,35 @@ def expected_calibration_error(
     # "left" puts a confidence on a border into the lower bin, because bins are closed on the right.
     bins = np.searchsorted(np.linspace(0, 1, n_bins + 1)[1:-1], confidence, side="left")
     # |B_b|/n · |mean(correct) − mean(confidence)| needs only the sum of the differences; empty bins add zero.
-    return float(np.abs(np.bincount(bins, weights=correct - confidence)).sum() / len(codes))
+    h = read_weights(sample_weight, len(codes))
+    return float(np.abs(np.bincount(bins, weights=h * (correct - confidence))).sum() / h.sum())
+
+
+def read_weights(sample_weight: Weights, size: int) -> Array:
+    """Weights of `size` numbers, those of a sample together; raise InvalidInputError if there are others."""
+    if sample_weight is None:
+        return np.ones(size)
+    h = read_numbers("sample_weight", sample_weight)
+    if h.ndim != 1 or len(h) == 0 or size % len(h) or h.min() < 0 or not h.sum() > 0:
+        raise InvalidInputError(
+            f"sample_weight must be one number of at least 0 for each sample, and not all 0; got the shape {h.shape}."
+        )
+    return np.repeat(h, size // len(h))
+
+
+def average(values: Array, sample_weight: Weights) -> float:
+    """Mean of the numbers, in which a sample counts by its weight."""
+    if sample_weight is None:
+        return float(values.mean())
+    h = read_weights(sample_weight, len(values))
+    counts = h > 0  # an infinite score of a sample without weight must not become NaN
+    return float(np.average(values[counts], weights=h[counts]))
+
+
+def share_below(ordered: Array, h: Array, at: Any, side: Literal["left", "right"]) -> Array:
+    """Share of the weights h of sorted values that lie below (side "left"), or up to ("right"), each of the numbers."""
+    counts = np.r_[0.0, np.cumsum(h)]
+    return np.asarray(counts[np.searchsorted(ordered, at, side=side)] / counts[-1])
 
 
 def read_residuals(y: ArrayLike, mean: ArrayLike) -> Array:
@@ -214,21 +256,21 @@ def read_numbers(name: str, given: ArrayLike) -> Array:
     return values
 
 
-def _observed(gaussian: tuple[Array, Array], levels: Array, kind: str) -> Array:
-    """Fraction of observations in the interval, or below the quantile, of each level, by bisection of sorted residuals.
+def _observed(gaussian: tuple[Array, Array], levels: Array, kind: str, sample_weight: Weights) -> Array:
+    """Share of observations in the interval, or below the quantile, of each level, by bisection of sorted residuals.
 
     Sorting needs O(n) memory; comparing all observations with all levels would need O(n · levels).
     """
     residuals, std = gaussian
     with np.errstate(over="ignore"):
         # mean − y, and each bound from its own tail, which rounds at a boundary as uncertainty-toolbox does.
-        ordered = np.sort(-residuals / std)
+        u = -residuals / std
+    order = np.argsort(u, kind="stable")
+    below = partial(share_below, u[order], read_weights(sample_weight, len(u))[order])
     if kind == "interval":
         # Both ends of an interval belong to it: count up to its upper end, less all below its lower end.
-        upto = np.searchsorted(ordered, ndtri(0.5 + levels / 2), side="right")
-        below = np.searchsorted(ordered, ndtri(0.5 - levels / 2), side="left")
-        return np.asarray((upto - below) / len(ordered))
-    return np.asarray(1 - np.searchsorted(ordered, -ndtri(levels), side="left") / len(ordered))
+        return below(ndtri(0.5 + levels / 2), side="right") - below(ndtri(0.5 - levels / 2), side="left")
+    return 1 - below(-ndtri(levels), side="left")
 
 
 def _check_count(name: str, value: Any, least: int, why: str = "") -> None:

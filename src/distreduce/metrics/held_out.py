@@ -10,7 +10,7 @@ from sklearn.metrics import r2_score
 
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
-from distreduce.metrics.calibration import read_gaussian, read_numbers
+from distreduce.metrics.calibration import Weights, read_gaussian, read_numbers, read_weights, share_below
 from distreduce.metrics.prediction import mean_squared_error, regression_scores
 
 LEVELS = np.linspace(0, 1, 99)  # those of regression_scores
@@ -39,19 +39,21 @@ def interval_levels(model: QuantilePredictor, X: Any, y: Array) -> Array:
     return np.where(held.any(axis=-1), inner[held.argmax(axis=-1)], 1.0)
 
 
-def level_curve(levels: Array) -> tuple[Array, Array]:
+def level_curve(levels: Array, sample_weight: Weights = None) -> tuple[Array, Array]:
     """:func:`distreduce.metrics.calibration_curve` in interval mode, from the result of :func:`interval_levels`."""
-    return LEVELS.copy(), _shares(levels, LEVELS)
+    return LEVELS.copy(), _shares(levels, LEVELS, sample_weight)
 
 
-def level_scores(levels: Array) -> dict[str, float]:
+def level_scores(levels: Array, sample_weight: Weights = None) -> dict[str, float]:
     """``mace`` and ``coverage_90`` of :func:`distreduce.metrics.regression_scores`, from the levels."""
-    expected, observed = level_curve(levels)
-    return {"mace": float(np.abs(observed - expected).mean()), "coverage_90": float(_shares(levels, NINE_IN_TEN))}
+    expected, observed = level_curve(levels, sample_weight)
+    inside = float(_shares(levels, NINE_IN_TEN, sample_weight))
+    return {"mace": float(np.abs(observed - expected).mean()), "coverage_90": inside}
 
 
-def _shares(levels: Array, expected: Array | float) -> Array:
-    return np.asarray(np.searchsorted(np.sort(levels, axis=None), expected, side="right") / np.size(levels))
+def _shares(levels: Array, expected: Array | float, sample_weight: Weights) -> Array:
+    order = np.argsort(levels, axis=None)
+    return share_below(levels.ravel()[order], read_weights(sample_weight, levels.size)[order], expected, "right")
 
 
 LARGE = 1e100
@@ -64,33 +66,37 @@ def held_out_scores(
     *,
     scale: ArrayLike | None = None,
     levels: ArrayLike | None = None,
+    sample_weight: Weights = None,
 ) -> dict[str, float]:
     """``r2`` (mean over targets), ``rmse`` (of a single target, in its units) and, with std, the `regression_scores`.
 
     `scale` (c,) is the unit of each target in all scores except ``rmse``, such as its standard deviation in the
     training rows. With `levels`, which :func:`~distreduce.metrics.held_out.interval_levels` finds, ``mace`` and
-    ``coverage_90`` are those of the model's own intervals instead of Gaussian ones.
+    ``coverage_90`` are those of the model's own intervals instead of Gaussian ones. `sample_weight` (n,) counts in all.
     """
     truth, said = read_numbers("y", y), read_numbers("mean", mean)
     # Squares of very large targets would overflow.
     size = float(np.abs(truth).max(initial=0.0))
     unit = size if size > LARGE else 1.0
-    error = mean_squared_error(truth / unit, said / unit)  # raises if the two cannot be compared
-    scores = {} if std is None else _gaussian(truth, said, std, scale)
+    error = mean_squared_error(truth / unit, said / unit, sample_weight)  # raises if the two cannot be compared
+    scores = {} if std is None else _gaussian(truth, said, std, scale, sample_weight)
     if levels is not None:
-        scores |= level_scores(_levels(levels, truth))  # replace the Gaussian mace and coverage_90
-    r2 = float(r2_score(truth / unit, said / unit)) if len(truth) > 1 else float("nan")  # undefined for one sample
+        scores |= level_scores(_levels(levels, truth), sample_weight)  # replace the Gaussian mace and coverage_90
+    many = len(truth) > 1  # undefined for one sample
+    r2 = float(r2_score(truth / unit, said / unit, sample_weight=sample_weight)) if many else float("nan")
     # Targets of different units have no common error.
     rmse = {"rmse": float(unit * np.sqrt(error))} if truth.size == len(truth) else {}
     return {"r2": r2, **rmse, **scores}
 
 
-def _gaussian(y: Array, mean: Array, std: ArrayLike, scale: ArrayLike | None) -> dict[str, float]:
+def _gaussian(
+    y: Array, mean: Array, std: ArrayLike, scale: ArrayLike | None, sample_weight: Weights
+) -> dict[str, float]:
     read_gaussian(y, mean, std)  # checks shapes before the division broadcasts
     unit = read_numbers("scale", 1.0 if scale is None else scale)
     if unit.shape not in ((), y.shape[1:]) or not (unit > 0).all():
         raise InvalidInputError(f"scale must be a number above 0, or one for each target; got {unit.tolist()!s:.80}.")
-    return regression_scores(y / unit, mean / unit, np.asarray(std, dtype=np.float64) / unit)
+    return regression_scores(y / unit, mean / unit, np.asarray(std, dtype=np.float64) / unit, sample_weight)
 
 
 def _levels(levels: ArrayLike, y: Array) -> Array:

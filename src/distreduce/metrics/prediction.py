@@ -6,11 +6,15 @@ residual of 1e200 standard deviations has a log density of −inf), never NaN.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erf
 
 from distreduce.metrics.calibration import (
+    Weights,
+    average,
     expected_calibration_error,
     interval_coverage,
     mean_absolute_calibration_error,
@@ -23,7 +27,7 @@ from distreduce.metrics.calibration import (
 PROBABILITY_FLOOR = float(np.finfo(np.float64).eps)
 
 
-def regression_scores(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> dict[str, float]:
+def regression_scores(y: ArrayLike, mean: ArrayLike, std: ArrayLike, sample_weight: Weights = None) -> dict[str, float]:
     """All scores of Gaussian predictions in one call.
 
     Parameters
@@ -34,6 +38,8 @@ def regression_scores(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> dict[str
         Predictive means.
     std : array-like of the shape of y
         Predictive standard deviations, noise included.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the samples in all scores.
 
     Returns
     -------
@@ -47,17 +53,20 @@ def regression_scores(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> dict[str
     >>> {name: round(score, 3) for name, score in scores.items()}
     {'mll': 0.378, 'nll': -0.378, 'mse': 0.025, 'crps': 0.093, 'mace': 0.146, 'coverage_90': 1.0}
     """
+    weights: dict[str, Any] = {"sample_weight": sample_weight}
     return {
-        "mll": mean_log_likelihood(y, mean, std),
-        "nll": negative_log_likelihood(y, mean, std),
-        "mse": mean_squared_error(y, mean),
-        "crps": crps(y, mean, std),
-        "mace": mean_absolute_calibration_error(y, mean, std),
-        "coverage_90": interval_coverage(y, mean, std, 0.9),
+        "mll": mean_log_likelihood(y, mean, std, **weights),
+        "nll": negative_log_likelihood(y, mean, std, **weights),
+        "mse": mean_squared_error(y, mean, **weights),
+        "crps": crps(y, mean, std, **weights),
+        "mace": mean_absolute_calibration_error(y, mean, std, **weights),
+        "coverage_90": interval_coverage(y, mean, std, 0.9, **weights),
     }
 
 
-def classification_scores(y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike) -> dict[str, float]:
+def classification_scores(
+    y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike, sample_weight: Weights = None
+) -> dict[str, float]:
     """All scores of class probabilities in one call.
 
     Parameters
@@ -68,6 +77,8 @@ def classification_scores(y: ArrayLike, probabilities: ArrayLike, classes: Array
         Predicted probabilities; rows sum to 1.
     classes : array-like of shape (C,)
         The class of each column, such as ``classes_`` of a classifier.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the samples in all scores.
 
     Returns
     -------
@@ -81,14 +92,14 @@ def classification_scores(y: ArrayLike, probabilities: ArrayLike, classes: Array
     {'mlp': -0.857, 'accuracy': 0.5, 'ece': 0.45, 'brier': 0.65}
     """
     return {
-        "mlp": mean_log_probability(y, probabilities, classes),
-        "accuracy": accuracy(y, probabilities, classes),
-        "ece": expected_calibration_error(y, probabilities, classes),
-        "brier": brier_score(y, probabilities, classes),
+        "mlp": mean_log_probability(y, probabilities, classes, sample_weight),
+        "accuracy": accuracy(y, probabilities, classes, sample_weight),
+        "ece": expected_calibration_error(y, probabilities, classes, sample_weight=sample_weight),
+        "brier": brier_score(y, probabilities, classes, sample_weight),
     }
 
 
-def mean_log_likelihood(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
+def mean_log_likelihood(y: ArrayLike, mean: ArrayLike, std: ArrayLike, sample_weight: Weights = None) -> float:
     """MLL = (1/N) Σ_i log N(y_i | mean_i, std_i²) over all N numbers; higher is better.
 
     Parameters are those of :func:`regression_scores`; std is that of an observation, not of the latent function.
@@ -101,21 +112,22 @@ def mean_log_likelihood(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
     residuals, spread = read_gaussian(y, mean, std)
     with np.errstate(over="ignore"):
         # log(spread) instead of the log of a density, which underflows far from the mean.
-        return float(np.mean(-0.5 * (residuals / spread) ** 2 - np.log(spread)) - 0.5 * np.log(2 * np.pi))
+        densities = -0.5 * (residuals / spread) ** 2 - np.log(spread)
+        return average(densities, sample_weight) - 0.5 * float(np.log(2 * np.pi))
 
 
-def negative_log_likelihood(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
+def negative_log_likelihood(y: ArrayLike, mean: ArrayLike, std: ArrayLike, sample_weight: Weights = None) -> float:
     """NLL = −MLL of :func:`mean_log_likelihood`; lower is better."""
-    return -mean_log_likelihood(y, mean, std)
+    return -mean_log_likelihood(y, mean, std, sample_weight)
 
 
-def mean_squared_error(y: ArrayLike, mean: ArrayLike) -> float:
+def mean_squared_error(y: ArrayLike, mean: ArrayLike, sample_weight: Weights = None) -> float:
     """MSE = (1/N) Σ_i (y_i − mean_i)² over all N numbers."""
     with np.errstate(over="ignore"):
-        return float(np.mean(read_residuals(y, mean) ** 2))
+        return average(read_residuals(y, mean) ** 2, sample_weight)
 
 
-def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
+def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike, sample_weight: Weights = None) -> float:
     """Continuous ranked probability score [1]_, ∫ (F(t) − 1[t ≥ y])² dt, averaged over all numbers; lower is better.
 
     For a Gaussian with u = (y − mean)/std: (y − mean)(2Φ(u) − 1) + std (2φ(u) − 1/√π), in the units of y. Parameters
@@ -136,10 +148,12 @@ def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
         # 2Φ(u) − 1 = erf(u/√2), without cancellation near u = 0.
         u = residuals / spread
         density = np.exp(-0.5 * u**2) / np.sqrt(2 * np.pi)
-        return float(np.mean(residuals * erf(u / np.sqrt(2)) + spread * (2 * density - 1 / np.sqrt(np.pi))))
+        return average(residuals * erf(u / np.sqrt(2)) + spread * (2 * density - 1 / np.sqrt(np.pi)), sample_weight)
 
 
-def mean_log_probability(y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike) -> float:
+def mean_log_probability(
+    y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike, sample_weight: Weights = None
+) -> float:
     """MLP = (1/n) Σ_i log max(p_i(y_i), ε), the paper's score of the true class; higher is better.
 
     The floor ε = 2.2e-16, the precision of a float, keeps the mean finite: no sample contributes less than −36.04.
@@ -151,16 +165,17 @@ def mean_log_probability(y: ArrayLike, probabilities: ArrayLike, classes: ArrayL
     -18.37
     """
     codes, rows = read_probabilities(y, probabilities, classes)
-    return float(np.log(np.maximum(rows[np.arange(len(codes)), codes], PROBABILITY_FLOOR)).mean())
+    logs = np.log(np.maximum(rows[np.arange(len(codes)), codes], PROBABILITY_FLOOR))
+    return average(logs, sample_weight)
 
 
-def accuracy(y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike) -> float:
+def accuracy(y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike, sample_weight: Weights = None) -> float:
     """Fraction of samples whose most probable class, the first among equals, is the true one."""
     codes, rows = read_probabilities(y, probabilities, classes)
-    return float(np.mean(rows.argmax(axis=1) == codes))
+    return average(rows.argmax(axis=1) == codes, sample_weight)
 
 
-def brier_score(y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike) -> float:
+def brier_score(y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike, sample_weight: Weights = None) -> float:
     """Brier score [1]_ (1/n) Σ_i Σ_k (p_ik − 1[y_i = k])², between 0 and 2; lower is better.
 
     For two classes this is twice the default result of scikit-learn's ``brier_score_loss``, because the sum includes
@@ -173,4 +188,4 @@ def brier_score(y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike) -> f
     codes, rows = read_probabilities(y, probabilities, classes)
     true = np.zeros_like(rows)
     true[np.arange(len(codes)), codes] = 1.0
-    return float(((rows - true) ** 2).sum(axis=1).mean())
+    return average(((rows - true) ** 2).sum(axis=1), sample_weight)

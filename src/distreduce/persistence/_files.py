@@ -23,7 +23,7 @@ from distreduce._utils.tensor_file import (
     require,
     write_file,
 )
-from distreduce._utils.text import library_versions
+from distreduce._utils.versions import library_versions
 from distreduce.exceptions import InvalidInputError, ModelFileError, UnsavableModelError
 from distreduce.kernels import RBF, Delta, Linear, RationalQuadratic
 from distreduce.losses import LOSSES, BregmanLoss

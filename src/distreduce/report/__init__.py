@@ -1,4 +1,4 @@
-"""The interactive page of a fitted reduction: one HTML file that needs no network."""
+"""The interactive page of a fitted reduction: one HTML file that needs no network. Its map is drawn by map.js."""
 
 from distreduce.report.held_out import HeldOut, HeldOutClasses
 from distreduce.report.page import write_report

@@ -10,7 +10,7 @@ from sklearn.metrics import accuracy_score, r2_score
 
 from distreduce._utils.text import decimal_text, number_text
 from distreduce._utils.typing import Array
-from distreduce.metrics.calibration import read_probabilities
+from distreduce.metrics.calibration import average, read_probabilities, read_weights
 from distreduce.report.evidence import Verdict
 from distreduce.report.held_out import NO_MODEL, HeldOut, HeldOutClasses
 
@@ -31,9 +31,13 @@ def describe_headline(named: Mapping[str, Given], targets: Sequence[str]) -> Ver
     if nothing is first or len(np.asarray(nothing.y)) != len(np.asarray(first.y)):  # rows are compared one by one
         nothing = _guess(first)
     ours, theirs = _square_errors(first, nothing)
-    gains = theirs - ours
-    counts = len(gains) > 1 and bool(gains.mean() > CERTAIN * gains.std(ddof=1) / np.sqrt(len(gains)))
-    share = gains.mean() / (theirs.mean() or 1.0)
+    gains, n = theirs - ours, len(ours)
+    h = read_weights(first.sample_weight, n)
+    h = h / h.sum()
+    gain = float(h @ gains)
+    # The standard error of a weighted mean; with equal weights it is the usual one.
+    counts = n > 1 and gain > CERTAIN * float(np.sqrt(h**2 @ (gains - gain) ** 2 * n / (n - 1)))
+    share = gain / (float(h @ theirs) or 1.0)
     about = " and ".join(targets) or "the target"
     much = "a lot" if share > A_LOT else "something" if share > SOMETHING else "little"
     verdict = f"The features say {much} about {about}"
@@ -51,10 +55,12 @@ def _guess(each: Given) -> Given:
     """Return the mean or the class shares of the held-out rows as predictions."""
     if isinstance(each, HeldOut):
         y = np.asarray(each.y, dtype=np.float64)
-        return HeldOut(y, np.broadcast_to(y.mean(axis=0), y.shape), np.ones_like(y))
+        mean = np.average(y, axis=0, weights=read_weights(each.sample_weight, len(y)))
+        return HeldOut(y, np.broadcast_to(mean, y.shape), np.ones_like(y), sample_weight=each.sample_weight)
     codes, proba = read_probabilities(each.y, each.proba, each.classes)
-    shares = np.bincount(codes, minlength=proba.shape[1]) / len(codes)
-    return HeldOutClasses(each.y, np.broadcast_to(shares, proba.shape), each.classes)
+    h = read_weights(each.sample_weight, len(codes))
+    shares = np.bincount(codes, weights=h, minlength=proba.shape[1]) / h.sum()
+    return HeldOutClasses(each.y, np.broadcast_to(shares, proba.shape), each.classes, sample_weight=each.sample_weight)
 
 
 def _square_errors(*both: Given) -> tuple[Array, Array]:
@@ -90,9 +96,9 @@ def _score(each: Given) -> tuple[str, float]:
     if isinstance(each, HeldOut):
         unit = np.abs(np.asarray(each.y, dtype=np.float64)).max() or 1.0
         y, mean = np.asarray(each.y) / unit, np.asarray(each.mean) / unit
-        value = float(r2_score(y, mean)) if len(y) > 1 else float("nan")
+        value = float(r2_score(y, mean, sample_weight=each.sample_weight)) if len(y) > 1 else float("nan")
     else:
-        value = float(accuracy_score(each.y, _most_probable(each)))
+        value = float(accuracy_score(each.y, _most_probable(each), sample_weight=each.sample_weight))
     return decimal_text(value, 2) if np.isfinite(value) else "–", float(np.clip(np.nan_to_num(value), 0, 1))
 
 
@@ -106,7 +112,9 @@ def _compare(name: str, first: Given, nothing: Given, better: bool) -> str:
     verb = "predicts" if better else "is no better than no model, within chance: it predicts"
     if isinstance(first, HeldOutClasses):
         texts = [score_text(each) for each in (first, nothing)]
-        briers = [f"{np.mean((_find_errors(each) ** 2).sum(axis=1)):.2f}" for each in (first, nothing)]
+        briers = [
+            f"{average((_find_errors(each) ** 2).sum(axis=1), first.sample_weight):.2f}" for each in (first, nothing)
+        ]
         return (
             f"{name} {verb} {n:,} held-out rows with accuracy {texts[0]}, against {texts[1]} if every row gets the "
             f"most frequent class. The squared error of its probabilities (Brier score) is {briers[0]}, against "
@@ -116,7 +124,9 @@ def _compare(name: str, first: Given, nothing: Given, better: bool) -> str:
     if errors[0].shape[1] > 1:
         return f"{name} {verb} {n:,} held-out rows with R² {score_text(first)} on average; 0 is no model, 1 is perfect."
     unit = np.abs(errors).max() or 1.0
-    sizes = [number_text(float(unit * np.sqrt(np.mean((part / unit) ** 2))), 3) for part in errors]
+    sizes = [
+        number_text(float(unit * np.sqrt(average((part[:, 0] / unit) ** 2, first.sample_weight))), 3) for part in errors
+    ]
     return (
         f"{name} {verb} {n:,} held-out rows with an error (RMSE) of {sizes[0]}, against {sizes[1]} if every row gets "
         f"the mean (R² {score_text(first)})."

@@ -33,6 +33,8 @@ class HeldOut:
         Standard deviation of each target in the training rows, the unit of the log density. By default the unit of y.
     about : str, optional
         What the model is, in a sentence that the page shows below the scores.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows in all scores.
     """
 
     y: ArrayLike
@@ -43,6 +45,7 @@ class HeldOut:
     levels: ArrayLike | None = None
     scale: ArrayLike | None = None
     about: str = ""
+    sample_weight: ArrayLike | None = None
 
 
 @dataclass(frozen=True)
@@ -59,9 +62,12 @@ class HeldOutClasses:
         The class of each column, such as ``classes_`` of a classifier.
     about : str, optional
         What the model is, in a sentence that the page shows below the scores.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows in all scores.
     """
 
     y: ArrayLike
     proba: ArrayLike
     classes: ArrayLike
     about: str = ""
+    sample_weight: ArrayLike | None = None

@@ -107,7 +107,7 @@ def write_report(
     split : str, optional
         A sentence that says how the held-out samples were chosen.
     within : str, optional
-        Which new samples left-out places speak of, such as "of the same clinic": they leave out samples, not groups.
+        Which new samples left-out places speak of, such as "of the same clinic", if the fit knew no groups.
 
     Returns
     -------

@@ -13,7 +13,7 @@ from distreduce._utils.text import count_of, decimal_text, number_text
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 from distreduce.metrics import calibration_curve, classification_scores
-from distreduce.metrics.calibration import read_gaussian, read_numbers, read_probabilities
+from distreduce.metrics.calibration import average, read_gaussian, read_numbers, read_probabilities, read_weights
 from distreduce.metrics.held_out import held_out_scores, level_curve
 from distreduce.plotting.calibration import draw_calibration, draw_predictions, draw_reliability
 from distreduce.report.charts import LOOKS, MAX_CURVES, Figure, make_figure
@@ -93,9 +93,9 @@ def describe_numbers(named: Mapping[str, HeldOut]) -> Predictions:
     # Calibration: from the model's own levels if it has them, else from its Gaussian.
     for name, each in islice(named.items(), MAX_CURVES):
         if each.levels is None:
-            curves[name] = calibration_curve(each.y, each.mean, each.std)
+            curves[name] = calibration_curve(each.y, each.mean, each.std, sample_weight=each.sample_weight)
         else:
-            curves[name] = level_curve(np.asarray(each.levels, dtype=np.float64))
+            curves[name] = level_curve(np.asarray(each.levels, dtype=np.float64), each.sample_weight)
     calibration = make_figure(
         "Calibration",
         "Above the dotted line the intervals are wider than necessary; below it they are too narrow.",
@@ -110,7 +110,12 @@ def describe_numbers(named: Mapping[str, HeldOut]) -> Predictions:
 
 def describe_classes(named: Mapping[str, HeldOutClasses]) -> Predictions:
     """Return scores and reliability diagrams of all models, and the confusion matrix of the first."""
-    found = {name: classification_scores(each.y, each.proba, each.classes) for name, each in named.items()}
+    found = {
+        name: classification_scores(each.y, each.proba, each.classes, each.sample_weight)
+        for name, each in named.items()
+    }
+    first = next(iter(named.values()))
+    h = read_weights(first.sample_weight, len(np.asarray(first.y)))  # unequal ones say as much as fewer equal (Kish)
     bins = {name: bin_confidence(each) for name, each in islice(named.items(), MAX_CURVES)}
     reliability = make_figure(
         "Reliability",
@@ -118,9 +123,8 @@ def describe_classes(named: Mapping[str, HeldOutClasses]) -> Predictions:
         "is over-confident. Grey columns show the share of samples with that confidence. Bars are 95 % intervals of "
         "the first model: where they are long, few samples are behind a dot. Of other models, dots of fewer "
         "than 10 samples are not drawn.",
-        lambda ax: draw_reliability(ax, bins, LOOKS[: len(bins)], len(np.asarray(next(iter(named.values())).y))),
+        lambda ax: draw_reliability(ax, bins, LOOKS[: len(bins)], round(h.sum() ** 2 / (h**2).sum())),
     )
-    first = next(iter(named.values()))
     # The confusion matrix, unless it would not fit on the page.
     codes, proba = read_probabilities(first.y, first.proba, first.classes)
     classes, notes = [cell_text(label) for label in np.asarray(first.classes)], _describe_models(named)
@@ -155,15 +159,20 @@ def _score_text(key: str, value: float) -> str:
 
 
 def _describe_models(named: Mapping[str, Given]) -> list[str]:
-    return [f"{name}: {each.about}" for name, each in named.items() if each.about]
+    weighted = any(each.sample_weight is not None for each in named.values())
+    note = ["Rows count by their weights in all scores; a confusion matrix counts rows."] if weighted else []
+    return [*(f"{name}: {each.about}" for name, each in named.items() if each.about), *note]
 
 
 def _score_numbers(each: HeldOut) -> dict[str, float]:
-    scores = held_out_scores(each.y, each.mean, each.std, scale=each.scale, levels=each.levels)
+    scores = held_out_scores(
+        each.y, each.mean, each.std, scale=each.scale, levels=each.levels, sample_weight=each.sample_weight
+    )
     # Folders of older versions have quantiles without levels: coverage follows from the quantiles.
     if each.levels is None and each.low is not None:
         low, high = _read_bounds(each)
-        scores["coverage_90"] = float(np.mean((low <= np.asarray(each.y)) & (np.asarray(each.y) <= high)))
+        inside = (low <= np.asarray(each.y)) & (np.asarray(each.y) <= high)
+        scores["coverage_90"] = average(inside.ravel(), each.sample_weight)
     return scores
 
 
@@ -234,7 +243,8 @@ def bin_confidence(each: HeldOutClasses) -> tuple[Array, Array, Array]:
     codes, proba = read_probabilities(each.y, each.proba, each.classes)
     confidence, right = proba.max(axis=1), (proba.argmax(axis=1) == codes).astype(np.float64)
     bins = np.searchsorted(np.linspace(0, 1, N_BINS + 1)[1:-1], confidence, side="left")
-    counts = np.bincount(bins, minlength=N_BINS)
-    filled = np.maximum(counts, 1)
-    means = [np.bincount(bins, weights=part, minlength=N_BINS) / filled for part in (confidence, right)]
-    return means[0], means[1], counts / len(codes)
+    h = read_weights(each.sample_weight, len(codes))
+    counts = np.bincount(bins, weights=h, minlength=N_BINS)
+    filled = np.where(counts > 0, counts, 1.0)
+    means = [np.bincount(bins, weights=h * part, minlength=N_BINS) / filled for part in (confidence, right)]
+    return means[0], means[1], counts / h.sum()

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from distreduce._utils.threads import KERNEL
 from distreduce._utils.typing import Array, Index
@@ -51,6 +52,15 @@ def merge_duplicates(X: Any, Y: Array | None, weights: Array, *, precomputed: bo
     group = np.full(len(weights), -1, dtype=np.intp)
     group[used] = inverse.ravel()
     return _with_totals(used[order], group, weights)
+
+
+def join_groups(groups: Index, others: Index) -> Index:
+    """Number the groups that rows form if those which share a number in either of the two belong together."""
+    shape = (int(groups.max()) + 1, int(others.max()) + 1)
+    links = sparse.coo_array((np.ones(len(groups)), (groups, others)), shape=shape)
+    # A graph of both kinds of groups, in which every row is an edge.
+    graph = sparse.block_array([[None, links], [links.T, None]])
+    return np.asarray(connected_components(graph, directed=False)[1][groups], dtype=np.intp)
 
 
 def merge_by_key(keys: NDArray[np.uint64], weights: Array) -> Merged:

@@ -16,11 +16,11 @@ from distreduce.coupling import CouplingProblem, initial_plan, solve_balanced, s
 from distreduce.coupling.problem import affinity_times_plan, plan_from_array
 from distreduce.dependence import dependence_target
 from distreduce.embedding.optimize import initial_prototypes
-from distreduce.embedding.problem import InnerLoss
 from distreduce.exceptions import NumericalError
 from distreduce.kernels import Kernel
-from distreduce.losses import supervised_rows
-from distreduce.mapping import KernelMap, LeftOut, MapRegression, barycentres
+from distreduce.losses import InnerLoss, supervised_rows
+from distreduce.mapping import LeftOut, MapRegression, barycentres
+from distreduce.mapping.kernel_map import kernel_rows
 from distreduce.mapping.left_out import cross_fitted
 from distreduce.sharding.sample import Sample
 from distreduce.solver.medoids import medoids, medoids_from_distances
@@ -205,12 +205,11 @@ def _kernel_matrix(sample: Sample, kernel: Kernel, workers: Workers) -> Array:
     """Return K (n, n), computed in blocks of rows so that no other array of that size is needed."""
     n = len(sample.weights)
     K = np.empty((n, n))
-    # The same code as in `transform`, so that both round alike; coefficients are not needed.
-    rows_of = KernelMap(kernel, None if sample.precomputed else sample.features, np.empty((n, 0))).similarity
+    inputs = None if sample.precomputed else sample.features
 
     def fill(chunk: int, n_chunks: int) -> None:
         rows = slice(chunk * BLOCK_ROWS, (chunk + 1) * BLOCK_ROWS)
-        K[rows] = rows_of(sample.features[rows])
+        K[rows] = kernel_rows(kernel, sample.features[rows], inputs)  # as in `transform`, so that both round alike
 
     workers.run(fill, -(-n // BLOCK_ROWS))
     return K

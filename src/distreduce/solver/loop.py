@@ -180,7 +180,7 @@ def refine(oracle: SampleOracle, settings: Settings) -> tuple[Plan, Array]:
     with np.errstate(all="ignore"):
         try:
             steps = Steps(oracle, settings)
-            state = steps.z_step(steps.couple(plan, Z), Z, -1)  # no iteration of the loop
+            state = steps.z_step(steps.t_step(plan, Z), Z, -1)  # no iteration of the loop
         except FAILURES:
             return plan, Z
     return state.coupled.plan, state.prototypes
@@ -213,7 +213,7 @@ def _advance(steps: Steps, at: Progress) -> Progress:
     began = time.perf_counter()
     # T-step and Z-step; if either fails, the state before both stays.
     try:
-        coupled = state.coupled if at.frozen else steps.t_step(state)
+        coupled = state.coupled if at.frozen else steps.t_step(state.coupled.plan, state.prototypes)
         candidate = steps.z_step(coupled, state.prototypes, iteration)
     except FAILURES as error:
         fault = f"Outer iteration {iteration} failed and was undone ({type(error).__name__}: {error})"

@@ -105,15 +105,11 @@ class Steps:
         _require_finite("input affinity", self.constant)
         self._latest: tuple[Coupled, EmbeddingProblem] | None = None  # see _embedding_problem
 
-    def t_step(self, state: State) -> Coupled:
+    def t_step(self, plan: Plan, Z: Array) -> Coupled:
         """Minimize BSFGW over the coupling, in the joint solver with the map's distance to the prototypes as a cost.
 
         That cost, (μ/2)|z_k − (KL)_i|² with L fixed, bounds the map's term from above and equals it on hard plans.
         """
-        return self.couple(state.coupled.plan, state.prototypes)
-
-    def couple(self, plan: Plan, Z: Array) -> Coupled:
-        """Take the T-step from a plan and prototypes; see :meth:`t_step`."""
         settings = self.settings
         # C̄ enters the coupling only through these two matrices.
         f2, h2 = structure_matrices(student_affinity(Z, self._reference(column_mass(plan))), settings.loss)

@@ -14,9 +14,8 @@ from typing import Any, Literal
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index, Plan
 from distreduce.dependence import Dependence, TargetForm
-from distreduce.embedding.problem import InnerLoss
 from distreduce.kernels import DistanceKernel, Kernel, Linear, RationalQuadratic
-from distreduce.losses import BregmanLoss, SquaredLoss
+from distreduce.losses import BregmanLoss, InnerLoss, SquaredLoss
 from distreduce.mapping import LeftOut
 from distreduce.mapping.landmarks import Memory
 from distreduce.sharding.sample import Sample, ShardedSample
@@ -65,8 +64,10 @@ class ReductionProblem:
     folds: Index | None = None  # (n,), the fold in which a sample is left out, for left-out places in memory
     # The targets (n, c) that the coupling sees if a fold is left out; None if they are those of the sample.
     fold_targets: Mapping[int, Array] | None = None
-    # Whether prototypes end where the map puts their samples; the ridge draws it away from where the fit puts them.
-    relaxed: bool = False
+    # Whether the coupling sees, instead of a target, what the map's regression on the other samples says about it.
+    expects_targets: bool = False
+    # Whether a prototype ends at the mean place of its samples on the map; a large ridge moves the map away from Z.
+    prototypes_on_map: bool = False
     has_signal: bool = True  # False: the targets were left out because X says nothing about them
     n_neighbors: int | None = None  # in the graph of a sharded sample; None is three times the perplexity
 
@@ -134,7 +135,7 @@ class SampleOracle(ABC):
 
     @abstractmethod
     def left_out(self, plan: Plan, prototypes: Array, refine: Refine) -> LeftOut | None:
-        """Return where the samples would lie had the map not seen them; None if it was not said how to leave out.
+        """Return where the samples would lie had the map not seen them; None without folds to leave out.
 
         Where the coupling has seen predictions that know the targets of left-out samples, `refine` repeats its last
         step without them.

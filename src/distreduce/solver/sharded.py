@@ -24,13 +24,12 @@ from distreduce.coupling.sharded import (
 )
 from distreduce.dependence import TargetFeatures, dependence_target_of_sums, nystrom_features
 from distreduce.embedding.optimize import prototypes_from_means
-from distreduce.embedding.problem import InnerLoss
 from distreduce.exceptions import CheckpointError
-from distreduce.losses import supervised_rows
-from distreduce.mapping import LeftOut
+from distreduce.losses import CrossEntropyLoss, InnerLoss, supervised_rows
+from distreduce.mapping import LeftOut, barycentres
 from distreduce.mapping.landmarks import LandmarkRegression, Memory
 from distreduce.sharding.sample import ShardedSample
-from distreduce.sharding.shards import PlanPass, Shard, Shards
+from distreduce.sharding.shards import PlanPass, Shard, ShardPass, Shards
 from distreduce.solver.medoids import DistancesToMeans, PrototypeSums, nearest_members, prototype_means
 from distreduce.solver.problem import Coupled, ReductionProblem, Refine, SampleOracle, Settings
 
@@ -100,7 +99,7 @@ class ShardedOracle(SampleOracle):
         return self.projection.coefficients(plan, prototypes)
 
     def left_out(self, plan: Plan, prototypes: Array, refine: Refine) -> LeftOut | None:
-        return LeftOut(self.projection.left_out(plan, prototypes))
+        return LeftOut(self.projection.left_out(barycentres(plan, self.weights) @ prototypes))
 
     def medoids(self, plan: Plan) -> Index:
         distances = self.shards.collect(DistancesToMeans(plan, _means(self.shards, plan)))
@@ -127,6 +126,10 @@ def prepare_sharded(
     stage("map")
     landmarks = subsample.features[:LANDMARKS]  # its rows are in random order
     projection = LandmarkRegression(shards, landmarks, problem.input_kernel, weights, problem.mu, problem.map_reg)
+    if problem.expects_targets:
+        shares = isinstance(problem.target_loss, CrossEntropyLoss)
+        Y = np.concatenate(shards.collect_part("targets")).astype(np.float64)
+        shards.keep("targets", _Slice(projection.expect(Y, shares=shares)))
     # TᵀK_YT would need all n² entries of K_Y; with features, K_Y ≈ ΦΦᵀ, n rows are enough.
     features, targets = None, subsample.kernel_targets
     if problem.target_kernel is not None and targets is not None and problem.settings.target_form == "transport":
@@ -158,6 +161,17 @@ def _initial_plan(sample: ShardedSample, problem: ReductionProblem, random_state
 def _means(shards: Shards, plan: Plan) -> Array:
     """Return the mean features (m, d) of the prototypes."""
     return prototype_means(shards.total(PrototypeSums(plan)), column_mass(plan))
+
+
+@dataclass(frozen=True)
+class _Slice(ShardPass[Array]):
+    """A shard's rows of an array."""
+
+    per_sample = ("values",)
+    values: Array
+
+    def __call__(self, shard: Shard) -> Array:
+        return self.values
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from distreduce.exceptions import InvalidInputError
 from distreduce.tables.cells import to_levels, to_numbers
 from distreduce.tables.columns import Date, Number, guess_column
 
+TIME_BLOCKS = 10  # neighbours in time are alike: of few blocks, few rows have one in another block
+
 
 @dataclass(frozen=True)
 class Aside:
@@ -58,6 +60,13 @@ class AsideValues:
             None if names.time is None else read_times(frame[names.time]),
             None if names.weights is None else read_weights(frame[names.weights]),
         )
+
+    @property
+    def blocks(self) -> Index | None:
+        """Rows that leave together when models leave rows out: groups, or times cut into `TIME_BLOCKS` parts."""
+        if self.times is None:
+            return self.groups
+        return np.searchsorted(np.sort(self.times), self.times) * TIME_BLOCKS // len(self.times)
 
 
 def read_groups(column: pd.Series) -> Index:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from distreduce_paper.baselines.deep_gp import DeepGPRegressor
     from distreduce_paper.baselines.dkl import DKLClassifier, DKLRegressor
     from distreduce_paper.baselines.linear import LinearBaseline
+    from distreduce_paper.baselines.supervised_umap import SupervisedUMAP
     from distreduce_paper.baselines.two_steps import ClusterThenReduce, ReduceThenCluster
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "DeepGPRegressor",
     "LinearBaseline",
     "ReduceThenCluster",
+    "SupervisedUMAP",
 ]
 
 _MODULES = {
@@ -29,6 +31,7 @@ _MODULES = {
     "DeepGPRegressor": "deep_gp",
     "LinearBaseline": "linear",
     "ReduceThenCluster": "two_steps",
+    "SupervisedUMAP": "supervised_umap",
 }
 
 

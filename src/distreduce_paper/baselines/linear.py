@@ -59,7 +59,7 @@ class LinearBaseline(PredictorByTask):
         self._one_target = y.ndim == 1
         # BayesianRidge takes one target at a time.
         columns = [y] if self._one_target else list(y.T)
-        with threadpool_limits(1, "blas"):
+        with threadpool_limits(1, user_api="blas"):
             self.models_ = [self._model().fit(X, column) for column in columns]
         return self
 

@@ -234,7 +234,7 @@ def _check_failures(cells: Sequence[Cell], store: Store) -> None:
         files = ", ".join(str(store.path(name)) for name, count in failed.items() if count)
         raise FailedCellsError(
             f"{sum(failed.values())} of {sum(map(len, asked.values()))} cells have failed; their tracebacks are in "
-            f'{files} (lines with "error"). The next run leaves them as they are; --retry computes them again.'
+            f'{files} (lines with "error"). The next run tries failed downloads again, and --retry all of them.'
         )
 
 

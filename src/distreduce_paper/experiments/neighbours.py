@@ -10,6 +10,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.neighbors import KNeighborsRegressor
 
 from distreduce import baselines
+from distreduce_paper.baselines import SupervisedUMAP
 from distreduce_paper.experiment import Cell, Experiment
 from distreduce_paper.experiments._reductions import round_digits
 from distreduce_paper.methods import EMBEDDINGS
@@ -46,7 +47,7 @@ def make_embedding(cell: Cell) -> Any:
     """Make the cell's method with the settings of the paper, and with a length scale that is fair to KSPCA."""
     model = EMBEDDINGS[cell.method](2, cell.seed)
     # The turns of the roll are closer than the defaults assume; NOTES has the numbers.
-    if cell.data == "swiss_roll" and isinstance(model, baselines.SupervisedUMAP):
+    if cell.data == "swiss_roll" and isinstance(model, SupervisedUMAP):
         model.set_params(n_neighbors=20)
     if cell.data == "swiss_roll" and isinstance(model, baselines.KernelSupervisedPCA):
         model.set_params(length_scale=0.5)

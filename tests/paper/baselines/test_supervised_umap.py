@@ -13,7 +13,7 @@ from sklearn.datasets import load_iris
 from sklearn.neighbors import KNeighborsClassifier
 
 import distreduce
-from distreduce.baselines import SupervisedUMAP
+from distreduce_paper.baselines import SupervisedUMAP
 
 X, y = load_iris(return_X_y=True)
 X = X + 1e-3 * np.random.default_rng(0).normal(size=X.shape)  # no duplicates
@@ -28,7 +28,7 @@ class Missing:
 sys.meta_path.insert(0, Missing())
 sys.path.insert(0, {SOURCE!r})
 import numpy as np
-from distreduce.baselines import SupervisedUMAP
+from distreduce_paper.baselines import SupervisedUMAP
 from distreduce.exceptions import MissingDependencyError
 try:
     SupervisedUMAP().fit(np.eye(6), np.arange(6) % 2)

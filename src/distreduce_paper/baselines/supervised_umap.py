@@ -12,10 +12,10 @@ import numba
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from distreduce._utils.typing import Array
 from distreduce.baselines._by_task import SupervisedTransformer
 from distreduce.estimators._validate import own_generator
 from distreduce.exceptions import InvalidInputError, MissingDependencyError
+from distreduce_paper.problems import Array
 
 KNOWN_WARNINGS = ("Graph is not fully connected", "Spectral initialisation failed")
 

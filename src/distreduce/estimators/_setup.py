@@ -1,4 +1,4 @@
-"""The plan of a fit: from parameters, X, y and weights to the reduction problem for the solver."""
+"""The set-up of a fit: from parameters, X, y and weights to the reduction problem for the solver."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 from sklearn.utils.validation import _num_samples, validate_data
 
@@ -16,14 +17,15 @@ from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._auto import (
     CHOICE_SAMPLES,
+    MapChoice,
+    assign_folds,
     choose,
     expected_targets,
     expected_without_folds,
     find_groups,
-    plain_choice,
     require_distances,
+    resolve_eta,
     scale_features,
-    target_settings,
     wants_choice,
 )
 from distreduce.estimators._fit_context import check_checkpoint, open_checkpoint
@@ -35,13 +37,13 @@ from distreduce.estimators._validate import (
     effective_perplexity,
     own_generator,
     power_of_two_unit,
+    read_groups,
     read_weights,
     reject_masked,
 )
 from distreduce.exceptions import DataWarning, InvalidInputError
 from distreduce.kernels import Kernel
 from distreduce.losses import BregmanLoss, SquaredLoss, supervised_rows
-from distreduce.mapping.choice import MapChoice, assign_folds
 from distreduce.mapping.relevance import input_kernel
 from distreduce.sharding.dask_rows import compute, empty_rows, is_dask, read_rows
 from distreduce.sharding.merge import Merged, merge_duplicates
@@ -66,10 +68,11 @@ class Supervision:
     loss: BregmanLoss
     kernel: Kernel
     settings: Mapping[str, Any]
+    groups: Index | None = None  # of the samples, each of which is left out as a whole
 
 
 @dataclass(frozen=True)
-class FitPlan:
+class FitSetup:
     """All that a fit needs, checked. X are Rows if they lie on a cluster; DistR has no supervision."""
 
     X: Any
@@ -78,31 +81,39 @@ class FitPlan:
     merged: Merged
     problem: ReductionProblem
     random_state: np.random.RandomState
+    choice: MapChoice | None  # None if nothing was left to the data
     checkpoint: Checkpoint | None
 
 
-def plan_fit(estimator: Any, X: Any, y: Any, sample_weight: Any, workers: Workers, shared: list[MapChoice]) -> FitPlan:
+def set_up_fit(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any, workers: Workers, choice: MapChoice | None
+) -> FitSetup:
     """Read and check the data, merge equal rows, and choose everything that depends on the data.
 
-    The names of the features are set on the estimator. `shared` holds what another fit to the same samples chose, which
-    this one takes; it is empty before the first. Raises InvalidInputError, or CheckpointError if no checkpoint could be
-    written.
+    The names of the features are set on the estimator. `choice` is that of another fit to the same samples, if there
+    is one. Raises InvalidInputError, or CheckpointError if no checkpoint could be written.
     """
     # Read and check; y comes after the weights, which decide which classes occur.
     X, y, sample_weight, sharded = _read_rows(estimator, X, y, sample_weight)
     weights = read_weights(sample_weight, X)
     supervision = None if y is None else estimator._supervise(y, X.shape[0], weights)
+    if supervision is not None and groups is not None:
+        if sharded or X.shape[0] > MOST_CROSS_FITTED:
+            raise InvalidInputError(
+                f"groups needs at most {MOST_CROSS_FITTED:,} samples, in memory; got {X.shape[0]:,}."
+            )
+        supervision = replace(supervision, groups=read_groups(groups, weights))
     if estimator.metric == "precomputed":
         X = check_distances(X)
     # Hash the parameters before the random generator, which is one of them, is used and so changed.
     parameters = check_checkpoint(estimator, X.shape[0], sharded=sharded)
     # Merge equal rows and set up the problem.
-    prepare = _prepare_sharded if sharded else _prepare_dense
-    merged, problem, random_state = prepare(estimator, X, weights, supervision, workers, shared)
+    set_up = _set_up_sharded if sharded else _set_up_dense
+    merged, problem, random_state, choice = set_up(estimator, X, weights, supervision, workers, choice)
     checkpoint = None
     if parameters is not None:
         checkpoint = open_checkpoint(estimator.checkpoint, parameters, problem.sample)
-    return FitPlan(X, weights, supervision, merged, problem, random_state, checkpoint)
+    return FitSetup(X, weights, supervision, merged, problem, random_state, choice, checkpoint)
 
 
 def _read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, bool]:
@@ -142,12 +153,12 @@ def _on_shards(estimator: Any, n: int) -> bool:
     return possible and (asked or (affinity == "auto" and n > MOST_DENSE))
 
 
-Preparation = tuple[Merged, ReductionProblem, np.random.RandomState]
+Parts = tuple[Merged, ReductionProblem, np.random.RandomState, MapChoice | None]
 
 
-def _prepare_dense(
-    estimator: Any, X: Any, weights: Array, supervision: Supervision | None, workers: Workers, shared: list[MapChoice]
-) -> Preparation:
+def _set_up_dense(
+    estimator: Any, X: Any, weights: Array, supervision: Supervision | None, workers: Workers, choice: MapChoice | None
+) -> Parts:
     """Merge equal rows in memory."""
     precomputed = estimator.metric == "precomputed"
     # The solver sees each distinct (x, y) once, with the sum of the weights.
@@ -156,15 +167,14 @@ def _prepare_dense(
     check_spread(rows, len(merged.rows), precomputed=precomputed)
     unit = _unit(estimator, rows)
     sample = Sample(rows / unit, merged.weights, precomputed, *_solver_targets(supervision, merged))
-    folds = None if supervision is None else assign_folds(find_groups(sample.features, precomputed=precomputed))
-    choice = fold_targets = None
+    folds = None if supervision is None else _leave_out_together(supervision.groups, merged, sample)
+    fold_targets = None
     if supervision is not None and folds is not None and wants_choice(estimator):
-        if not shared:
-            shared.append(_choose(estimator, sample, folds, unit, workers))
-        choice = shared[0]
-        supervision = replace(supervision, settings=target_settings(supervision.settings, choice, merged.weights.sum()))
+        if choice is None:
+            choice = choose(estimator, sample, folds, unit, workers)
+        supervision = replace(supervision, settings=resolve_eta(supervision.settings, choice, merged.weights.sum()))
         targets = sample.targets
-        if _softens(estimator, choice):
+        if _sees_expected_targets(estimator, choice):
             shares = supervision.targets.classes is not None
             targets = expected_targets(choice, sample, folds, shares=shares)
             # With one prototype per sample the coupling does not depend on what it sees.
@@ -172,24 +182,31 @@ def _prepare_dense(
                 fold_targets = expected_without_folds(choice, sample, folds, shares=shares)
         sample = replace(sample, features=scale_features(sample.features, choice.scales), targets=targets)
     problem = _problem(estimator, sample, sample, supervision, unit, X.shape[0], merged, choice)
-    return merged, replace(problem, folds=folds, fold_targets=fold_targets), own_generator(estimator.random_state)
+    problem = replace(problem, folds=folds, fold_targets=fold_targets)
+    return merged, problem, own_generator(estimator.random_state), choice
 
 
-def _prepare_sharded(
-    estimator: Any, X: Any, weights: Array, supervision: Supervision | None, workers: Workers, shared: list[MapChoice]
-) -> Preparation:
+def _leave_out_together(groups: Index | None, merged: Merged, sample: Sample) -> Index:
+    """Return the fold of each sample; without groups, samples with equal features leave together."""
+    if groups is None:
+        return assign_folds(find_groups(sample.features, precomputed=sample.precomputed))
+    # Numbered by first appearance among the sorted samples, so that the order of the rows does not matter.
+    return assign_folds(pd.factorize(groups[merged.rows])[0])
+
+
+def _set_up_sharded(
+    estimator: Any, X: Any, weights: Array, supervision: Supervision | None, workers: Workers, choice: MapChoice | None
+) -> Parts:
     """Merge equal rows, sort them into cells of near ones, and cut them into shards."""
     rows = X if isinstance(X, Rows) else LocalRows(X, workers)
     check_spread(rows.extremes, rows.shape[0], precomputed=False)
     random_state = own_generator(estimator.random_state)
     merged, unit = rows.merge(_target_values(supervision), weights), _unit(estimator, rows.extremes)
     scale: float | Array = unit
-    choice = None
     if supervision is not None and wants_choice(estimator):
-        if not shared:
-            shared.append(_choose(estimator, *_draw(rows, merged, supervision, unit), unit, workers))
-        choice = shared[0]
-        supervision = replace(supervision, settings=target_settings(supervision.settings, choice, merged.weights.sum()))
+        if choice is None:
+            choice = choose(estimator, *_draw_known(rows, merged, supervision, unit), unit, workers)
+        supervision = replace(supervision, settings=resolve_eta(supervision.settings, choice, merged.weights.sum()))
         scale = unit if choice.scales is None else unit * choice.scales
     # Sorted by content, so that neither order nor partition of the rows matters.
     arrangement = rows.arrange(merged, scale, random_state)
@@ -199,24 +216,20 @@ def _prepare_sharded(
     if problem.n_prototypes is None:  # no more distinct samples than prototypes: few enough for dense arrays
         # Chosen anew: the folds of all samples are not those of the drawn ones.
         X = rows.gather().astype(np.float64)
-        return _prepare_dense(estimator, X, weights, supervision, workers, [])
-    return merged, problem, random_state
+        return _set_up_dense(estimator, X, weights, supervision, workers, None)
+    if supervision is not None and choice is not None and _sees_expected_targets(estimator, choice):
+        # The regression needs all targets; with unknown ones the coupling sees those that are known.
+        problem = replace(problem, expects_targets=bool(supervised_rows(supervision.targets.values).all()))
+    return merged, problem, random_state, choice
 
 
-def _choose(estimator: Any, sample: Sample, folds: Index, unit: float, workers: Workers) -> MapChoice:
-    choice = choose(estimator, sample, folds, unit, workers)
-    if choice.has_signal or estimator.eta != "auto":
-        return choice
-    return plain_choice(estimator, sample, unit, has_signal=False)
-
-
-def _softens(estimator: Any, choice: MapChoice) -> bool:
+def _sees_expected_targets(estimator: Any, choice: MapChoice) -> bool:
     """Return whether the coupling sees expected targets; with a number for eta it sees the targets themselves."""
     return estimator.eta == "auto" and choice.has_signal and not np.isnan(choice.error)
 
 
-def _draw(rows: Rows, merged: Merged, supervision: Supervision, unit: float) -> tuple[Sample, Index]:
-    """Draw samples with known targets: the first in the order of their hashes, which is random and theirs alone."""
+def _draw_known(rows: Rows, merged: Merged, supervision: Supervision, unit: float) -> tuple[Sample, Index]:
+    """Draw samples with known targets: the first by hash, a random order that does not depend on other samples."""
     targets, kernel_targets = _solver_targets(supervision, merged)
     assert targets is not None and kernel_targets is not None
     chosen = np.flatnonzero(supervised_rows(kernel_targets))[:CHOICE_SAMPLES]
@@ -263,7 +276,7 @@ def _problem(
     else:
         kernel = choice.kernel
     require_distances(estimator, kernel, precomputed=subsample.precomputed)
-    # A large ridge must not shrink the picture to a point: what the map explains and what it leaves share one weight.
+    # A large ridge would shrink the picture to a point, so the weight of the map falls as its ridge grows.
     mu = estimator.mu / (1.0 + choice.ridge) if choice is not None and estimator.map_reg == "auto" else estimator.mu
     return ReductionProblem(
         sample=sample,
@@ -280,7 +293,7 @@ def _problem(
         unit=unit,
         scales=None if choice is None else choice.scales,
         fold_scales=None if choice is None else choice.fold_scales,
-        relaxed=choice is not None and estimator.eta == "auto",
+        prototypes_on_map=choice is not None and estimator.eta == "auto",
         has_signal=choice is None or choice.has_signal,
         n_neighbors=None if isinstance(estimator.affinity, str) else int(estimator.affinity),
     )

@@ -9,16 +9,16 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.kernel_ridge import KernelRidge
 
-from distreduce.kernels import RBF
-from distreduce.mapping import choice as choice_module
-from distreduce.mapping.choice import (
+from distreduce.estimators import _auto
+from distreduce.estimators._auto import (
     Candidate,
     MapChoice,
-    TaughtSamples,
     assign_folds,
     choose_map,
     predict_left_out,
 )
+from distreduce.kernels import RBF
+from distreduce.sharding.sample import Sample
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -26,8 +26,11 @@ WEIGHTS = RNG.integers(1, 4, 60).astype(float)
 FOLDS = assign_folds(np.arange(60))
 
 
-def taught(Y: Any, weights: Any = WEIGHTS) -> TaughtSamples:
-    return TaughtSamples(X, np.asarray(Y).reshape(60, -1), weights, FOLDS)
+SAMPLE = Sample(X, WEIGHTS)
+
+
+def choose(Y: Any, *candidates: Candidate, **options: Any) -> MapChoice:
+    return choose_map(SAMPLE, np.asarray(Y).reshape(60, -1), FOLDS, candidates, **options)
 
 
 def ridge_predictions(length_scale: float, ridge: float, Y: Any) -> Any:
@@ -54,28 +57,27 @@ def test_the_best_pair_is_that_of_brute_force() -> None:
         for ridge in ridges
     }
     best = min(errors, key=errors.__getitem__)
-    found = choose_map(taught(Y), [Candidate(RBF(scale)) for scale in scales], ridges)
+    found = choose(Y, *((RBF(scale), None) for scale in scales), ridges=ridges)
     assert (found.kernel, found.ridge) == (RBF(best[0]), best[1])
     assert found.error == pytest.approx(errors[best], rel=1e-6)
 
 
 def test_left_out_predictions_are_those_of_the_other_folds() -> None:
     choice = MapChoice(RBF(1.5), 0.2, None, None, 0.5, True)
-    assert_allclose(predict_left_out(choice, taught(Y)), ridge_predictions(1.5, 0.2, Y), atol=1e-8)
+    assert_allclose(predict_left_out(choice, SAMPLE, Y, FOLDS), ridge_predictions(1.5, 0.2, Y), atol=1e-8)
 
 
 def test_a_learned_metric_has_not_seen_the_fold() -> None:
     """Targets of the left-out fold may be anything: scales and predictions for it stay."""
-    samples, fold = taught(np.sin(2 * X[:, 0])), 2
-    other = samples.targets.copy()
-    other[fold == FOLDS] = RNG.normal(size=other[fold == FOLDS].shape)
-    learned = [choose_map(s, [Candidate(RBF(1.0), 1.0)]) for s in (samples, taught(other))]
+    y, fold = np.sin(2 * X[:, 0]), 2
+    other = np.where(fold == FOLDS, RNG.normal(size=60), y)
+    learned = [choose(targets, (RBF(1.0), 1.0)) for targets in (y, other)]
     assert_array_equal(*(choice.scales_without(fold) for choice in learned))
     assert not np.array_equal(*(choice.scales for choice in learned))
 
 
 def test_an_irrelevant_feature_gets_a_long_scale() -> None:
-    chosen = choose_map(taught(np.sin(2 * X[:, 0])), [Candidate(RBF(1.0), 1.0)])
+    chosen = choose(np.sin(2 * X[:, 0]), (RBF(1.0), 1.0))
     assert chosen.scales is not None and chosen.scales[1:].min() > 10 * chosen.scales[0]
 
 
@@ -92,27 +94,25 @@ def test_noise_is_no_signal_in_most_tables() -> None:
     for seed in range(60):
         rng = np.random.default_rng(seed)
         features, y = rng.normal(size=(100, 4)), rng.normal(size=(100, 1))
-        samples = TaughtSamples(features, y, np.ones(100), assign_folds(np.arange(100)))
-        candidates = [*(Candidate(RBF(scale)) for scale in (1.0, 2.0, 4.0)), Candidate(RBF(1.0), 2.0)]
-        alarms += choose_map(samples, candidates).has_signal
+        candidates = [*((RBF(scale), None) for scale in (1.0, 2.0, 4.0)), (RBF(1.0), 2.0)]
+        folds = assign_folds(np.arange(100))
+        alarms += choose_map(Sample(features, np.ones(100)), y, folds, candidates).has_signal
     assert alarms <= 3
 
 
 def test_a_clear_signal_is_one() -> None:
-    assert choose_map(taught(Y), [Candidate(RBF(1.0))]).has_signal
+    assert choose(Y, (RBF(1.0), None)).has_signal
 
 
 def test_one_large_target_does_not_hide_a_signal() -> None:
     """Half of the variance is a single target, which is not predicted; the order of the others is."""
     y = np.sin(2 * X[:, 0])
     y[0] = 5 * np.sqrt(len(y)) * y.std()
-    assert choose_map(taught(y), [Candidate(RBF(1.0))]).has_signal
+    assert choose(y, (RBF(1.0), None)).has_signal
 
 
 def test_a_learned_metric_that_lost_two_folds_is_not_learned_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    monkeypatch.setattr(
-        choice_module, "relevance_length_scales", lambda X, *_: calls.append(1) or np.full(X.shape[1], 1e-3)
-    )
-    found = choose_map(taught(np.sin(2 * X[:, 0])), [Candidate(RBF(1.0)), Candidate(RBF(1.0), 1.0)])
+    monkeypatch.setattr(_auto, "relevance_length_scales", lambda X, *_: calls.append(1) or np.full(X.shape[1], 1e-3))
+    found = choose(np.sin(2 * X[:, 0]), (RBF(1.0), None), (RBF(1.0), 1.0))
     assert found.scales is None and len(calls) == 2
