@@ -103,6 +103,16 @@ def supervised_rows(Y: Array) -> NDArray[np.bool_]:
     return np.asarray(~np.isnan(Y).all(axis=1))
 
 
+def keep_in_range(expected: Array, targets: Array, *, shares: bool) -> Array:
+    """Clip predictions to the range of the targets; class `shares` sum to one. NaN where the targets are unknown."""
+    supervised = supervised_rows(targets)
+    known = targets[supervised]
+    expected = np.clip(expected, known.min(axis=0), known.max(axis=0))
+    if shares:
+        expected = expected / np.maximum(expected.sum(axis=1, keepdims=True), 1e-12)
+    return np.where(supervised[:, None], expected, np.nan)
+
+
 class BregmanLoss(ABC):
     """A supervision loss L_s(y, g) with closed-form prototype targets (Lemma 3.2).
 

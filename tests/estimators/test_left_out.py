@@ -18,7 +18,7 @@ from distreduce.estimators import _setup
 from distreduce.estimators._auto import MapChoice, choose, expected_without_folds
 from distreduce.exceptions import InvalidInputError, NoSignalWarning, OptimisticPictureWarning
 from distreduce.kernels import RBF
-from distreduce.mapping.left_out import keep_in_range
+from distreduce.losses import keep_in_range
 from distreduce.sharding.sample import Sample
 
 SIZES = pytest.mark.parametrize("n_prototypes", [None, 30])

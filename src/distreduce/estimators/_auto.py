@@ -20,9 +20,8 @@ from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import RBF, DistanceKernel, Kernel, RationalQuadratic
-from distreduce.losses import supervised_rows
+from distreduce.losses import keep_in_range, supervised_rows
 from distreduce.mapping.kernel_map import KernelMap, factorise_kernel
-from distreduce.mapping.left_out import keep_in_range
 from distreduce.mapping.relevance import input_kernel, median_length_scale, relevance_length_scales
 from distreduce.sharding.merge import row_keys
 from distreduce.sharding.sample import Sample

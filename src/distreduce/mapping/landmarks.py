@@ -16,8 +16,8 @@ from sklearn.utils import check_random_state
 from distreduce._utils.typing import Array, Plan
 from distreduce.exceptions import NumericalError
 from distreduce.kernels import RBF, Kernel, diagonal
+from distreduce.losses import keep_in_range
 from distreduce.mapping.kernel_map import NOT_FINITE, barycentres, factorise_kernel
-from distreduce.mapping.left_out import keep_in_range
 from distreduce.sharding.shards import Shard, ShardPass, Shards
 
 BLOCK_ROWS = 512  # rows of the kernel that are held at once

@@ -12,7 +12,6 @@ from scipy.linalg import orthogonal_procrustes, solve
 from distreduce._utils.numerics import inverse_from_factor, nearest
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import NumericalError
-from distreduce.losses import supervised_rows
 from distreduce.mapping.kernel_map import MapRegression, factorise_kernel
 
 
@@ -117,13 +116,3 @@ def align(points: Array, source: Array, target: Array, weights: Array) -> Array:
     R, product = orthogonal_procrustes(root * (source - a), root * (target - b))
     size = float((weights @ (source - a) ** 2).sum())
     return (points - a) @ R * (product / size if size > 0 else 1.0) + b
-
-
-def keep_in_range(expected: Array, targets: Array, *, shares: bool) -> Array:
-    """Clip predictions to the range of the targets; class `shares` sum to one. NaN where the targets are unknown."""
-    supervised = supervised_rows(targets)
-    known = targets[supervised]
-    expected = np.clip(expected, known.min(axis=0), known.max(axis=0))
-    if shares:
-        expected = expected / np.maximum(expected.sum(axis=1, keepdims=True), 1e-12)
-    return np.where(supervised[:, None], expected, np.nan)
