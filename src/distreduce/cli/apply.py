@@ -82,13 +82,13 @@ def predict(
         typer.Option(
             min=0.01,
             max=0.99,
-            help="Add intervals, or sets of classes, that hold the truth of this share of all rows together, whatever "
-            "its distribution is (conformal); of the rows of one class, a rare one above all, it may be less.",
+            help="Add an interval, or a set of classes, to every row: this share of them contains the true value "
+            "(conformal prediction). The share is that of all rows; within a rare class it may be smaller.",
             show_default=False,
         ),
     ] = None,
     per_class: Annotated[
-        bool, typer.Option("--per-class", help="The sets of --coverage hold the truth of this share of each class.")
+        bool, typer.Option("--per-class", help="Let the share of --coverage hold within every class.")
     ] = False,
     strict: Strict = False,
     raw: Raw = False,

@@ -81,7 +81,9 @@ def fit(
     ] = Task.auto,
     missing: Annotated[
         Missing,
-        typer.Option(help="impute: fill in medians and mark them beside; drop: omit such rows; refuse: stop."),
+        typer.Option(
+            help="impute: fill in the median and add a column that says where; drop: omit such rows; refuse: stop."
+        ),
     ] = Missing.impute,
     unlabelled: Annotated[
         Unlabelled, typer.Option(help="Rows without a target: keep them in the picture, or drop them.")
@@ -134,7 +136,7 @@ def fit(
     expert: Annotated[
         list[Expert] | None,
         typer.Option(
-            help="What joins the Gaussian processes in the predictor; repeatable. By default all; none: nothing.",
+            help="Models that join the Gaussian processes in the predictor; repeatable. Default: all; none: no others.",
             show_default=False,
         ),
     ] = None,
