@@ -145,11 +145,12 @@ def test_shards_choose_and_leave_out_too() -> None:
     assert not np.array_equal(model.embedding_left_out_, model.embedding_)
 
 
-def test_prototypes_on_shards_do_not_gather_samples_whose_noise_is_alike() -> None:
+@pytest.mark.parametrize("affinity", ["dense", "sparse"])
+def test_prototypes_do_not_gather_samples_whose_noise_is_alike(affinity: str) -> None:
     rng = np.random.default_rng(0)
     X, clean = make_classification(3000, 6, n_informative=3, n_redundant=0, class_sep=2.0, flip_y=0.0, random_state=0)
     y = np.where(rng.random(3000) < 0.3, 1 - clean, clean)
-    model = SDR(n_prototypes=30, affinity="sparse", random_state=0).fit(X[:2000], y[:2000])
+    model = SDR(n_prototypes=30, affinity=affinity, random_state=0).fit(X[:2000], y[:2000])
     used = np.flatnonzero(model.prototype_weights_ > 0)
     places = model.transform(X[2000:])
     nearest = used[cdist(places, model.prototypes_[used]).argmin(axis=1)]

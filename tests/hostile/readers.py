@@ -154,7 +154,7 @@ def stores() -> list[bytes]:
     lines = [
         {**cell, **measured, "result": {"r2": 0.9}},
         {**cell, **measured, "seed": 1, "result": {"r2": float("nan")}},
-        {**cell, **measured, "seed": 2, "error": "ValueError: no"},
+        {**cell, **measured, "seed": 2, "error": {"type": "ValueError", "message": "no"}},
     ]
     return ["".join(json.dumps(line) + "\n" for line in lines).encode()]
 

@@ -307,6 +307,8 @@ def _settings(estimator: Any, supervision: Supervision | None) -> Settings:
     settings["fixed_coupling"] = paired and estimator.eta == "auto"
     if supervision is not None and estimator.eta == "auto":
         settings["coupling_tol"] = COUPLING_TOL
+        # The start separates the targets themselves, noise included; the T-steps see expected ones.
+        settings["leave_start"] = isinstance(estimator.init, str) and settings["eta"] > 0
     names = ("loss", "solver", "optimizer", "beta", "learning_rate", "max_iter", "max_inner_iter", "tol", "backend")
     return Settings(**{name: getattr(estimator, name) for name in names}, **settings)
 

@@ -220,14 +220,16 @@ def _advance(steps: Steps, at: Progress) -> Progress:
         # Try once more with the coupling fixed; if it was fixed already, end the fit.
         return replace(at, frozen=True, finished=at.frozen or at.finished, faults=(*at.faults, fault))
     at = replace(at, faults=at.faults + _faults(candidate))
-    # Accept the candidate unless J rose.
+    # Accept the candidate unless J rose, or if the start must be left.
     decrease = state.record.objective - candidate.record.objective
     enough = settings.tol * max(1.0, abs(state.record.objective))
-    if decrease >= 0:
+    leaves = decrease < 0 and iteration == 1 and settings.leave_start and not at.frozen
+    if decrease >= 0 or leaves:
         took = time.perf_counter() - began  # both steps; the Z-step recorded only its own time
         state = replace(candidate, record=replace(candidate.record, seconds=took))
-        at = replace(at, state=state, history=(*at.history, state.record))
-    if decrease > enough:
+        # If J rose, it is counted from here on.
+        at = replace(at, state=state, history=(state.record,) if leaves else (*at.history, state.record))
+    if decrease > enough or leaves:
         return at
     # J has stopped falling: finish, or freeze the coupling until the Z-step meets its tolerance too.
     if state.settled or not steps.joint or (at.frozen and decrease >= 0):

@@ -40,6 +40,8 @@ class Settings:
     tol: float = 1e-6
     backend: str = "auto"
     fixed_coupling: bool = False  # keep the initial coupling: there are no T-steps
+    # Accept the first iteration even if J rises: the initial coupling has seen targets that the T-step does not see.
+    leave_start: bool = False
     coupling_tol: float = 0.01  # tolerance of a T-step in units of `tol`
 
 
