@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
@@ -209,3 +210,22 @@ def test_known_targets_at_a_single_place_are_used_unjudged() -> None:
     X[:10] = X[0]
     model = SDR(n_prototypes=5, random_state=0).fit(X, np.where(np.arange(40) < 10, y, np.nan))
     assert model.eta_ == 40 and np.isfinite(model.embedding_left_out_).all()
+
+
+# Groups.
+def test_groups_go_through_pipelines_and_lists_of_texts(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(60, 3))
+    groups = ["a", "b", None, "c"] * 15  # a missing one is a group of its own, in lists as in pandas
+    places = SDR(n_prototypes=6, random_state=0).fit(X, X[:, 0], groups=pd.Series(groups)).embedding_left_out_
+    model = SDR(n_prototypes=6, random_state=0)
+    model.fit_transform(X, X[:, 0], groups=[np.nan if group is None else group for group in groups])
+    assert_array_equal(model.embedding_left_out_, places)
+
+
+def test_groups_that_cannot_be_left_out_are_refused(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(60, 3))
+    y = np.where(np.arange(60) < 30, X[:, 0], np.nan)
+    with pytest.raises(InvalidInputError, match="alone among samples with a target"):
+        SDR(n_prototypes=6).fit(X, y, groups=np.arange(60) < 30)
+    with pytest.raises(InvalidInputError, match="needs a dense affinity"):
+        SDR(n_prototypes=6, affinity="sparse").fit(X, X[:, 0], groups=np.arange(60) % 5)

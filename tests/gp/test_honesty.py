@@ -293,12 +293,22 @@ def test_mondrian_intervals_cover_within_prototypes():
         model.predict_interval(X[400:], 0.999, method="mondrian")
 
 
-def test_a_prototype_with_few_errors_has_the_interval_of_all():
+def test_a_prototype_with_few_errors_has_the_interval_of_all_or_of_its_extremes():
     errors, prototypes = np.sort(np.r_[np.linspace(-1, 1, 99), [5.0]]), np.r_[np.zeros(99, dtype=int), 1]
     stack = Stack({}, {}, errors=errors, groups=prototypes)
     one, two, unknown = stack.interval(np.zeros(3), np.ones(3), 0.9, np.array([0, 1, 2]))
     np.testing.assert_allclose(one, [-0.9183673, 0.9183673], rtol=1e-6)
-    np.testing.assert_array_equal([two, unknown], stack.interval(np.zeros(2), np.ones(2), 0.9))
+    (low, high), whole = two, stack.interval(np.zeros(1), np.ones(1), 0.9)[0]
+    assert low == whole[0] and high == 5.0  # of all samples, and its own
+    np.testing.assert_array_equal(unknown, whole)
+
+
+def test_what_covers_more_is_never_narrower(rng):
+    stack = Stack({}, {}, errors=np.sort(rng.normal(size=60)), groups=rng.choice(4, size=60, p=[0.7, 0.2, 0.05, 0.05]))
+    ends = np.array(
+        [stack.interval(np.zeros(4), np.ones(4), q, np.arange(4)) for q in (0.5, 0.7, 0.8, 0.85, 0.9, 0.94)]
+    )
+    assert (np.diff(ends[..., 0], axis=0) <= 0).all() and (np.diff(ends[..., 1], axis=0) >= 0).all()
 
 
 def test_sets_per_class_cover_a_rare_class():

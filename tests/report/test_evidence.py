@@ -65,7 +65,11 @@ CLASSES = {"classes_": ["a", "b"]}
         (Scored(0.9, 0.5, 0.85), "The fitted places promise more than new samples hold", True),
         (Scored(0.55, 0.5, 0.85), "What you see holds for new samples, but the features know more", False),
         (Scored(0.9, -0.1, 0.0), "The map says next to nothing about the target of new samples", True),
-        (Scored(0.7, 0.61, 0.61, **CLASSES), "The map says next to nothing about the target of new samples", True),
+        (
+            Scored(0.7, 0.61, 0.61, **CLASSES),
+            "On the map, new samples are mostly next to the most frequent class",
+            True,
+        ),
         (Scored(0.7, 0.66, 0.66, **CLASSES), "What you see holds for new samples", False),
         (
             Scored(0.0, 0.0, 0.0, eta_=0.0),

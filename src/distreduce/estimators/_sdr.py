@@ -330,9 +330,9 @@ class SDR(BaseReduction):
             self.__dict__.update(found, prototype_choice_=table)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Array:
         """Fit, and return the embedding of the samples, equal to ``fit(X, y).transform(X)``."""
-        return self.fit(X, y, sample_weight).embedding_
+        return self.fit(X, y, sample_weight, groups).embedding_
 
     def _supervise(self, y: Any, n_samples: int, weights: Array) -> Supervision:
         targets = read_targets(y, n_samples, self.task, weights)

@@ -100,9 +100,11 @@ def set_up_fit(
     if supervision is not None and groups is not None:
         if sharded or X.shape[0] > MOST_CROSS_FITTED:
             raise InvalidInputError(
-                f"groups needs at most {MOST_CROSS_FITTED:,} samples, in memory; got {X.shape[0]:,}."
+                f"groups needs a dense affinity and at most {MOST_CROSS_FITTED:,} samples; got affinity="
+                f"{estimator.affinity!r} and {X.shape[0]:,} samples. Draw fewer samples, whole groups of them."
             )
-        supervision = replace(supervision, groups=read_groups(groups, weights))
+        known = supervised_rows(supervision.targets.values)
+        supervision = replace(supervision, groups=read_groups(groups, np.where(known, weights, 0.0)))
     if estimator.metric == "precomputed":
         X = check_distances(X)
     # Hash the parameters before the random generator, which is one of them, is used and so changed.

@@ -53,13 +53,16 @@ def read_groups(groups: Any, weights: Array) -> Index | None:
     """Return the number of each sample's group, which is left out as a whole; a sample without one is its own."""
     if groups is None:
         return None
-    names, n = np.asarray(groups), len(weights)
+    names, n = np.asarray(groups, dtype=object), len(weights)  # a list of texts keeps its NaN
     if names.shape != (n,):
         raise InvalidInputError(f"groups must have one entry for each of the {n} samples; got the shape {names.shape}.")
     codes, found = pd.factorize(names)
     codes = np.where(codes < 0, len(found) + np.arange(n), codes)
     if np.ptp(codes[weights > 0]) == 0:
-        raise InvalidInputError(f"groups holds {str(found[0])!r} alone, so that no group can be left out; omit groups.")
+        raise InvalidInputError(
+            f"groups holds {str(found[0])!r} alone among samples with a target and a weight, so that no group can be "
+            "left out; omit groups."
+        )
     return np.asarray(codes, dtype=np.intp)
 
 

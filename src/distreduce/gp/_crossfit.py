@@ -231,19 +231,23 @@ def find_rank(n: int, miss: float) -> int:
 
 
 def rank_within(rank: Callable[[Array], Any], scores: Array, groups: Index, asked: Index) -> Array:
-    """`rank` of the scores of each asked group, or of all scores if the group has too few and its rank is infinite.
+    """`rank` of the scores of each asked group; where a group has too few, that of all scores or its own extreme.
 
-    This is Mondrian conformal prediction: Vovk, Gammerman, Shafer (2005). Algorithmic Learning in a Random World.
+    The farther of the two, so that what covers more is never narrower. This is Mondrian conformal prediction: Vovk,
+    Gammerman, Shafer (2005). Algorithmic Learning in a Random World.
     """
-    ranks = {group: rank(scores[groups == group]) for group in np.unique(groups)}
-    large = {group: found for group, found in ranks.items() if np.isfinite(found).all()}
-    if not large:
+    overall = np.asarray(rank(scores))
+    found = {group: np.asarray(rank(scores[groups == group])) for group in np.unique(groups)}
+    if not any(np.isfinite(own).all() for own in found.values()):
         raise InvalidInputError(
             "No prototype, or class, has enough left-out samples for this coverage; ask for less, or for that of all "
-            "samples together, or fit with fewer prototypes or more samples."
+            "samples together, or fit with fewer prototypes (a number for n_prototypes) or more samples."
         )
-    overall = rank(scores)
-    return np.array([large.get(group, overall) for group in asked])
+    for group, own in found.items():
+        low, high = scores[groups == group].min(), scores[groups == group].max()
+        above = np.where(own == np.inf, np.maximum(overall, high), own)
+        found[group] = np.where(own == -np.inf, np.minimum(overall, low), above)
+    return np.array([found.get(group, overall) for group in asked])
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
             targets of any shape. With few samples an interval may be unbounded. "mondrian" does the same with the
             left-out errors of the sample's prototype alone: its coverage holds within each prototype. Fit with an
             `n_prototypes` far below the number of samples. A prototype with too few errors (less than 19 for
-            a coverage of 0.9) has the "conformal" interval.
+            a coverage of 0.9) has the "conformal" interval, or the range of its own errors where that is wider.
 
         Returns
         -------

@@ -201,7 +201,7 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
             Probability that a set holds the true class.
         per_class : bool, default=False
             Whether this holds within each class, instead of for all samples together. A class of too few samples (less
-            than 9 for a coverage of 0.9) follows the rule for all samples.
+            than 9 for a coverage of 0.9) follows the rule for all samples, or a milder one that all of its own pass.
 
         Returns
         -------

@@ -103,7 +103,12 @@ def describe_optimism(model: Any, within: str = "") -> Verdict | None:
     if getattr(model, "eta_", None) == 0 != model.eta:
         verdict, warns = "The features say nothing about the target, so the map was drawn without it", True
     elif left_out < guess + LITTLE:
-        verdict, warns = "The map says next to nothing about the target of new samples", True
+        # A rare class hardly moves the accuracy, even where the map tells it apart.
+        verdict = "The map says next to nothing about the target of new samples"
+        verdict, warns = (
+            "On the map, new samples are mostly next to the most frequent class" if classes else verdict,
+            True,
+        )
     elif fitted > left_out + MUCH:
         verdict, warns = "The fitted places promise more than new samples hold", True
     elif every > left_out + MUCH:
