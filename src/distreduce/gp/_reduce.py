@@ -40,6 +40,7 @@ from distreduce.kernels import RBF
 from distreduce.mapping import left_out_embedding
 from distreduce.mapping.relevance import median_length_scale
 from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
+from distreduce.sharding.merge import row_keys
 
 AnyStack = TypeVar("AnyStack", Stack, ClassStack)
 Learn = Callable[[CrossFit, Array], AnyStack]  # from left-out predictions and the target
@@ -242,7 +243,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         self, inputs: Array, y: Any, weights: Array, random_state: Any, task: str, groups: Index | None
     ) -> Index:
         """Set ``reduction_``, fitted to at most `max_reduction_samples` samples, and return their rows."""
-        rows = self._draw_rows(y, random_state)
+        rows = self._draw_rows(inputs, random_state)
         reduction = SDR(
             self.n_components,
             n_prototypes=self.n_prototypes,
@@ -272,17 +273,18 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         self.novelty_ = Novelty.of(arranged.distinct, arranged.copies)
         return arranged
 
-    def _draw_rows(self, y: Any, random_state: np.random.RandomState) -> Index:
+    def _draw_rows(self, inputs: Array, random_state: np.random.RandomState) -> Index:
         """The rows that the reduction sees."""
-        size = self.max_reduction_samples
-        if self.n_prototypes is not None and self.n_prototypes > min(size, len(y)):
+        size, n = self.max_reduction_samples, len(inputs)
+        if self.n_prototypes is not None and self.n_prototypes > min(size, n):
             raise InvalidInputError(
-                f"n_prototypes={self.n_prototypes} is more than the {min(size, len(y))} samples that the reduction "
+                f"n_prototypes={self.n_prototypes} is more than the {min(size, n)} samples that the reduction "
                 "sees; give fewer prototypes, or raise max_reduction_samples."
             )
-        if len(y) <= size:
-            return np.arange(len(y))
-        return np.sort(random_state.permutation(len(y))[:size])
+        if n <= size:
+            return np.arange(n)
+        # Drawn from the rows in the order of their hashes, so that the order in which they come does not matter.
+        return np.sort(np.lexsort(row_keys(inputs).T)[random_state.permutation(n)[:size]])
 
     def _training_embedding(self, X: Array, rows: Index, arranged: Arranged) -> Array:
         """Set ``embedding_scale_`` and return the scaled embedding: left-out places of the samples that SDR saw."""
