@@ -119,6 +119,13 @@ def test_unknown_levels_are_told_from_rare_ones(n_levels, reported):
     assert findings.describe_surprises() == (said if reported else [])
 
 
+def test_a_column_of_unknown_levels_is_said_to_be_of_no_use():
+    recipe, findings = learn(pd.DataFrame({"c": ["a", "b"] * 9}), categories=["c"]), Findings()
+    recipe.matrix(pd.DataFrame({"c": ["x", "y", "z"]}), "new.csv", findings)
+    (sentence,) = findings.describe_surprises()
+    assert sentence.startswith("'c': 3 rows") and sentence.endswith("None of them says anything here.")
+
+
 def test_a_recipe_does_not_list_long_texts():
     rule = learn(pd.DataFrame({"c": [f"{i} " + "long " * 50 for i in range(40)] * 3})).rules[0]
     assert rule.other and rule.rare == ()

@@ -108,7 +108,7 @@ class Stack:
         """Conformal interval (t, 2) of the standardised target: order statistics of the errors, of all or `groups`."""
         if len(self.errors) == 0:
             raise InvalidInputError(
-                'method="conformal" needs left-out errors, which this model has not kept; use method="model", or '
+                '"conformal" and "mondrian" need left-out errors, which this model has not kept; use method="model" or '
                 "SDRGPRegressor with its defaults."
             )
         rank = partial(central_ranks, coverage=coverage)

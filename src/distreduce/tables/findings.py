@@ -43,7 +43,8 @@ class Findings:
         """Return one sentence per column with unknown levels, without its unit, or with most of its numbers far off."""
         sentences = [
             f"{name!r}: {count_of(levels.total(), 'row')} with levels that the fit did not know "
-            f"({list_words([level for level, _ in levels.most_common(6)])}). Check the spelling."
+            f"({list_words([level for level, _ in levels.most_common(6)])}). "
+            + ("None of them says anything here." if levels.total() >= self.n_rows else "Check the spelling.")
             for name, levels in self.unknown.items()
         ]
         sentences += [
