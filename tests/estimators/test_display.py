@@ -50,7 +50,7 @@ def test_unsupervised_models_lines_and_pipelines_are_shown_too(X):
     for model in (DistR(n_prototypes=6, random_state=0, max_iter=1), SDR(1, random_state=0, max_iter=1)):
         model.fit(X, X[:, 0])
         assert len(find_maps(model._repr_html_())) == 1
-    pipeline = make_pipeline(StandardScaler(), SDR(n_prototypes=8, random_state=0, max_iter=1)).fit(X, X[:, 0])
+    pipeline = make_pipeline(StandardScaler(), SDR(n_prototypes=8, random_state=0)).fit(X, X[:, 0])
     assert "StandardScaler" in pipeline._repr_html_()
 
 

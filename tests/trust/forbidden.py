@@ -39,7 +39,9 @@ def _call(node: ast.Call) -> str | None:
     keywords = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
     if name in CALLS:
         return name
-    if isinstance(node.func, ast.Attribute) and node.func.attr in METHODS:
+    # A search tree's `query` takes a slack; that of a data frame runs a text.
+    of_tree = any(keyword.arg == "eps" for keyword in node.keywords)
+    if isinstance(node.func, ast.Attribute) and node.func.attr in METHODS and not of_tree:
         return node.func.attr
     if keywords.get("allow_pickle", "False") != "False" or keywords.get("shell", "False") != "False":
         return "allow_pickle or shell"
