@@ -5,9 +5,9 @@ r"""Medoids: among the samples of a prototype, the one nearest to their means of
     \qquad \bar x_k = \sum_i T_{ik} x_i / q_k,\quad V_x = \sum_{ik} T_{ik} |x_i - \bar x_k|^2 / \sum_k q_k
 
 and likewise for y; without targets, the first term alone. Nearest in the data and not in the embedding, where very
-different samples may share a place: a nearest-neighbour classifier on 20 medoids of 1347 digits is right for 0.90 of new
-ones, against 0.72 with those nearest in the plane. By the features alone, a sample whose target is unlike those of its
-prototype could stand for it: of 20 medoids of diabetes, nearest neighbours then have R² −0.45 instead of 0.07.
+different samples may share a place: a nearest-neighbour classifier on 20 medoids of 1347 digits is right for 0.90 of
+new ones, against 0.72 with those nearest in the plane. By the features alone, a sample whose target is unlike those of
+its prototype could stand for it: of 20 medoids of diabetes, nearest neighbours then have R² −0.45 instead of 0.07.
 """
 
 from __future__ import annotations
