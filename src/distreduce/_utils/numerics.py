@@ -17,7 +17,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
-from distreduce._utils.threads import KERNEL, SERIAL, Workers, chunk_count, single_threaded_blas
+from distreduce._utils.threads import KERNEL, SERIAL, Workers, chunk_count, single_threaded_blas, too_few_to_compile
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
 
@@ -93,15 +93,12 @@ def _invert_triangle(F: Array, out: Array) -> None:
     np.negative(out[h:, :h], out=out[h:, :h])
 
 
-@njit(**KERNEL)
 def _mirror(A: Array) -> None:
     """Copy the upper triangle to the lower one, in blocks that fit into the cache."""
-    n = len(A)
-    for top in range(0, n, 64):
-        for left in range(top, n, 64):
-            for i in range(top, min(top + 64, n)):
-                for j in range(max(left, i + 1), min(left + 64, n)):
-                    A[j, i] = A[i, j]
+    for top in range(0, len(A), 64):
+        for left in range(top, len(A), 64):
+            block = A[top : top + 64, left : left + 64]
+            A[left : left + 64, top : top + 64] = block.T if left > top else np.triu(block) + np.triu(block, 1).T
 
 
 # Up to this many features a loop over differences is as fast as a matrix product, and exact.
@@ -138,7 +135,9 @@ def squared_distances(X: Any, dtype: DTypeLike = np.float64, *, workers: Workers
     points = np.ascontiguousarray(X, dtype=np.float64)
     if points.ndim != 2:
         raise InvalidInputError(f"X must have shape (n, d), got {points.shape}.")
-    if points.shape[1] <= DIRECT_FEATURES:
+    if too_few_to_compile(n):
+        out[:] = cdist(points, points, "sqeuclidean")  # by differences too: symmetric, and zero between equal rows
+    elif points.shape[1] <= DIRECT_FEATURES:
         workers.run(_direct_rows, chunk_count(n), points, out)
     else:
         _by_products(points - points.mean(axis=0), out, workers)  # centred, norms are smaller, and fewer pairs cancel

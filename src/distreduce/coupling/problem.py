@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
-from distreduce._utils.threads import SERIAL, Workers
+from distreduce._utils.threads import SERIAL, Workers, too_few_to_compile
 from distreduce._utils.typing import Array, Plan
 from distreduce.coupling.line_search import exact_step
 from distreduce.losses import BregmanLoss, InnerLoss, SquaredLoss
@@ -47,6 +47,8 @@ def column_mass(T: Plan) -> Array:
 
 def affinity_times_plan(affinity: NDArray[np.floating], plan: Plan, workers: Workers = SERIAL) -> Array:
     """C·T in O(n·nnz(T)): for a hard plan, column sums of C grouped by prototype."""
+    if too_few_to_compile(len(affinity)):
+        return np.ascontiguousarray((plan.T @ affinity).T)  # C is symmetric
     out = np.zeros(plan.shape)  # float64, even if C is float32
     n_chunks = -(-len(affinity) // ROWS_PER_CHUNK)
     workers.run(_affinity_rows, n_chunks, affinity, plan.indptr, plan.indices, plan.data, out)
