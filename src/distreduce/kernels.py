@@ -128,10 +128,13 @@ class RBF:
 
     def __call__(self, A: Any, B: Any = None) -> Array:
         """Kernel matrix between the rows of A and of B, dense or scipy.sparse."""
-        if not isinstance(self.length_scale, tuple):  # one scale for all features: distances first
-            return self.of_sq_distance(sq_distances(A, B))
-        scaled_B = None if B is None else self._scaled(B)
-        return np.asarray(np.exp(-0.5 * sq_distances(self._scaled(A), scaled_B)))
+        if isinstance(self.length_scale, tuple):
+            values, rate = sq_distances(self._scaled(A), None if B is None else self._scaled(B)), 0.5
+        else:  # one scale for all features: distances first
+            values, rate = sq_distances(A, B), self._rate()
+        with np.errstate(over="ignore"):
+            values *= -rate
+        return np.asarray(np.exp(values, out=values))  # in place: of large arrays, new memory takes as long as exp
 
     def of_sq_distance(self, sq_distance: Array) -> Array:
         """Values k for given d²; needs a single length scale."""

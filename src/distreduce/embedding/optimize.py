@@ -119,7 +119,7 @@ def make_objective(problem: EmbeddingProblem, backend: str = "auto", workers: Wo
         from distreduce.embedding.torch import TorchObjective  # optional dependency
 
         return TorchObjective(problem, device or None)
-    small = too_few_to_compile(len(problem.mass))
+    small = too_few_to_compile(max(len(problem.mass), int(problem.mass.sum())))  # of many samples, all else is compiled
     if backend == "numpy" or (backend == "auto" and (small or not supports(problem))):
         return partial(plain.value_and_gradient, problem)
     if not supports(problem):  # "numba" was asked for by name, so do not fall back silently
