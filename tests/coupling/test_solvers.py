@@ -48,7 +48,7 @@ def test_result_is_consistent(balanced, supervised, loops):
     assert found.value == pytest.approx(case.problem.value(found.plan, CT), rel=1e-11)
 
 
-def test_few_rows_make_the_moves_of_the_compiled_loops(monkeypatch):
+def test_few_rows_have_the_plan_of_the_compiled_loops(monkeypatch):
     cases = [random_case(seed, supervised=True, weighted=True, n=60) for seed in range(3)]
     few = [solve_semirelaxed(case.problem, case.start, max_iter=3) for case in cases]
     monkeypatch.setattr(threads, "UNCOMPILED_ROWS", 0)

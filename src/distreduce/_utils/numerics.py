@@ -143,13 +143,16 @@ def squared_distances(X: Any, dtype: DTypeLike = np.float64, *, workers: Workers
     points = np.ascontiguousarray(X, dtype=np.float64)
     if points.ndim != 2:
         raise InvalidInputError(f"X must have shape (n, d), got {points.shape}.")
-    if too_few_to_compile(n):
-        out[:] = cdist(points, points, "sqeuclidean")  # by differences too: symmetric, and zero between equal rows
-    elif points.shape[1] <= DIRECT_FEATURES:
-        workers.run(_direct_rows, chunk_count(n), points, out)
+    if points.shape[1] <= DIRECT_FEATURES or too_few_to_compile(n):
+        workers.run(_direct_rows, -(-n // _BLOCK_ROWS), points, out)
     else:
         _by_products(points - points.mean(axis=0), out, workers)  # centred, norms are smaller, and fewer pairs cancel
     return out
+
+
+def _direct_rows(chunk: int, _: int, points: Array, out: Array) -> None:
+    rows = slice(chunk * _BLOCK_ROWS, (chunk + 1) * _BLOCK_ROWS)
+    out[rows] = _direct_sq_distances(points[rows], points)
 
 
 def nearest(points: Array, among: Array, k: int = 1) -> tuple[Array, Index]:
@@ -176,7 +179,12 @@ def sq_distances(A: Any, B: Any = None) -> Array:
     A, B = np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64)
     if A.shape[1] > DIRECT_FEATURES:
         return _wide_sq_distances(A, B)
-    if too_few_to_compile(len(B)):  # decided by B, which a fitted model keeps: a row has the same bits in any batch
+    return _direct_sq_distances(A, B)
+
+
+def _direct_sq_distances(A: Array, B: Array) -> Array:
+    """Squared distances (n, m) by differences: zero between equal rows, and the same bits for a row in any batch."""
+    if too_few_to_compile(len(B)):  # decided by B, which a fitted model keeps
         return cdist(A, B, "sqeuclidean")
     out = np.zeros((len(A), len(B)))
     _add_sq_distances(np.ascontiguousarray(A), np.ascontiguousarray(B.T), out)
@@ -234,15 +242,6 @@ def _add_sq_distances(A: Array, Bt: Array, out: Array) -> None:
                 for j in range(len(row)):
                     t = x[f] - b[j]
                     row[j] += t * t
-
-
-@njit(**KERNEL)
-def _direct_rows(chunk: int, n_chunks: int, points: Array, out: Array) -> None:
-    """D_ij and D_ji for the rows i of chunk::n_chunks and j ≥ i."""
-    n = len(points)
-    for i in range(chunk, n, n_chunks):
-        for j in range(i, n):
-            out[i, j] = out[j, i] = pair_distance(points[i], points[j])
 
 
 @njit(**KERNEL)

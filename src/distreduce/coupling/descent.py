@@ -175,12 +175,11 @@ def move_rows(problem: CouplingProblem, found: CouplingResult, *, workers: Worke
     # Dense copies: a sweep changes single rows of both.
     T, CT, moved = found.plan.toarray(), found.affinity_plan.copy(), False
     least = LEAST_GAIN * max(1.0, abs(found.value))
-    sweep = _sweep_few if too_few_to_compile(len(T)) else _sweep_many
     for _ in range(MAX_SWEEPS):
         cost = problem.linear_cost(sparse.csr_array(T))
         f2q = problem.f2 @ T.sum(axis=0)  # afresh in every sweep: within one, moves update it and its roundings add up
         constants = (problem.affinity, problem.weights, problem.f2, problem.h2, problem.alpha, cost, least)
-        if sweep(*constants, T, CT, f2q) == 0:
+        if _sweep_all(*constants, T, CT, f2q) == 0:
             break
         moved = True
     if not moved:
@@ -190,31 +189,7 @@ def move_rows(problem: CouplingProblem, found: CouplingResult, *, workers: Worke
     return replace(found, plan=plan, affinity_plan=CT, value=problem.value(plan, CT))
 
 
-def _sweep_few(  # type: ignore[no-untyped-def]
-    C, h, f2, h2, alpha, cost, least, T, CT, f2q
-) -> int:
-    """``_sweep`` in NumPy, for few rows: the ``changes`` of all rows that are left, again after every move."""
-    moves, i, own, h = 0, 0, C.diagonal()[:, None], h[:, None]
-    while i < len(T):
-        slope = cost[i:] + 2 * alpha * (f2q - CT[i:] @ h2)
-        across = T[i:] @ f2 - own[i:] * (T[i:] @ h2)
-        constant = (T[i:] * (alpha * across - slope)).sum(axis=1, keepdims=True)
-        itself = h[i:] * (f2.diagonal() - own[i:] * h2.diagonal())
-        change = h[i:] * (slope + alpha * (itself - 2 * across)) + constant
-        gains = np.flatnonzero(change.min(axis=1) < -least)
-        if len(gains) == 0:
-            break
-        target, i = change[gains[0]].argmin(), i + gains[0]
-        d = -T[i]
-        d[target] += h[i, 0]
-        T[i] += d
-        f2q += d @ f2
-        CT += np.outer(C[i], d)
-        moves, i = moves + 1, i + 1
-    return moves
-
-
-def _sweep_many(  # type: ignore[no-untyped-def]
+def _sweep_all(  # type: ignore[no-untyped-def]
     C, h, f2, h2, alpha, cost, least, T, CT, f2q
 ) -> int:
     """``_sweep`` of all rows, from one product C·T·h2 to which the moves then add."""

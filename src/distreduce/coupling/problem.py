@@ -99,9 +99,10 @@ def structure_matrices(embedding_affinity: Array, loss: InnerLoss) -> tuple[Arra
 def structure_constant(affinity: NDArray[np.floating], weights: Array, loss: InnerLoss) -> float:
     r""":math:`\sum_{ij} f_1(C_{ij}) h_i h_j`, the part of GW that no coupling changes; without an n×n copy."""
     total = 0.0
-    for row, weight in zip(affinity, weights, strict=True):
-        a = np.asarray(row, dtype=np.float64)  # C may be float32
-        total += weight * float(structure_terms(a, loss) @ weights)
+    for start in range(0, len(weights), ROWS_PER_CHUNK):
+        rows = slice(start, start + ROWS_PER_CHUNK)
+        terms = structure_terms(np.asarray(affinity[rows], dtype=np.float64), loss)  # C may be float32
+        total += float(weights[rows] @ (terms @ weights))
     return total
 
 
