@@ -75,8 +75,8 @@ def main() -> None:
     options = parser.parse_args()
     lines = [
         "# Cold start\n",
-        "`python benchmarks/cold_start.py`: CPU seconds on one core. First and second fit in a new process whose Numba cache is",
-        "empty, then the first fit of the next process. In brackets: functions that Numba compiled or loaded in that time.\n",
+        "`python benchmarks/cold_start.py`: CPU seconds on one core. First and second fit in a new process whose",
+        "Numba cache is empty, then the first fit of the next process. In brackets: compilations.\n",
         "| fit | first | second | first of the next process | first − second |\n|---|---|---|---|---|",
     ]
     late = []
