@@ -81,9 +81,12 @@ def value_and_gradient(problem: EmbeddingProblem, Z: Array) -> tuple[Terms, Arra
             gradient -= 2 * problem.eta * by_kernel @ Z
         else:
             # K − 1 where centring removes the constant: with prototypes close together K is one to all its digits.
-            centred = problem.dependence != "cka_uncentered" and isinstance(problem.kernel, RationalQuadratic | RBF)
-            values = problem.kernel.minus_one if centred else problem.kernel.of_sq_distance
-            aligned, by_kernel = dependence(problem, values(sq_distances))
+            kernel = problem.kernel
+            if isinstance(kernel, RationalQuadratic | RBF) and problem.dependence != "cka_uncentered":
+                K = kernel.minus_one(sq_distances)
+            else:
+                K = kernel.of_sq_distance(sq_distances)
+            aligned, by_kernel = dependence(problem, K)
             by_distance -= problem.eta * by_kernel * problem.kernel.derivative(sq_distances)
     # Σ_l G_kl (z_k − z_l) by one matrix product.
     gradient += 4 * (by_distance.sum(axis=1)[:, None] * Z - by_distance @ Z)

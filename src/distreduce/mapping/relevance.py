@@ -74,7 +74,7 @@ def negative_log_likelihood(
     norms = covariance.diagonal().copy()
     K = np.empty_like(covariance.T)
     slope = np.empty_like(K) if rough else K
-    _fill_half(covariance.T, K, slope, norms, signal, rough)
+    _fill_half(covariance.T, K, slope, norms, float(signal), rough)
     covariance[np.diag_indices(len(X))] += noise / weights + 1e-10 * signal
     factor, failed = lapack.dpotrf(covariance, lower=1, overwrite_a=1)
     pivots = factor.diagonal()
