@@ -117,7 +117,7 @@ class MapRegression:
 
     def coefficients(self, F: Array) -> Array:
         """L* for the samples' embedding F (n, p)."""
-        return np.asarray(cho_solve(self._factor, self.mu * F))
+        return np.asarray(cho_solve(self._factor, self.mu * F, check_finite=False))
 
     def fitted(self, F: Array, coefficients: Array) -> Array:
         """K L = F − (λ/μ) W⁻¹ L, from the normal equations."""
@@ -137,14 +137,14 @@ class MapRegression:
            Mathematics 57.
         """
         signs = check_random_state(0).choice([-1.0, 1.0], size=(len(F), PROBES))
-        estimated = np.einsum("ij,ij->i", signs, cho_solve(self._factor, signs)) / PROBES
+        estimated = np.einsum("ij,ij->i", signs, cho_solve(self._factor, signs, check_finite=False)) / PROBES
         inverse = np.maximum(estimated, 1.0 / self._diagonal)  # the true one is never smaller
         return np.asarray(F - self.coefficients(F) / (self.mu * inverse)[:, None])
 
     def quadratic(self, plan: Plan) -> Array:
         r""":math:`R = \mu\lambda\,\hat T^\top(\mu K + \lambda W^{-1})^{-1}\hat T`, (m, m), T̂ the plan's barycentres."""
         shares = barycentres(plan, self.weights)
-        R = shares.T @ cho_solve(self._factor, shares.toarray())
+        R = shares.T @ cho_solve(self._factor, shares.toarray(), check_finite=False)
         # Exactly symmetric: the compiled Z-step reads only one half.
         return np.asarray(0.5 * self.mu * self.map_reg * (R + R.T))
 
