@@ -73,12 +73,12 @@ def test_leave_one_out_is_that_of_models_fitted_without_the_sample(problem):
     np.testing.assert_allclose(ExactGP(X, y, FOUND).leave_one_out(), (mean, std**2), rtol=1e-8)
 
 
-@pytest.mark.parametrize("features", [3, 80])
+@pytest.mark.parametrize("features", [3, 70])
 def test_moments_have_the_same_bits_in_any_batch(rng, features):
-    X, new = rng.normal(size=(240, features)), rng.normal(size=(50, features))
+    X, new = rng.normal(size=(241, features)), rng.normal(size=(400, features))
     gp = ExactGP(X, X[:, :2], Hyperparameters(np.full(features, 2.0), 1.3, 0.2))
     mean, variance = gp.moments(new)
-    for rows in (slice(0, 1), slice(7, 40)):
+    for rows in (slice(0, 1), slice(7, 40), slice(100, 399)):
         alone = gp.moments(new[rows])
         np.testing.assert_array_equal(alone[0], mean[rows])
         np.testing.assert_array_equal(alone[1], variance[rows])

@@ -31,7 +31,7 @@ FEW_DIMENSIONS, SEARCHED = 16, 30_000
 SLACK = 0.5
 NEIGHBOUR_JITTER = 1e-8  # relative to the signal
 PIVOTS = 4
-EVEN_COLUMNS = 32  # a multiple of what BLAS solves at once
+EVEN_COLUMNS = 16  # a multiple of what BLAS solves at once
 JITTERS = (1e-12, 1e-10, 1e-8, 1e-6)  # relative to the mean variance of the inputs
 
 
