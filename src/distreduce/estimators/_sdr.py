@@ -148,7 +148,7 @@ class SDR(BaseReduction):
         samples that were left out, and "all_features".
     prototype_choice_ : pandas.DataFrame
         With ``n_prototypes="auto"``: error of left-out targets for each number, its standard error, and which was
-        chosen. Not saved with the model.
+        chosen.
     eta_ : float
         Weight of the dependence that was used.
     map_reg_ : float
