@@ -66,7 +66,10 @@ def test_classes_are_compared_with_their_shares():
     found = describe_headline(
         {"GP": sure, "no model": HeldOutClasses(y, np.tile([0.75, 0.25], (100, 1)), NAMES)}, ["t"]
     )
-    assert "accuracy 1.00, against 0.75" in found.sentence and "Brier score) is 0.08, against 0.38" in found.sentence
+    assert (
+        "accuracy 1.00, against 0.75" in found.sentence
+        and "(Brier score, 0 to 2), is 0.08, against 0.38" in found.sentence
+    )
     assert found.verdict == "The features say a lot about t" and [row[2] for row in found.scores] == ["1.00", "0.75"]
 
 

@@ -126,6 +126,13 @@ def test_dates_as_text_are_called_dates(cells):
         read(cells)
 
 
+def test_dates_that_repeat_are_classes_only_if_they_are_few_or_asked_for():
+    cells = [f"{1 + i % 28:02d}.11.2023" for i in range(90)]
+    with pytest.raises(InvalidInputError, match="holds dates"):
+        read(cells)
+    assert read(cells, "classification").task == read(cells[:3] * 9).task == "classification"
+
+
 def test_several_targets_are_no_classes():
     with pytest.raises(InvalidInputError, match="Several targets must be numbers"):
         read_target(pd.DataFrame({"y": [1, 2], "z": [1, 2]}), "classification", "t.csv")

@@ -114,7 +114,8 @@ def main() -> None:
     except DistReduceError as error:
         _fail(str(error))
     except OSError as error:
-        _fail(f"{error.strerror}: {error.filename}." if error.strerror else str(error))
+        named = f": {error.filename}" if error.filename else ""  # a full disk names no file
+        _fail(f"{error.strerror}{named}." if error.strerror else str(error))
 
 
 @contextmanager
@@ -156,4 +157,7 @@ def _options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Reduce a table to a few weighted prototypes in a low-dimensional picture that follows a target."""
+    """Turn a table into a picture with a few prototypes, and predict one of its columns with uncertainty.
+
+    Begin with `distreduce fit houses.csv --target price`, and open distreduce-houses/report.html.
+    """

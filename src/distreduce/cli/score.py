@@ -13,6 +13,7 @@ from distreduce.cli.apply import Directory, NoHeader, Quiet, Separator, open_res
 from distreduce.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
+    from distreduce.cli._folder import Folder
     from distreduce.tables.target import Target
 
 
@@ -26,9 +27,10 @@ def score(
 ) -> None:
     """Score the predictor of a folder on rows whose targets are known.
 
-    Use rows that the fit has not seen. Beside each score stands that of no model:
-    the mean of these rows, or their class shares. Rows count by the column that the
-    fit took its weights from (--weights), if the file has it.
+    Use rows that the fit has not seen. Beside each score stands that of no model,
+    as in the scores of the fit: the mean target of the rows that were fitted, or their
+    class shares, for every row. Rows count by the column that the fit took its weights
+    from (--weights), if the file has it.
     """
     layout = read_layout(sep, no_header)
     results = open_results(folder, file)
@@ -51,7 +53,7 @@ def score(
     with count_rows(silent=quiet or as_json):
         weighed = results.weights()
         found = read_weights(table.frame[weighed])[rows] if weighed in table.frame else np.ones(len(rows))
-        scores, notes = _score(predictor, X, target, rows, found)
+        scores, notes = _score(results, predictor, X, target, rows, found)
         if weighed is not None and weighed not in table.frame:
             notes.append(f"{file.name} has no column {weighed!r}, the weights of the fit: every row counts once.")
     if as_json:
@@ -68,12 +70,11 @@ def score(
 
 
 def _score(
-    predictor: Any, X: Any, target: Target, rows: Any, weights: Any
+    results: Folder, predictor: Any, X: Any, target: Target, rows: Any, weights: Any
 ) -> tuple[dict[str, dict[str, float]], list[str]]:
     """Return the scores of the predictor and of no model, in which rows count by their weights."""
     import numpy as np
 
-    from distreduce.gp._target_scale import spread
     from distreduce.metrics import classification_scores
     from distreduce.metrics.held_out import held_out_scores, interval_levels
 
@@ -81,8 +82,9 @@ def _score(
         y = target.values(rows)
         mean, std = predictor.predict(X[rows], return_std=True)
         levels = interval_levels(predictor, X[rows], y) if hasattr(predictor, "predict_quantiles") else None
-        unit: dict[str, Any] = {"scale": spread(y, weights), "sample_weight": weights}
-        constant = (np.broadcast_to(part, y.shape) for part in (np.average(y, axis=0, weights=weights), unit["scale"]))
+        fitted = predictor.target_scale_  # the mean and the unit of the training rows, as in the scores of the fit
+        unit: dict[str, Any] = {"scale": fitted.std if y.ndim > 1 else fitted.std[0], "sample_weight": weights}
+        constant = (np.broadcast_to(part if y.ndim > 1 else part[0], y.shape) for part in (fitted.mean, fitted.std))
         scores = {"predictor": held_out_scores(y, mean, std, levels=levels, **unit)}
         return {**scores, "no model": held_out_scores(y, *constant, **unit)}, []
     # A class of the file matches one of the fit by its text: 1 may be a number in one and a text in the other.
@@ -92,11 +94,13 @@ def _score(
     notes = [] if known.all() else [f"{count_of(int((~known).sum()), 'row')} with classes that the fit did not know."]
     if known.sum() < 2:
         raise InvalidInputError(f"The targets are none of the classes of the fit ({', '.join(classes[:10])}).")
-    found, codes = np.unique(labels[known], return_inverse=True)
-    counts = np.bincount(codes, weights=weights[known])
-    shares = np.broadcast_to(counts / counts.sum(), (known.sum(), len(found)))
+    shares = results.class_shares(classes.tolist())
+    if shares is None:  # a folder of an older version
+        notes.append("This folder does not say the class shares of its fit: no model has those of these rows.")
+        shares = [np.average(labels[known] == label, weights=weights[known]) for label in classes]
+    constant_shares = np.broadcast_to(shares, (known.sum(), len(classes)))
     proba = predictor.predict_proba(X[rows][known])
     return {
         "predictor": classification_scores(labels[known], proba, classes, weights[known]),
-        "no model": classification_scores(labels[known], shares, found, weights[known]),
+        "no model": classification_scores(labels[known], constant_shares, classes, weights[known]),
     }, notes

@@ -117,8 +117,8 @@ def _compare(name: str, first: Given, nothing: Given, better: bool) -> str:
         ]
         return (
             f"{name} {verb} {n:,} held-out rows with accuracy {texts[0]}, against {texts[1]} if every row gets the "
-            f"most frequent class. The squared error of its probabilities (Brier score) is {briers[0]}, against "
-            f"{briers[1]}."
+            "most frequent class. The squared error of its probabilities, summed over the classes (Brier score, 0 to "
+            f"2), is {briers[0]}, against {briers[1]}."
         )
     errors = [_find_errors(each) for each in (first, nothing)]
     if errors[0].shape[1] > 1:
