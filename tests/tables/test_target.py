@@ -52,6 +52,10 @@ def test_whole_number_prices_are_numbers_and_the_option_for_classes_is_named():
     )
 
 
+def test_hundreds_of_whole_numbers_are_no_doubt_numbers():
+    assert read(np.repeat(np.arange(280), 4)).notes == ()
+
+
 def test_classes_that_are_whole_numbers_name_the_option_for_numbers():
     (note,) = read([3, 4, 5] * 9).notes
     assert note == "Target 'y' has 3 distinct whole numbers, read as classes; --task regression reads them as numbers."
