@@ -37,7 +37,7 @@ SUMMARIES = {
     "predict": "Predict new rows: mean, standard deviation and 5, 50, 95 % quantiles; or class and probabilities.",
     "score": "Score the predictor of a folder on rows whose targets are known.",
     "report": "Write report.html of a fit again; its rows are read from the fitted file.",
-    "demo": "Reduce two data sets that come with scikit-learn, and write a picture and two tables.",
+    "demo": "Fit 600 handwritten digits that come with scikit-learn, as `distreduce fit` fits your own file.",
     "data": "List, fetch and verify data sets.",
     "bench": "Time fits on this machine, each next to a reference, with the score of both.",
     "reproduce": "Rebuild the paper's tables and figures next to its own numbers.",
