@@ -108,7 +108,7 @@ class Colouring:
         inner = [float(edge) for edge in np.quantile(known, [0.01, 0.99])]
         shown = inner if high / 2 - low / 2 > WIDE * (inner[1] / 2 - inner[0] / 2) > 0 else [low, high]
         # Of skewed numbers nearly all would have one colour: let each quarter of them have its part of the scale.
-        quarters = np.unique(np.clip(np.quantile(known, [0, 0.25, 0.5, 0.75, 1]), *shown))
+        quarters = np.unique(np.clip(np.quantile(known, [0, 0.25, 0.5, 0.75, 1]), shown[0], shown[1]))
         low_half, middle, high_half = shown[0] / 2, np.median(known) / 2, shown[1] / 2  # huge ones overflow
         if len(quarters) > 2 and not SKEWED < (middle - low_half) / (high_half - low_half) < 1 - SKEWED:
             shown = [float(edge) for edge in quarters]
