@@ -215,7 +215,7 @@ function levelNovelty(found, fields, codes, pool, width) {
   fields.forEach((field, at) => {
     const own = encodeRow([field], [codes[at]]);
     if (field.kind === "category" && !field.other && !own.some(Boolean)) {
-      const counts = own.map((_, level) => found.rows.reduce((sum, place) => sum + Number(rowOf(pool, place, width)[start + level] !== 0), 0));
+      const counts = own.map((_, level) => found.rows.reduce((sum, place) => sum + Number(rowOf(pool, place, width)[start + level] > 0.5), 0));
       least = Math.min(least, (1 + counts.filter((count) => count === 1).length) / (1 + found.rows.length));
     }
     start += own.length;
