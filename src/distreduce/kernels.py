@@ -53,7 +53,9 @@ def _check_positive(name: str, value: ArrayLike) -> None:
 
 def rounds_alike(kernel: Kernel, A: Any) -> bool:
     """Whether a row's kernel values have the same bits in any batch: no matrix product is involved."""
-    return isinstance(kernel, RationalQuadratic | RBF) and (sparse.issparse(A) or A.shape[1] <= DIRECT_FEATURES)
+    return isinstance(kernel, RationalQuadratic | RBF | Matern32) and (
+        sparse.issparse(A) or A.shape[1] <= DIRECT_FEATURES
+    )
 
 
 def diagonal(kernel: Kernel, A: Any) -> Array:

@@ -128,7 +128,8 @@ class SDR(BaseReduction):
     prototype_targets_ : array of shape (n_prototypes, n_targets)
         Mean target of each prototype in the units of y, or its class shares.
     prototype_medoids_ : array of shape (n_prototypes,)
-        Row index of the sample that represents each prototype: among its own samples, the nearest to their mean in X.
+        Row index of the sample that represents each prototype: among its own samples, the nearest to their means of X
+        and y, each in units of its variance within prototypes.
     coupling_ : scipy sparse array of shape (n_samples, n_prototypes)
         Coupling T; its rows sum to one.
     labels_ : array of shape (n_samples,)
@@ -147,7 +148,7 @@ class SDR(BaseReduction):
         samples that were left out, and "all_features".
     prototype_choice_ : pandas.DataFrame
         With ``n_prototypes="auto"``: error of left-out targets for each number, its standard error, and which was
-        chosen. Not saved with the model.
+        chosen.
     eta_ : float
         Weight of the dependence that was used.
     map_reg_ : float

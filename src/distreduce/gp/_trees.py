@@ -111,8 +111,8 @@ def _descend_few(  # type: ignore[no-untyped-def]
 
 @njit(**{**ELEMENTWISE, "fastmath": False})  # without fused multiplications: the sums of `_descend_few`
 def _descend(inputs, feature, threshold, left, right, values, roots, columns, total, squares):  # type: ignore[no-untyped-def]
-    for i in range(len(inputs)):
-        for tree in range(len(roots)):
+    for tree in range(len(roots)):  # the nodes of one tree stay in the cache for all samples
+        for i in range(len(inputs)):
             node = roots[tree]
             while feature[node] >= 0:
                 node = left[node] if inputs[i, feature[node]] <= threshold[node] else right[node]

@@ -18,7 +18,9 @@ from distreduce.exceptions import IllConditionedWarning, NumericalError
 from distreduce.kernels import Kernel, rounds_alike
 
 BATCH_NUMBERS = 2_000_000  # kernel values that a thread holds at once when mapping new samples
-EVEN_ROWS = 128  # fixed, because the rounding of a matrix product depends on its shape
+# Fixed, because the rounding of a matrix product depends on its shape. BLAS takes 8, 12, 16 or 24 rows at once, and
+# rounds the last of 128 rows in another way.
+EVEN_ROWS = 96
 NOT_FINITE = "The input kernel is not finite; scale X or give a length_scale that fits it."
 PROBES = 256  # random signs for the diagonal of an inverse
 JITTERS = tuple(10.0**power for power in range(-10, 1))  # relative to the diagonal of the kernel matrix
