@@ -265,7 +265,7 @@ def rational_quadratic(D: Array, length: str) -> tuple[Array, float]:
 
 
 @lru_cache(maxsize=1)
-def _pairs(m: int) -> tuple[Array, Array]:
+def _pairs(m: int) -> Any:
     return np.triu_indices(m, 1)
 
 
