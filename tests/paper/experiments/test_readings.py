@@ -12,7 +12,7 @@ from distreduce_paper.report.blocks import Table
 
 
 def test_fgw_only_is_not_fitted_again_for_switches_of_cka():
-    cells = [cell for cell in EXPERIMENT.cells() if cell.data == "coil20" and cell.seed == 0]
+    cells = [cell for cell in EXPERIMENT.cells() if cell.data == "snareseq" and cell.seed == 0]
     words = {method: {cell.parameters["reading"] for cell in cells if cell.method == method} for method in readings.ETA}
 
     assert "centred=True" in words["SDR"] - words["FGW-only"]
