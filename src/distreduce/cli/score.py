@@ -26,9 +26,10 @@ def score(
 ) -> None:
     """Score the predictor of a folder on rows whose targets are known.
 
-    Use rows that the fit has not seen. Beside each score stands that of no model:
-    the mean of these rows, or their class shares. Rows count by the column that the
-    fit took its weights from (--weights), if the file has it.
+    Use rows that the fit has not seen. Beside each score stands that of no model,
+    as in `fit`: the mean of the training rows, or their class shares. Log densities
+    are in units of the training rows' standard deviation. Rows count by the column
+    that the fit took its weights from (--weights), if the file has it.
     """
     layout = read_layout(sep, no_header)
     results = open_results(folder, file)
@@ -73,18 +74,17 @@ def _score(
     """Return the scores of the predictor and of no model, in which rows count by their weights."""
     import numpy as np
 
-    from distreduce.gp._target_scale import spread
     from distreduce.metrics import classification_scores
-    from distreduce.metrics.held_out import held_out_scores, interval_levels
+    from distreduce.metrics.held_out import held_out_scores, judge_numbers
 
     if target.task == "regression":
         y = target.values(rows)
         mean, std = predictor.predict(X[rows], return_std=True)
-        levels = interval_levels(predictor, X[rows], y) if hasattr(predictor, "predict_quantiles") else None
-        unit: dict[str, Any] = {"scale": spread(y, weights), "sample_weight": weights}
-        constant = (np.broadcast_to(part, y.shape) for part in (np.average(y, axis=0, weights=weights), unit["scale"]))
-        scores = {"predictor": held_out_scores(y, mean, std, levels=levels, **unit)}
-        return {**scores, "no model": held_out_scores(y, *constant, **unit)}, []
+        trained = predictor.target_scale_
+        unit: dict[str, Any] = {"scale": trained.std.reshape(y.shape[1:]), "sample_weight": weights}
+        nothing = (np.broadcast_to(part.reshape(y.shape[1:]), y.shape) for part in (trained.mean, trained.std))
+        scores = {"predictor": held_out_scores(y, mean, std, **judge_numbers(predictor, X[rows], y), **unit)}
+        return {**scores, "no model": held_out_scores(y, *nothing, **unit)}, []
     # A class of the file matches one of the fit by its text: 1 may be a number in one and a text in the other.
     classes = np.array([str(label) for label in predictor.classes_])
     labels = np.array([str(label) for label in target.y.iloc[rows]])
@@ -92,11 +92,9 @@ def _score(
     notes = [] if known.all() else [f"{count_of(int((~known).sum()), 'row')} with classes that the fit did not know."]
     if known.sum() < 2:
         raise InvalidInputError(f"The targets are none of the classes of the fit ({', '.join(classes[:10])}).")
-    found, codes = np.unique(labels[known], return_inverse=True)
-    counts = np.bincount(codes, weights=weights[known])
-    shares = np.broadcast_to(counts / counts.sum(), (known.sum(), len(found)))
-    proba = predictor.predict_proba(X[rows][known])
+    reduction, proba = predictor.reduction_, predictor.predict_proba(X[rows][known])
+    shares = np.broadcast_to(reduction.prototype_weights_ @ reduction.prototype_targets_, proba.shape)
     return {
         "predictor": classification_scores(labels[known], proba, classes, weights[known]),
-        "no model": classification_scores(labels[known], shares, found, weights[known]),
+        "no model": classification_scores(labels[known], shares, classes, weights[known]),
     }, notes

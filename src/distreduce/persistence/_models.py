@@ -135,6 +135,12 @@ def _evidence_frame(columns: list[str], values: Any) -> pd.DataFrame:
     return frame.astype(types)
 
 
+def _choice_frame(values: Any) -> pd.DataFrame:
+    frame = pd.DataFrame(values, columns=["n_prototypes", "error", "standard_error", "chosen"])
+    require(frame["chosen"].isin([0, 1]).all() and frame["chosen"].sum() == 1, "prototype_choice_ has not one choice")
+    return frame.astype({"n_prototypes": np.int64, "chosen": bool})
+
+
 # Sizes: d features, n samples, m prototypes, p dimensions, k rows of the map, c classes or targets.
 FEATURES: dict[str, Kind] = {"n_features_in_": Count("d"), "feature_names_in_": Names("d", as_array=True)}
 PREDICTOR = Record(
@@ -189,6 +195,11 @@ LEFT_OUT: dict[str, Kind] = {
         {"columns": Names("columns"), "values": Floats(("m", "columns"), missing=True, compact=True)},
         pack=lambda frame: {"columns": list(frame.columns), "values": frame.to_numpy(dtype=np.float64)},
         build=_evidence_frame,
+    ),
+    "prototype_choice_": Record(
+        {"values": Floats(("tried", 4), least=0.0)},
+        pack=lambda frame: {"values": frame.to_numpy(dtype=np.float64)},
+        build=_choice_frame,
     ),
     "eta_": Scalar(float),
     "map_reg_": Scalar(float, positive=True),

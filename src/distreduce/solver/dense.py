@@ -129,7 +129,7 @@ class DenseOracle(SampleOracle):
 
     def medoids(self, plan: Plan) -> Index:
         of = medoids_from_distances if self.sample.precomputed else medoids
-        return of(self.sample.features, plan)
+        return of(self.sample.features, plan, self.sample.kernel_targets)
 
 
 def prepare_dense(

@@ -59,7 +59,7 @@ class Reading:
     solver : {"cg", "mirror"}
         POT's conditional gradient, or its mirror descent.
     order : {"ZT", "TZ"}
-        Which step comes first.
+        Which step comes first; the other one is the last before the loss is judged, and before the end.
     lr : float
         Learning rate of Adam.
     outer : int
@@ -131,11 +131,12 @@ def fit_as_printed(X: Array, y: Array, m: int, reading: Reading, *, perplexity: 
         T = (T + row / m) / 2
     Z = _start(X, C, T, reading.init, seed)
     adam, best = Adam(Z.shape, reading.lr), np.inf
-    if reading.order == "TZ":
-        T = _update_coupling(C, Y, Z, T, row, reading)
     for done in range(1, reading.outer + 1):  # noqa: B007  (returned)
+        if reading.order == "TZ":
+            T = _update_coupling(C, Y, Z, T, row, reading)
         Z = _update_prototypes(_EmbeddingLoss(C, Y, T, reading, eta), Z, adam, reading.inner_tol)
-        T = _update_coupling(C, Y, Z, T, row, reading)
+        if reading.order == "ZT":
+            T = _update_coupling(C, Y, Z, T, row, reading)
         value = _EmbeddingLoss(C, Y, T, reading, eta)(Z)[0]
         if value > best and reading.stop == "rises":
             break  # the public code keeps T and Z as they are here
