@@ -8,7 +8,7 @@ PYTEST := pytest -n auto --dist worksteal
 .PHONY: demo test test-oldest test-newest test-wheel lint docs bench bench-check reproduce clean
 
 demo: $(STAMP)
-	$(BIN)/distreduce demo
+	$(BIN)/distreduce demo --overwrite
 
 # FAST=1 leaves out the tests marked slow. One process a core, and one thread in each.
 test: lint

@@ -20,11 +20,16 @@ ABOUT_THE_FIT = (
 )
 
 
-def parametrize_with_some_checks(estimator: Any, names: tuple[str, ...]) -> Any:
-    """A decorator like scikit-learn's `parametrize_with_checks`, for the checks of these names without arguments."""
+def parametrize_with_some_checks(estimators: list[Any], names: tuple[str, ...]) -> Any:
+    """A decorator like scikit-learn's `parametrize_with_checks`, for the checks of these names without arguments.
+
+    A check that does not concern an estimator, such as that of weights which it does not take, is left out.
+    """
     checks = {
-        check.func.__name__: (given, check)
+        f"{place}-{check.func.__name__}": (given, check)
+        for place, estimator in enumerate(estimators)
         for given, check in estimator_checks_generator(estimator)
-        if not check.keywords
+        if not check.keywords and check.func.__name__ in names
     }
-    return pytest.mark.parametrize(("estimator", "check"), [checks[name] for name in names], ids=names)
+    assert {name.split("-")[1] for name in checks} == set(names)
+    return pytest.mark.parametrize(("estimator", "check"), list(checks.values()), ids=list(checks))

@@ -202,7 +202,8 @@ class Linear:
 
     def __call__(self, A: Any, B: Any = None) -> Array:
         """Kernel matrix between the rows of A and of B."""
-        return np.asarray(linear_kernel(A, B, dense_output=True))
+        with np.errstate(over="ignore", invalid="ignore"):  # whoever uses K checks that it is finite
+            return np.asarray(linear_kernel(A, B, dense_output=True))
 
 
 @dataclass(frozen=True)

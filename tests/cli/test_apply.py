@@ -20,6 +20,7 @@ from distreduce.cli._names import FILES
 from distreduce.cli.main import main
 from distreduce.exceptions import DataWarning, InvalidInputError
 from distreduce.tables import reading
+from distreduce.tables.findings import NOVEL
 from distreduce.tables.recipe_file import read_recipe, write_recipe
 
 
@@ -184,6 +185,16 @@ def test_a_level_that_is_not_known_is_answered_and_reported(call, fitted, new):
     new.assign(town="Paris").to_csv("new.csv", index=False)
     code, out, _ = call("predict", fitted / "numbers", "new.csv")
     assert code == 0 and "'town': 30 rows with levels that the fit did not know ('Paris')" in out
+    assert "says nothing about these rows" in out and "Check the spelling" not in out
+
+
+def test_a_row_with_a_level_that_is_not_known_is_novel(call, fitted, new):
+    call("predict", fitted / "numbers", "new.csv", "-q")
+    new.assign(town=["Paris", *new["town"][1:]]).to_csv("paris.csv", index=False)
+    call("predict", fitted / "numbers", "paris.csv", "--out", "p.csv", "-q")
+    before, found = pd.read_csv("predictions.csv")["novelty"], pd.read_csv("p.csv")["novelty"]
+    assert before[0] > NOVEL > found[0]
+    pd.testing.assert_series_equal(found[1:], before[1:])
 
 
 def test_strict_stops_at_a_level_that_is_not_known(call, fitted, new, tmp_path):
@@ -402,6 +413,7 @@ def test_a_folder_in_python_says_what_the_commands_say(fitted, call, kind):
         pd.testing.assert_frame_equal(found, expected, rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:Unlike any row of the fit")
 def test_a_folder_in_python_warns_of_levels_that_it_does_not_know(fitted, tmp_path):
     with pytest.warns(DataWarning, match=r"'town': 8 rows with levels .*oslo"):
         load_folder(fitted / "numbers").predict(rows(8).assign(town="oslo"))

@@ -12,13 +12,12 @@ import sys
 from importlib.metadata import EntryPoint, EntryPoints
 from types import SimpleNamespace
 
-import numpy as np
 import pandas as pd
 import pytest
 import typer
+from cli.quick_predictor import quick_predictor
 
 import distreduce
-from distreduce import SDR
 from distreduce.cli import demo
 from distreduce.cli.main import SUMMARIES, app, main
 
@@ -41,16 +40,10 @@ def call(monkeypatch, capsys):
 
 @pytest.fixture
 def small(monkeypatch):
-    """The demo on a few rows and a few iterations, for what does not depend on the fit."""
-
-    def cut(split, rows):
-        parts = {name: getattr(split, name) for name in split.__dataclass_fields__}
-        return demo.Split(**{k: v if k == "name" else v[:rows] for k, v in parts.items()})
-
-    whole = demo.split_digits, demo.split_diabetes
-    monkeypatch.setattr(demo, "split_digits", lambda seed: cut(whole[0](seed), 150))
-    monkeypatch.setattr(demo, "split_diabetes", lambda seed: cut(whole[1](seed), 60))
-    monkeypatch.setattr(demo, "SDR", lambda **options: SDR(**options, tol=1e-2))
+    """The demo on few images and with a quick predictor."""
+    monkeypatch.setattr(demo, "N_IMAGES", 60)
+    with quick_predictor():
+        yield
 
 
 def test_version(call):
@@ -88,40 +81,24 @@ def test_an_error_of_the_system_is_one_sentence_and_exit_code_1(call, tmp_path):
     assert code == 1 and err == f"distreduce: Not a directory: {path / 'below'}.\n"
 
 
-def test_demo_writes_three_files_and_nothing_else(call, small, tmp_path):
-    call("demo", "--out", str(tmp_path), "--quiet")
-    assert {path.name for path in tmp_path.iterdir()} == {"embedding.png", "prototypes.csv", "embedding.csv"}
+def test_demo_is_a_fit_of_digits(call, small, tmp_path):
+    code, out, _ = call("demo", "--out", str(tmp_path / "new"))
+    assert code == 0 and "classification, 10 classes" in out and "images of 8 × 8" in out
+    assert {path.name for path in (tmp_path / "new").iterdir()} == {"digits.npz", "digits"}
+    labels = pd.read_csv(tmp_path / "new/digits/embedding.csv", dtype=str)["y"]
+    assert len(labels) == 60 and labels.str.isdigit().all()
 
 
-def test_quiet_prints_nothing(call, small, tmp_path):
-    assert call("demo", "--out", str(tmp_path), "--quiet") == (0, "", "")
-
-
-def test_demo_says_where_the_files_are(call, small, tmp_path):
-    _, out, _ = call("demo", "--out", str(tmp_path / "new"))
-    assert str(tmp_path / "new") in out.replace("\n", "")
-
-
-def test_json_holds_a_result_for_each_data_set(call, small, tmp_path):
-    _, out, _ = call("demo", "--out", str(tmp_path), "--json")
-    assert [result["data"] for result in json.loads(out)["results"]] == ["digits", "diabetes"]
-
-
-def test_embedding_and_prototypes_agree_on_rows(call, small, tmp_path):
-    call("demo", "--out", str(tmp_path), "--quiet")
-    places = pd.read_csv(tmp_path / "embedding.csv").query("data == 'digits' and part == 'train'").set_index("row")
-    prototypes = pd.read_csv(tmp_path / "prototypes.csv")
-    shares = prototypes.filter(like="share of").to_numpy()[
-        np.arange(60), places.loc[prototypes["medoid"], "y"].astype(int)
-    ]
-    assert (shares > 0).all()  # a prototype's medoid is one of its samples, so that its class has a share
-
-
-@pytest.mark.slow
-def test_demo_beats_two_principal_components(call, tmp_path):
-    _, out, _ = call("demo", "--out", str(tmp_path), "--json")
-    digits, diabetes = json.loads(out)["results"]
-    assert digits["sdr_2d"] > digits["pca_2d"] + 0.2 and diabetes["sdr_2d"] > diabetes["pca_2d"]
+def test_demo_replaces_nothing_unless_asked(call, small, tmp_path):
+    path = str(tmp_path)
+    assert call("demo", "--out", path, "--quiet") == (0, "", "")
+    before = (tmp_path / "digits/metrics.json").read_bytes()
+    code, _, err = call("demo", "--out", path, "--seed", "1")
+    assert code == 1 and "--overwrite" in err and (tmp_path / "digits/metrics.json").read_bytes() == before
+    found = json.loads(call("demo", "--out", path, "--overwrite", "--seed", "1", "--json")[1])
+    assert found["choices"]["seed"] == 1 and found["held_out"]["scores"]["no model"]
+    (tmp_path / "digits/thesis.txt").touch()
+    assert "'thesis.txt', which distreduce did not write" in call("demo", "--out", path, "--overwrite")[2]
 
 
 def test_the_command_can_be_run_as_a_module(monkeypatch, capsys):
@@ -268,22 +245,3 @@ def test_other_packages_do_not_replace_our_commands(call, plugins):
 def test_the_library_does_not_import_the_paper():
     code = "import sys, distreduce.cli.main, distreduce.cli.fit; sys.exit('distreduce_paper' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path)}).returncode == 0
-
-
-def test_classes_are_whole_numbers_and_places_those_of_the_model(call, small, tmp_path, monkeypatch):
-    call("demo", "--out", str(tmp_path), "--quiet")
-    table = pd.read_csv(tmp_path / "embedding.csv", dtype=str)
-    assert table.loc[table["data"] == "digits", "y"].str.isdigit().all()
-    assert table.notna().all(axis=None) and len(table) == 150 + 150 + 60 + 60
-
-
-def test_demo_does_not_write_into_the_results_of_a_fit(call, tmp_path):
-    (tmp_path / "metrics.json").touch()
-    assert "results of a fit" in call("demo", "--out", str(tmp_path))[2]
-
-
-def test_the_demo_does_not_overwrite_a_fit(call, tmp_path):
-    (tmp_path / "metrics.json").write_text("{}")
-    (tmp_path / "embedding.csv").write_text("mine")
-    code, _, err = call("demo", "--out", str(tmp_path))
-    assert code == 1 and "holds the results of a fit" in err and (tmp_path / "embedding.csv").read_text() == "mine"

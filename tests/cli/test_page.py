@@ -16,8 +16,8 @@ from distreduce.cli.main import main
 
 HEADINGS = {
     "R²": "r2", "RMSE": "rmse", "mean log density": "mll", "share in 90 % intervals": "coverage_90",
-    "calibration error (MACE)": "mace", "accuracy": "accuracy", "mean log probability": "mlp", "Brier score": "brier",
-    "calibration error (ECE)": "ece",
+    "calibration error (MACE)": "mace", "accuracy": "accuracy", "mean log probability": "mlp",
+    "Brier score (sum over classes)": "brier", "calibration error (ECE)": "ece",
 }  # fmt: skip
 TARGETS = {"one": ["price"], "two": ["price", "rent"], "classes": ["town"]}
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 import pytest
 from cli.messy_table import QUICK
 
 from distreduce import SDR
+from distreduce.cli import _folder
 
 GOOD = "a,b,y\n" + "".join(f"{i * i % 7},{i % 5 / 3},{i / 3}\n" for i in range(20))
 BINARY = bytes(range(256)) * 20
@@ -45,6 +49,16 @@ def test_what_cannot_be_done_is_one_sentence_and_leaves_nothing(call, tmp_path, 
     code, _, err = call("fit", name, *options)
     assert (code, err.count("\n")) == (1, 1) and err.startswith("distreduce: ") and said in err
     assert [entry.name for entry in tmp_path.iterdir()] == [name]
+
+
+def test_a_full_disk_is_one_sentence(call, tmp_path, monkeypatch):
+    def write(*_args, **_options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # as a file that is open raises it, without a name
+
+    (tmp_path / "t.csv").write_text(GOOD)
+    monkeypatch.setattr(_folder, "write_recipe", write)
+    code, _, err = call("fit", "t.csv", "--target", "y", "--quiet", *QUICK)
+    assert (code, err) == (1, "distreduce: No space left on device.\n") and not (tmp_path / "distreduce-t").exists()
 
 
 @pytest.mark.parametrize(("name", "said"), [("none.csv", "There is no file none.csv"), (".", "is a folder")])

@@ -32,7 +32,7 @@ def call(monkeypatch, capsys, tmp_path):
 @pytest.mark.parametrize(("target", "measure"), [("price", "r2"), ("kind", "accuracy")])
 def test_the_scores_are_those_of_the_predictions(call, quick, rng, target, measure):
     x = rng.normal(size=(90, 2)).round(3)
-    y = {"price": x[:, 0] + 0.1 * rng.normal(size=90), "kind": np.array(["a", "b"])[(x[:, 0] > 0).astype(int)]}[target]
+    y = {"price": x[:, 0] + 0.1 * rng.normal(size=90), "kind": np.where(x[:, 0] > 0.4, "b", "a")}[target]
     table = pd.DataFrame({"u": x[:, 0], "v": x[:, 1], target: y})
     table[:60].to_csv("t.csv", index=False)
     table[60:].to_csv("new.csv", index=False)
@@ -43,7 +43,15 @@ def test_the_scores_are_those_of_the_predictions(call, quick, rng, target, measu
     truth = table[target][60:]
     oracle = r2_score(truth, said["mean"]) if measure == "r2" else accuracy_score(truth, said["class"])
     assert code == 0 and found["rows"] == 30 and found["scores"]["predictor"][measure] == pytest.approx(oracle)
-    assert found["scores"]["no model"][measure] < oracle
+    none = found["scores"]["no model"]
+    assert none[measure] < oracle
+    # No model is that of the fit: the mean or the shares of the fitted rows, not of those that are scored.
+    fitted = table[target][:60]
+    if measure == "r2":
+        assert none["r2"] == pytest.approx(r2_score(truth, np.full(30, fitted.mean())))
+    else:
+        shares = fitted.value_counts(normalize=True).sort_index()
+        assert none["mlp"] == pytest.approx(np.log(shares[truth]).mean())
     assert "no model" in call("score", "f", "new.csv")[1]
     table[60:].drop(columns=target).to_csv("new.csv", index=False)
     code, _, err = call("score", "f", "new.csv")

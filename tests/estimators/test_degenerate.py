@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_wine
 
 from distreduce import SDR, DistR, SDRGPRegressor
-from distreduce.exceptions import DataWarning, InvalidInputError, OptimisticPictureWarning
+from distreduce.exceptions import DataWarning, InvalidInputError, NumericalError, OptimisticPictureWarning
 
 ESTIMATORS = [SDR(random_state=0), SDR(n_prototypes=2, random_state=0), DistR(random_state=0)]
 each_model = pytest.mark.parametrize("model", ESTIMATORS, ids=repr)
@@ -230,6 +230,17 @@ def test_prototypes_of_a_class_do_not_share_a_spot(m: int | None) -> None:
     used = model.prototypes_[model.prototype_weights_ > 0]
     gaps = np.sort(np.linalg.norm(used[:, None] - used, axis=2), axis=1)[:, 1]
     assert np.mean(gaps > 0.01 * np.ptp(model.embedding_, axis=0).max()) > 0.8
+
+
+@pytest.mark.filterwarnings("ignore::distreduce.exceptions.AffinityConvergenceWarning")
+def test_extreme_numbers_bring_no_warnings_of_other_libraries(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(60, 3))
+    next_to_nothing = np.where(X[:, 1] > 0, 1e-300, 1.0)
+    assert_sane(SDR(n_prototypes=6, random_state=0).fit(X, X[:, 0], sample_weight=next_to_nothing), X)
+    huge = np.where(X > 0, 1e308, -1e308)  # whose sum is not a number
+    assert_sane(SDR(n_prototypes=6, random_state=0).fit(huge, X[:, 0]), huge)
+    with pytest.raises(NumericalError, match="input kernel is not finite"):
+        SDR(n_prototypes=6, random_state=0, input_kernel="linear").fit(1e155 * X, X[:, 0])
 
 
 @pytest.mark.parametrize("orders", [8, 12])

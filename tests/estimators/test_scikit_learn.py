@@ -13,27 +13,30 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from some_checks import ABOUT_THE_FIT, parametrize_with_some_checks
 
 from distreduce import SDR, DistR
 
 ESTIMATORS = [SDR, DistR]
 
 
-@parametrize_with_checks(
+@parametrize_with_checks([SDR(), SDR(n_prototypes=4), DistR(n_prototypes=4), DistR(metric="precomputed")])
+def test_scikit_learn_accepts_the_estimator(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@parametrize_with_some_checks(
     [
-        SDR(),
         DistR(),
-        SDR(n_prototypes=4),
-        DistR(n_prototypes=4),
         SDR(metric="precomputed"),
-        DistR(metric="precomputed"),
         DistR(metric="precomputed", n_prototypes=4),
         SDR(input_kernel="linear"),
         SDR.paper(n_components=3, task="regression", solver="alternating", tol=1e-3),
         DistR(loss="square", init="random", n_prototypes=3),
-    ]
+    ],
+    ABOUT_THE_FIT,
 )
-def test_scikit_learn_accepts_the_estimator(estimator: Any, check: Any) -> None:
+def test_scikit_learn_accepts_the_fit_with_other_parameters(estimator: Any, check: Any) -> None:
     check(estimator)
 
 

@@ -39,7 +39,7 @@ def test_scikit_learn_check(estimator: Any, check: Any) -> None:
 
 @pytest.mark.slow
 @parametrize_with_some_checks(
-    SDRGPClassifier(),
+    [SDRGPClassifier()],
     (
         *ABOUT_THE_FIT,
         "check_classifiers_train",

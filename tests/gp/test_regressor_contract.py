@@ -35,7 +35,7 @@ def test_scikit_learn_check(estimator, check):
 
 @pytest.mark.slow
 @parametrize_with_some_checks(
-    SDRGPRegressor(),
+    [SDRGPRegressor()],
     (*ABOUT_THE_FIT, "check_regressors_train", "check_regressor_data_not_an_array"),
 )
 def test_scikit_learn_check_of_the_default(estimator, check):

@@ -86,6 +86,13 @@ def test_an_outlier_does_not_take_the_whole_scale(colouring):
     assert the_column(colouring, values)["shown"][1] < 2
 
 
+def test_skewed_numbers_have_colours_by_quarters(colouring):
+    values = np.exp(np.linspace(0, 10, N))
+    quarters = np.quantile(values, [0, 0.25, 0.5, 0.75, 1])
+    np.testing.assert_allclose(the_column(colouring, values)["shown"], quarters)
+    assert len(the_column(colouring, np.r_[np.zeros(N - 9), np.arange(9.0)])["shown"]) == 2  # mostly one value
+
+
 def test_rare_categories_share_the_last_colour(colouring):
     values = ["a"] * 100 + [f"rare {k}" for k in range(50)]
     node = the_column(colouring, values)

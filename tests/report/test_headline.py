@@ -51,6 +51,14 @@ def test_a_small_gain_that_many_rows_show_is_little(rng):
     assert describe_headline({"GP": weak}, ["price"]).verdict == "The features say little about price"
 
 
+def test_a_gain_within_two_standard_errors_is_a_hint_not_nothing():
+    y = np.tile([1.0, -1.0], 20)
+    weak = HeldOut(y, np.where(np.arange(40) < 28, 0.4, -0.4) * y, np.ones(40))
+    found = describe_headline({"GP": weak}, ["price"])
+    assert found.verdict == "The features say little, if anything, about price" and found.warns
+    assert "may be better than no model by chance: it predicts" in found.sentence
+
+
 def test_the_sentence_has_the_numbers_of_scikit_learn(rng):
     y = 1e4 * rng.normal(size=100)
     ours = HeldOut(y, y + 2e3 * rng.normal(size=100), np.ones(100))
@@ -66,7 +74,10 @@ def test_classes_are_compared_with_their_shares():
     found = describe_headline(
         {"GP": sure, "no model": HeldOutClasses(y, np.tile([0.75, 0.25], (100, 1)), NAMES)}, ["t"]
     )
-    assert "accuracy 1.00, against 0.75" in found.sentence and "Brier score) is 0.08, against 0.38" in found.sentence
+    assert (
+        "accuracy 1.00, against 0.75" in found.sentence
+        and "(Brier score, 0 to 2), is 0.08, against 0.38" in found.sentence
+    )
     assert found.verdict == "The features say a lot about t" and [row[2] for row in found.scores] == ["1.00", "0.75"]
 
 

@@ -98,7 +98,7 @@ def test_the_page_asks_for_nothing(classes, X, labels, tmp_path):
 @pytest.mark.parametrize(
     "words",
     [
-        "samples 150 4 features", "classes 3 classes", "left-out accuracy", "of 12 requested", "mean nothing",
+        "samples 150 4 features", "classes 3 classes", "left-out accuracy", "samples each on average", "mean nothing",
         "The fit converged after", "What you see holds for new samples:", "had it not been in the fit",
         "that the prototypes represent worst",
     ],

@@ -48,6 +48,11 @@ def test_the_kind_of_a_column(cells, kind):
     assert type(guess_column(column(cells))) is kind
 
 
+def test_whole_numbers_of_any_length_are_left_out_as_too_long():
+    for cells in ([2**60 + i for i in range(9)], [str(10**24 + i) for i in range(9)]):
+        assert "too long to be exact" in guess_column(column(cells)).describe()
+
+
 @pytest.mark.parametrize(
     ("cells", "layout"),
     [

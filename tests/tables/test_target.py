@@ -52,6 +52,10 @@ def test_whole_number_prices_are_numbers_and_the_option_for_classes_is_named():
     )
 
 
+def test_hundreds_of_whole_numbers_are_no_doubt_numbers():
+    assert read(np.repeat(np.arange(280), 4)).notes == ()
+
+
 def test_classes_that_are_whole_numbers_name_the_option_for_numbers():
     (note,) = read([3, 4, 5] * 9).notes
     assert note == "Target 'y' has 3 distinct whole numbers, read as classes; --task regression reads them as numbers."
@@ -124,6 +128,13 @@ def test_texts_of_numbers_are_too_many_classes_if_classes_are_asked_for():
 def test_dates_as_text_are_called_dates(cells):
     with pytest.raises(InvalidInputError, match="Target 'y' of t.csv holds dates"):
         read(cells)
+
+
+def test_dates_that_repeat_are_classes_only_if_they_are_few_or_asked_for():
+    cells = [f"{1 + i % 28:02d}.11.2023" for i in range(90)]
+    with pytest.raises(InvalidInputError, match="holds dates"):
+        read(cells)
+    assert read(cells, "classification").task == read(cells[:3] * 9).task == "classification"
 
 
 def test_several_targets_are_no_classes():

@@ -49,9 +49,10 @@ class NewtonSystem:
         gamma_gamma = gamma_gamma + _RIDGE * self.dual.weights / self.point.gamma
         # A row that is uniform over its support has a singular block; the bound keeps its solution finite.
         determinant = np.maximum(mu_mu * gamma_gamma - mu_gamma**2, 1e-14 * mu_mu * gamma_gamma)
-        # Cramer's rule, for all rows at once.
-        d_mu = np.where(free, (gamma_gamma * target[0] - mu_gamma * target[1]) / determinant, target[0] / mu_mu)
-        d_gamma = np.where(free, (mu_mu * target[1] - mu_gamma * target[0]) / determinant, 0.0)
+        # Cramer's rule, for all rows at once; of a row whose weight is next to nothing, 0/0 ends the iteration.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            d_mu = np.where(free, (gamma_gamma * target[0] - mu_gamma * target[1]) / determinant, target[0] / mu_mu)
+            d_gamma = np.where(free, (mu_mu * target[1] - mu_gamma * target[0]) / determinant, 0.0)
         return np.array([d_mu, d_gamma])
 
 

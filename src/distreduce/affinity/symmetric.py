@@ -295,5 +295,5 @@ def convergence_message(residual: float, tol: float, n_evaluations: int) -> str:
     """The warning when Newton's method has not reached its tolerance."""
     return (
         f"The symmetric entropic affinity stopped at a residual of {residual:.1e} (tolerance {tol:.0e}) after "
-        f"{n_evaluations} passes over the pairs; raise max_iter, or tol when such a residual is good enough."
+        f"{n_evaluations} passes over the pairs: samples lack the neighbours that the perplexity asks for."
     )

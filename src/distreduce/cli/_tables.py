@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,9 @@ from distreduce._utils.typing import Array, Index
 from distreduce.estimators import SDR
 from distreduce.metrics.reduction import find_nearest_prototypes
 from distreduce.plotting.targets import sample_places
+from distreduce.tables.findings import NOVEL, Findings
 from distreduce.tables.prepare import PreparedTable
+from distreduce.tables.recipe import ColumnRecipe
 from distreduce.tables.target import Target
 
 QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
@@ -68,12 +70,13 @@ def target_suffixes(names: Sequence[str]) -> list[str]:
 
 
 def prediction_table(
-    predictor: Any, X: Array, names: Sequence[str], coverage: float | None = None, per_class: bool = False
+    predictor: Any, X: Array, recipe: ColumnRecipe, coverage: float | None = None, per_class: bool = False
 ) -> pd.DataFrame:
     """Return the predictions for the rows of X, with conformal intervals or sets of classes if `coverage` is given.
 
     The last column, `novelty`, is a p-value for "this row is like those of the fit"; older models have none.
     """
+    names = recipe.targets
     if hasattr(predictor, "predict_proba"):
         table = class_table(predictor.predict_proba(X), predictor.classes_)
         if coverage is not None:
@@ -86,7 +89,7 @@ def prediction_table(
             for target, of in enumerate(target_suffixes(names)):
                 table[f"{coverage:.0%} low{of}"], table[f"{coverage:.0%} high{of}"] = ends[:, target].T
     if hasattr(predictor, "novelty_"):
-        table[NOVELTY] = predictor.novelty(X)
+        table[NOVELTY] = np.minimum(predictor.novelty(X), recipe.level_novelty(X, predictor.novelty_.inputs))
     return table
 
 
@@ -125,6 +128,18 @@ def place_table(model: SDR, Z: Array) -> pd.DataFrame:
     """Return the nearest prototype in use, and the place itself."""
     nearest, _ = find_nearest_prototypes(model, Z)
     return pd.DataFrame({"prototype": nearest, **dict(zip(model.get_feature_names_out(), Z.T, strict=True))})
+
+
+def answer_rows(
+    recipe: ColumnRecipe, table: pd.DataFrame, where: str, findings: Findings, answer: Callable[[Array], pd.DataFrame]
+) -> tuple[pd.DataFrame, NDArray[np.bool_]]:
+    """Return ``answer(X)`` with one row per row of the table, empty where cells are missing, and which are complete."""
+    X, complete = recipe.matrix(table, where, findings)
+    # Estimators reject an empty X: one row stands in to name the columns.
+    found = answer(X[complete]) if complete.any() else answer(np.zeros((1, X.shape[1]))).iloc[:0]
+    if NOVELTY in found:
+        findings.novel += int((found[NOVELTY] < NOVEL).sum())
+    return add_incomplete_rows(found, complete), complete
 
 
 def name_rows(table: pd.DataFrame, file: pd.DataFrame, id_column: str | None) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ import typer
 from distreduce._utils.text import count_of, list_words, strip_control
 from distreduce.cli._names import find_folder
 from distreduce.exceptions import InvalidInputError
-from distreduce.tables.findings import NOVEL, Findings, list_counts
+from distreduce.tables.findings import Findings, list_counts
 from distreduce.tables.formats import TextLayout, check_file
 from distreduce.tables.output import is_standard, whole_file
 
@@ -110,17 +111,8 @@ def predict(
     predictor = results.predictor(recipe)
     if per_class and (coverage is None or not hasattr(predictor, "predict_set")):
         raise typer.BadParameter("needs --coverage, and classes.", param_hint="--per-class")
-    _apply(
-        file,
-        recipe,
-        lambda X: prediction_table(predictor, X, recipe.targets, coverage, per_class),
-        out,
-        strict,
-        raw,
-        overwrite,
-        quiet,
-        layout,
-    )
+    table = partial(prediction_table, predictor, recipe=recipe, coverage=coverage, per_class=per_class)
+    _apply(file, recipe, table, out, strict, raw, overwrite, quiet, layout)
 
 
 def read_layout(separator: str | None, no_header: bool) -> TextLayout:
@@ -143,16 +135,9 @@ def open_results(folder: Path, file: Path) -> Folder:
 
 
 def _apply(
-    file: Path,
-    recipe: ColumnRecipe,
-    answer: Callable[[Array], pd.DataFrame],
-    out: Path,
-    strict: bool,
-    raw: bool,
-    overwrite: bool,
-    quiet: bool,
-    layout: TextLayout,
-) -> None:
+    file: Path, recipe: ColumnRecipe, answer: Callable[[Array], pd.DataFrame], out: Path,
+    strict: bool, raw: bool, overwrite: bool, quiet: bool, layout: TextLayout,
+) -> None:  # fmt: skip
     """Write ``answer(X)`` with one row per row of `file`, numbered from 0.
 
     The file is read in chunks, so a file of any length needs the memory of one chunk.
@@ -160,25 +145,17 @@ def _apply(
     import numpy as np
 
     from distreduce.cli._screen import count_rows
-    from distreduce.cli._tables import add_incomplete_rows, name_rows, write_table
+    from distreduce.cli._tables import answer_rows, name_rows, write_table
     from distreduce.tables.reading import locate_cells, read_chunks
 
     n_rows, n_incomplete, findings = 0, 0, Findings()
     ignored: list[str] = []
-    known = {
-        *recipe.targets,
-        recipe.id_column,
-        *(rule.name for rule in recipe.rules),
-    }  # a target in the new file is not worth a message
+    # A target in the new file is not worth a message.
+    known = {*recipe.targets, recipe.id_column, *(rule.name for rule in recipe.rules)}
     with whole_file(out, overwrite=overwrite) as place, count_rows(silent=quiet) as show:
         for part in read_chunks(file, recipe.as_text, layout=layout):
             with locate_cells(file, layout):
-                X, complete = recipe.matrix(part, file.name, findings)
-            # Estimators reject an empty X: one row stands in to name the columns.
-            found = answer(X[complete]) if complete.any() else answer(np.zeros((1, X.shape[1]))).iloc[:0]
-            if "novelty" in found:
-                findings.novel += int((found["novelty"] < NOVEL).sum())
-            table = add_incomplete_rows(found, complete)
+                table, complete = answer_rows(recipe, part, file.name, findings, answer)
             table.insert(0, "row", np.arange(n_rows, n_rows + len(table)))
             # Chunks are numbered on from the first row of the file.
             table = name_rows(table, part.set_axis(table["row"]), recipe.id_column)

@@ -58,31 +58,32 @@ def fit(
     ],
     target: Annotated[
         list[str] | None,
-        typer.Option("--target", "-t", metavar="COLUMN", help="Column to predict; repeat it for several numbers."),
+        typer.Option("--target", "-t", metavar="COLUMN", help="Column to predict; repeat it for more (numbers only)."),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="DIR", help="Folder to write; by default distreduce-FILE.", show_default=False
+            "--out", "-o", metavar="DIR", help="Folder to write. Default: distreduce-FILE.", show_default=False
         ),
     ] = None,
     prototypes: Annotated[
         int | None,
         typer.Option(
             min=0,
-            help="Number of prototypes; 0 is one per row. By default a tenth of the rows, from 10 to 50 and at least "
-            "two per class; with fewer than 20 rows, one per row.",
+            help="At most this many prototypes; 0 is one per row. Default: a tenth of the rows, from 10 to 50 and at "
+            "least two per class; with fewer than 20 rows, one per row.",
             show_default=False,
         ),
     ] = None,
     components: Annotated[int, typer.Option(min=1, help="Dimensions of the picture.")] = 2,
     task: Annotated[
-        Task, typer.Option(help="auto: text, true/false and at most 20 whole numbers that repeat are classes.")
+        Task, typer.Option(help="auto takes text, true/false and up to 20 whole numbers that repeat as classes.")
     ] = Task.auto,
     missing: Annotated[
         Missing,
         typer.Option(
-            help="impute: fill in the median and add a column that says where; drop: omit such rows; refuse: stop."
+            help="Missing cells. impute: fill in the median, and mark them in a column; drop: omit their rows; "
+            "refuse: stop."
         ),
     ] = Missing.impute,
     unlabelled: Annotated[
@@ -95,7 +96,7 @@ def fit(
     drop: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Column to omit; repeatable.")] = None,
     id_column: Annotated[
         str | None,
-        typer.Option("--id", metavar="COLUMN", help="Column of names of rows: not a feature, but in every table."),
+        typer.Option("--id", metavar="COLUMN", help="Column of row names: not a feature, but in every table."),
     ] = None,
     keep: Annotated[
         list[str] | None,
@@ -103,22 +104,22 @@ def fit(
     ] = None,
     group: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Rows with the same value here are held out together; not a feature."),
+        typer.Option(metavar="COLUMN", help="Column of groups, such as patients, held out as a whole. Not a feature."),
     ] = None,
     time: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Dates or numbers: the latest rows are held out.")
+        str | None, typer.Option(metavar="COLUMN", help="Column of dates or numbers: the latest rows are held out.")
     ] = None,
     weights: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Weights of the rows; two is the row twice. Not a feature."),
+        typer.Option(metavar="COLUMN", help="Column of weights; two counts as two equal rows. Not a feature."),
     ] = None,
     sep: Separator = None,
     no_header: NoHeader = False,
     eta: Annotated[
-        float | None, typer.Option(min=0, help="Weight of the target in the embedding.", show_default=False)
+        float | None, typer.Option(min=0, help="Weight of the target in the picture. Default: the number of rows.")
     ] = None,
     perplexity: Annotated[
-        float | None, typer.Option(min=1, help="Effective number of neighbours of a row.", show_default=False)
+        float | None, typer.Option(min=1, help="Effective number of neighbours of a row. Default: 30 or fewer.")
     ] = None,
     test_size: Annotated[float, typer.Option(min=0, max=0.9, help="Share of rows held out for the scores.")] = 0.2,
     max_rows: Annotated[
@@ -126,17 +127,17 @@ def fit(
         typer.Option(
             min=20,
             max=10_000,
-            help="Number of rows of the picture; a longer file is sampled at random. The predictor uses every row.",
+            help="Most rows in the picture; of a longer file, so many are drawn at random. The predictor uses all.",
         ),
     ] = 2000,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of all random choices.")] = 0,
     predict: Annotated[
-        bool, typer.Option("--predict/--no-predict", help="Whether to fit and score a predictor as well.")
+        bool, typer.Option("--predict/--no-predict", help="Whether to fit and score a predictor besides the picture.")
     ] = True,
     expert: Annotated[
         list[Expert] | None,
         typer.Option(
-            help="Models that join the Gaussian processes in the predictor; repeatable. Default: all; none: no others.",
+            help="Model that joins the Gaussian processes in the predictor; repeatable. Default: all; none: no others.",
             show_default=False,
         ),
     ] = None,
@@ -154,6 +155,8 @@ def fit(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Reduce your table to a picture with prototypes, fit a predictor with uncertainty, and write a report.
+
+    Example: distreduce fit houses.csv --target price
 
     How columns are read:
 
@@ -199,20 +202,9 @@ def fit(
     state = None if checkpoint is None else str(checkpoint)
     experts = None if not expert else tuple(dict.fromkeys(each.value for each in expert if each is not Expert.none))
     options = FitOptions(
-        prototypes,
-        components,
-        eta,
-        perplexity,
-        test_size,
-        max_rows,
-        seed,
-        predict,
-        state,
-        group,
-        time,
-        weights,
+        prototypes, components, eta, perplexity, test_size, max_rows, seed, predict, state, group, time, weights,
         experts,
-    )
+    )  # fmt: skip
     verbose = not (quiet or as_json)
     # Everything is written into a hidden folder that takes its place at the end.
     with whole_folder(out, FILES, overwrite=overwrite, say=_screen.say_beside) as folder:

@@ -9,16 +9,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from distreduce._utils.text import warn_user
 from distreduce._utils.typing import Array
 from distreduce.cli._folder import Folder
-from distreduce.cli._tables import add_incomplete_rows, place_table, prediction_table
+from distreduce.cli._tables import answer_rows, place_table, prediction_table
 from distreduce.estimators import SDR
 from distreduce.exceptions import DataWarning
-from distreduce.tables.findings import NOVEL, Findings
+from distreduce.tables.findings import Findings
 from distreduce.tables.preparer import read_frame
 from distreduce.tables.recipe import ColumnRecipe
 
@@ -69,19 +68,15 @@ class FittedFolder:
             One row per row of the frame, with its index; empty cells where the fit leaves out rows with gaps.
         """
         predictor = self.predictor
-        return self._answer(frame, lambda X: prediction_table(predictor, X, self.recipe.targets, coverage))
+        return self._answer(frame, lambda X: prediction_table(predictor, X, self.recipe, coverage))
 
     def _answer(self, frame: Any, answer: Callable[[Array], pd.DataFrame]) -> pd.DataFrame:
         table, findings = read_frame(frame), Findings()
-        X, complete = self.recipe.matrix(table, "frame", findings)
-        # Estimators reject an empty X: one row stands in to name the columns.
-        found = answer(X[complete]) if complete.any() else answer(np.zeros((1, X.shape[1]))).iloc[:0]
-        if "novelty" in found:
-            findings.novel += int((found["novelty"] < NOVEL).sum())
+        found, _ = answer_rows(self.recipe, table, "frame", findings, answer)
         for sentence in findings.describe_surprises():
             warn_user(sentence, DataWarning)
         index = frame.index if isinstance(frame, pd.DataFrame) else table.index
-        return add_incomplete_rows(found, complete).set_axis(index)
+        return found.set_axis(index)
 
 
 def load_folder(path: str | os.PathLike[str]) -> FittedFolder:

@@ -37,7 +37,7 @@ SUMMARIES = {
     "predict": "Predict new rows: mean, standard deviation and 5, 50, 95 % quantiles; or class and probabilities.",
     "score": "Score the predictor of a folder on rows whose targets are known.",
     "report": "Write report.html of a fit again; its rows are read from the fitted file.",
-    "demo": "Reduce two data sets that come with scikit-learn, and write a picture and two tables.",
+    "demo": "Fit 600 handwritten digits that come with scikit-learn, as `distreduce fit` fits your own file.",
     "data": "List, fetch and verify data sets.",
     "bench": "Time fits on this machine, each next to a reference, with the score of both.",
     "reproduce": "Rebuild the paper's tables and figures next to its own numbers.",
@@ -114,7 +114,8 @@ def main() -> None:
     except DistReduceError as error:
         _fail(str(error))
     except OSError as error:
-        _fail(f"{error.strerror}: {error.filename}." if error.strerror else str(error))
+        named = f": {error.filename}" if error.filename else ""  # a full disk names no file
+        _fail(f"{error.strerror}{named}." if error.strerror else str(error))
 
 
 @contextmanager
@@ -156,4 +157,7 @@ def _options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Reduce a table to a few weighted prototypes in a low-dimensional picture that follows a target."""
+    """Turn a table into a picture with a few prototypes, and predict one of its columns with uncertainty.
+
+    Begin with `distreduce fit houses.csv --target price`, and open distreduce-houses/report.html.
+    """

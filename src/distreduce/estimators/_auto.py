@@ -18,10 +18,10 @@ from sklearn.utils import check_random_state
 from distreduce._utils.numerics import divide_columns
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index
-from distreduce.exceptions import InvalidInputError
+from distreduce.exceptions import InvalidInputError, NumericalError
 from distreduce.kernels import RBF, DistanceKernel, Kernel, RationalQuadratic
 from distreduce.losses import keep_in_range, supervised_rows
-from distreduce.mapping.kernel_map import KernelMap, Predictions, factorise_kernel
+from distreduce.mapping.kernel_map import NOT_FINITE, KernelMap, Predictions, factorise_kernel
 from distreduce.mapping.relevance import input_kernel, median_length_scale, relevance_length_scales
 from distreduce.sharding.merge import row_keys
 from distreduce.sharding.sample import Sample
@@ -295,7 +295,10 @@ def _similarity(sample: Sample, kernel: Kernel, scales: Array | None) -> Array:
     if sample.precomputed:
         assert isinstance(kernel, DistanceKernel)
         return kernel.of_sq_distance(np.asarray(sample.features) ** 2)
-    return kernel(sample.features if scales is None else sample.features / scales)
+    K = kernel(sample.features if scales is None else sample.features / scales)
+    if not np.isfinite(K).all():  # now, because the choices below would only warn
+        raise NumericalError(NOT_FINITE)
+    return K
 
 
 def _solve(K: Array, ridge: Array, Y: Array) -> Array:

@@ -128,7 +128,8 @@ class BaseReduction(
         precomputed = self.map_.inputs is None  # of the fit; `metric` may have been set since
         accept_sparse = False if precomputed else "csr"
         reject_masked(X)
-        X = validate_data(self, X, reset=False, accept_sparse=accept_sparse, dtype=[np.float64, np.float32])
+        with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn's check sums X, which may overflow
+            X = validate_data(self, X, reset=False, accept_sparse=accept_sparse, dtype=[np.float64, np.float32])
         if precomputed and (X < 0).any():
             raise InvalidInputError(f"Negative values in data passed to {type(self).__name__}: distances are ≥ 0.")
         with workers(self.n_jobs) as pool:

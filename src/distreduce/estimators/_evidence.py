@@ -23,6 +23,7 @@ SCORED_SAMPLES = 5000  # more would hardly change the scores
 # The least number of values whose extremes hold a new one in 9 of 10 cases: (k − 1)/(k + 1) = 0.9.
 LEAST_EVIDENCE = 19
 QUALITY = ("purity", "compactness", "separation", "dubious")  # columns that describe a prototype itself
+LARGE = 1e100  # numbers whose squares may overflow
 
 
 def neighbor_scores(setup: FitSetup, embedding: Array, left_out: LeftOut) -> dict[str, float]:
@@ -55,7 +56,10 @@ def _features(setup: FitSetup, rows: Index) -> tuple[Any, bool]:
         return setup.X.take(rows), False
     sample = setup.problem.sample
     precomputed = isinstance(sample, Sample) and sample.precomputed
-    return (setup.X[np.ix_(rows, rows)] if precomputed else setup.X[rows]), precomputed
+    found = setup.X[np.ix_(rows, rows)] if precomputed else setup.X[rows]
+    size = float(abs(found).max())
+    # Squares of very large numbers overflow, and neighbours do not depend on the unit.
+    return (found / size if size > LARGE else found), precomputed
 
 
 def _expect(points: Any, among: Any, Y: Array, folds: Index, *, precomputed: bool = False) -> Array:

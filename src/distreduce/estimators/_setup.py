@@ -130,13 +130,10 @@ def _read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any,
     sharded = _on_shards(estimator, _num_samples(X))
     if not isinstance(X, Rows):  # rows on a cluster have been checked there
         reject_masked(X)
-        X = validate_data(
-            estimator,
-            X,
-            accept_sparse=False if precomputed else "csr",
-            dtype=[np.float64, np.float32] if sharded else np.float64,  # float32 is kept: half the memory
-            ensure_min_samples=2,
-        )
+        with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn's check sums X, which may overflow
+            dtype: Any = [np.float64, np.float32] if sharded else np.float64  # float32 is kept: half the memory
+            form = False if precomputed else "csr"
+            X = validate_data(estimator, X, accept_sparse=form, dtype=dtype, ensure_min_samples=2)
     if is_dask(given):
         # Names and number of features, which the cluster's rows do not set.
         validate_data(estimator, empty_rows(given), skip_check_array=True)

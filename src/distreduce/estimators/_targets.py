@@ -149,7 +149,8 @@ def guess_task(y: Any, known: NDArray[Any], weights: Array) -> tuple[Task, str]:
     repeated = ROWS_PER_CLASS * len(values) <= n_rows or np.isin(values, (0, 1)).all()
     if len(values) <= MAX_NUMBERED_CLASSES and repeated:
         return "classification", ""
-    return "regression", f"{len(values):,} distinct whole numbers" if 2 * len(values) <= n_rows else ""
+    doubtful = 2 * len(values) <= n_rows and len(values) <= 5 * MAX_NUMBERED_CLASSES  # hundreds are no classes
+    return "regression", f"{len(values):,} distinct whole numbers" if doubtful else ""
 
 
 def find_unlabelled(column: NDArray[Any], used: NDArray[np.bool_]) -> NDArray[np.bool_]:

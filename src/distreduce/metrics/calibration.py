@@ -69,7 +69,7 @@ def calibration_curve(
     kind : {"interval", "quantile"}, default="interval"
         "interval" counts mean − z_k std ≤ y ≤ mean + z_k std, z_k = Φ⁻¹((1 + a_k) / 2), as in the paper; "quantile"
         counts y ≤ mean + Φ⁻¹(a_k) std, which also detects a bias of the mean. (The toolbox counts y ≥ mean − Φ⁻¹(a_k)
-        std: the same curve rotated by 180° about its centre, with the same calibration error.)
+        std: the same curve rotated by 180° about its centre, with the same calibration error unless y meets a bound.)
     sample_weight : array-like of shape (n,), optional
         Weights of the samples.
 

@@ -16,6 +16,7 @@ LEAST_COLUMNS = 36
 MAX_VALUES = 400_000  # of all columns together: a megabyte
 MAX_CATEGORIES = 60  # a text column with more distinct values holds names, not categories
 NAMED = len(OKABE_ITO) - 1  # all other categories share the last colour
+SKEWED = 0.15  # place of the median between the ends of the scale of colours
 WIDE = 3.0  # if the range is this many times that of the middle 98 %, outliers are cut from the scale
 
 
@@ -106,6 +107,11 @@ class Colouring:
         # Values beyond the shown ends are stored in full and drawn in the colour of the end.
         inner = [float(edge) for edge in np.quantile(known, [0.01, 0.99])]
         shown = inner if high / 2 - low / 2 > WIDE * (inner[1] / 2 - inner[0] / 2) > 0 else [low, high]
+        # Of skewed numbers nearly all would have one colour: let each quarter of them have its part of the scale.
+        quarters = np.unique(np.clip(np.quantile(known, [0, 0.25, 0.5, 0.75, 1]), shown[0], shown[1]))
+        low_half, middle, high_half = shown[0] / 2, np.median(known) / 2, shown[1] / 2  # huge ones overflow
+        if len(quarters) > 2 and not SKEWED < (middle - low_half) / (high_half - low_half) < 1 - SKEWED:
+            shown = [float(edge) for edge in quarters]
         return {
             "name": name, "kind": kind, "low": low, "high": high, "shown": shown,
             "samples": pack(quantise(values[self.samples], low, high), "u2"),

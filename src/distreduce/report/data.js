@@ -56,10 +56,13 @@ function onPage(rgb) {
 const palette = (colouring) => colouring.palette.map(fromHex).map(onPage);
 
 function onScale(colouring, value) {
-  const [low, high] = colouring.shown;
+  // Colours are evenly spaced between the ends, and the quarters of skewed numbers.
+  const { shown } = colouring;
+  let k = 0;
+  while (k < shown.length - 2 && value > shown[k + 1]) k++;
   // Values beyond the shown ends take the colour of the end; a scale of one value is all middle.
-  const share = high > low ? Math.min(1, Math.max(0, (value - low) / (high - low))) : 0.5;
-  const at = share * (data.scale.length - 1);
+  const part = shown[k + 1] > shown[k] ? Math.min(1, Math.max(0, (value - shown[k]) / (shown[k + 1] - shown[k]))) : 0.5;
+  const at = ((k + part) / (shown.length - 1)) * (data.scale.length - 1);
   const below = Math.min(Math.floor(at), data.scale.length - 2);
   const rgb = mix(data.scale[below], data.scale[below + 1], at - below);
   return dark ? mix(rgb, [255, 255, 255], 0.18) : rgb; // the lowest values would be invisible on a dark page

@@ -211,6 +211,20 @@ function novelty(found, x, scale, pool) {
   return (1 + found.distances.filter((distance) => distance >= own).length) / (1 + found.distances.length);
 }
 
+// P-value of the levels: that of ColumnRecipe.level_novelty, which is below one where the fit did not know a level.
+function levelNovelty(found, fields, codes, pool, width) {
+  let [least, start] = [1, 0];
+  fields.forEach((field, at) => {
+    const own = encodeRow([field], [codes[at]]);
+    if (field.kind === "category" && !field.other && !own.some(Boolean)) {
+      const counts = own.map((_, level) => found.rows.reduce((sum, place) => sum + Number(rowOf(pool, place, width)[start + level] > 0.5), 0));
+      least = Math.min(least, (1 + counts.filter((count) => count === 1).length) / (1 + found.rows.length));
+    }
+    start += own.length;
+  });
+  return least;
+}
+
 // The place of a row of X, its nearest prototypes, and what the predictor says of it.
 function evaluate(found, codes) {
   const { pool, predictor } = found;
@@ -222,7 +236,8 @@ function evaluate(found, codes) {
   if (!predictor) return result;
   const views = { inputs: x.map((cell, j) => cell / predictor.scale[j]), scale: predictor.scale };
   if (predictor.map) views.embedding = embed(predictor.map, x, pool).map((cell, a) => cell / predictor.embeddingScale[a]);
-  result.novelty = novelty(predictor.novelty, x, predictor.scale, pool);
+  result.novelty = Math.min(novelty(predictor.novelty, x, predictor.scale, pool),
+    levelNovelty(predictor.novelty, found.fields, codes, pool, x.length));
   if (predictor.classes) result.probabilities = classProbabilities(predictor.stacks[0], views, pool);
   else result.numbers = predictor.stacks.map((stack, t) => numberPrediction(stack, views, pool, predictor.mean[t], predictor.std[t]));
   return result;

@@ -24,7 +24,8 @@ def describe_headline(named: Mapping[str, Given], targets: Sequence[str]) -> Ver
     """Compare the first model with no model: the entry of that name, or the mean or class shares of the held-out y.
 
     The gain is the share of the squared error without a model that the predictions avoid: of numbers, each target in
-    units of its own, or of probabilities (Brier score). It counts if it is more than two standard errors above zero.
+    units of its own, or of probabilities (Brier score). It counts if it is more than two standard errors above zero,
+    and is a hint if it is more than one.
     """
     first = next(iter(named.values()))
     nothing = named.get(NO_MODEL, first)
@@ -36,19 +37,21 @@ def describe_headline(named: Mapping[str, Given], targets: Sequence[str]) -> Ver
     h = h / h.sum()
     gain = float(h @ gains)
     # The standard error of a weighted mean; with equal weights it is the usual one.
-    counts = n > 1 and gain > CERTAIN * float(np.sqrt(h**2 @ (gains - gain) ** 2 * n / (n - 1)))
+    error = float(np.sqrt(h**2 @ (gains - gain) ** 2 * n / (n - 1))) if n > 1 else np.inf
+    counts, hints = gain > CERTAIN * error, gain > error
     share = gain / (float(h @ theirs) or 1.0)
     about = " and ".join(targets) or "the target"
     much = "a lot" if share > A_LOT else "something" if share > SOMETHING else "little"
     verdict = f"The features say {much} about {about}"
     if not counts:
-        verdict = f"The features say nothing about {about} that holds for new rows"
+        little = f"The features say little, if anything, about {about}"
+        verdict = little if hints else f"The features say nothing about {about} that holds for new rows"
     name = "the predictor" if len(named) == 1 else next(iter(named))
     scores = [
         (each, "" if place else f"held-out {name_score(first)}", *_score(part))
         for place, (each, part) in enumerate(named.items())
     ]
-    return Verdict(verdict, _compare(name, first, nothing, counts), not counts or share <= SOMETHING, scores)
+    return Verdict(verdict, _compare(name, first, nothing, counts, hints), not counts or share <= SOMETHING, scores)
 
 
 def _guess(each: Given) -> Given:
@@ -107,9 +110,10 @@ def _most_probable(each: HeldOutClasses) -> ArrayLike:
     return found
 
 
-def _compare(name: str, first: Given, nothing: Given, better: bool) -> str:
+def _compare(name: str, first: Given, nothing: Given, better: bool, hints: bool) -> str:
     n = len(np.asarray(first.y))
-    verb = "predicts" if better else "is no better than no model, within chance: it predicts"
+    doubt = "may be better than no model by chance" if hints else "is no better than no model, within chance"
+    verb = "predicts" if better else f"{doubt}: it predicts"
     if isinstance(first, HeldOutClasses):
         texts = [score_text(each) for each in (first, nothing)]
         briers = [
@@ -117,8 +121,8 @@ def _compare(name: str, first: Given, nothing: Given, better: bool) -> str:
         ]
         return (
             f"{name} {verb} {n:,} held-out rows with accuracy {texts[0]}, against {texts[1]} if every row gets the "
-            f"most frequent class. The squared error of its probabilities (Brier score) is {briers[0]}, against "
-            f"{briers[1]}."
+            "most frequent class. The squared error of its probabilities, summed over the classes (Brier score, 0 to "
+            f"2), is {briers[0]}, against {briers[1]}."
         )
     errors = [_find_errors(each) for each in (first, nothing)]
     if errors[0].shape[1] > 1:

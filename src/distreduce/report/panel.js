@@ -114,12 +114,15 @@ function classButtons(colouring) {
 
 function scaleBar(colouring) {
   const stops = data.scale.map((_, s) => toCss(onScale({ shown: [0, data.scale.length - 1] }, s))).join(",");
-  const [low, high] = colouring.shown.map((value) => numberText(value, colouring.kind));
-  return [
+  const { shown } = colouring;
+  const texts = shown.map((value) => numberText(value, colouring.kind));
+  const [low, high] = [(colouring.low < shown[0] ? "≤ " : "") + texts[0], (colouring.high > shown.at(-1) ? "≥ " : "") + texts.at(-1)];
+  const parts = [
     make("div", { class: "scale", style: `background:linear-gradient(to right,${stops})` }),
-    make("div", { class: "ends" }, make("span", {}, (colouring.low < colouring.shown[0] ? "≤ " : "") + low),
-      make("span", {}, (colouring.high > colouring.shown[1] ? "≥ " : "") + high)),
+    make("div", { class: "ends" }, ...[low, ...(shown.length === 5 ? [texts[2]] : []), high].map((text) => make("span", {}, text))),
   ];
+  if (shown.length > 2) parts.push(make("p", { class: "note" }, "Skewed: each quarter of the values has a quarter of the colours."));
+  return parts;
 }
 
 // Shares of the classes; where left-out samples speak, a tick on each bar is what the fit believes.

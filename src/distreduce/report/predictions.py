@@ -37,7 +37,7 @@ NUMBERS = {
 CLASSES = {
     "accuracy": "accuracy",
     "mlp": "mean log probability",
-    "brier": "Brier score",
+    "brier": "Brier score (sum over classes)",
     "ece": "calibration error (ECE)",
 }
 

@@ -150,7 +150,7 @@ function paintKey(context, x, y) {
     context.fillStyle = toCss(onScale({ shown: [0, data.scale.length - 1] }, s));
     context.fillRect(x + s * step, y + 14, step + 0.4, 12);
   });
-  const [low, high] = each.shown.map((value) => numberText(value, each.kind));
+  const [low, high] = [each.shown[0], each.shown.at(-1)].map((value) => numberText(value, each.kind));
   write(low, y + 38);
   context.textAlign = "right";
   write(high, y + 38, undefined, x + KEY_WIDTH - 34);

@@ -222,7 +222,8 @@ def guess_column(column: pd.Series, *, as_category: bool = False, advice: Advice
         return Dropped(name=name, reason=_constant(levels.index[0]) if len(levels) else "empty")
     if not as_category and not isinstance(column.dtype, pd.CategoricalDtype):  # a category of pandas is the user's word
         if is_plain_number(known).all() and not are_codes(known).any():  # numbers stored as text
-            return _guess_number(pd.Series(to_numbers(column), name=column.name))
+            whole = bool(known.str.fullmatch(r"[+-]?\d+").all())
+            return _guess_number(pd.Series(to_numbers(column), name=column.name), whole=whole)
         if set(known.str.lower()) <= {"true", "false"}:
             truths = known.str.lower() == "true"
             return Boolean(name=name, fill=float(truths.mean() >= 0.5), flag=bool(cells.isna().any()))
@@ -279,15 +280,16 @@ def pixel_columns(features: pd.DataFrame) -> list[Column]:
     return [Number(name=str(name), center=0.0, scale=scale, fill=0.0) for name in features]
 
 
-def _guess_number(column: pd.Series) -> Column:
+def _guess_number(column: pd.Series, *, whole: bool = False) -> Column:
+    """`whole`: texts that are whole numbers, which may be too long for any integer of NumPy."""
     name, values = str(column.name), to_numbers(column)
     known = values[~np.isnan(values)]
     if not len(known):
         return Dropped(name=name, reason="empty")
+    if (whole or pd.api.types.is_integer_dtype(column)) and np.abs(known).max() > LARGEST_EXACT:  # float64 merges some
+        return Dropped(name=name, reason="whole numbers too long to be exact, such as identifiers")
     if known.min() == known.max():
         return Dropped(name=name, reason=_constant(f"{known[0]:g}"))
-    if pd.api.types.is_integer_dtype(column) and np.abs(known).max() > LARGEST_EXACT:  # float64 would merge some
-        return Dropped(name=name, reason="whole numbers too long to be exact, such as identifiers")
     return Number(name=name, **_measure(values))
 
 

@@ -12,6 +12,7 @@ NOVEL = 0.02  # p-value below which a row is unlike those of the fit
 FAR = 10.0  # standard deviations from the mean of the fit
 MIN_BARE = 5  # numbers without a unit that are more than an oversight
 MAX_COLUMNS = 8  # columns that a sentence lists
+ALL_UNKNOWN = "That is every row: the column says nothing about these rows. Is it spelled otherwise than in the fit?"
 
 
 @dataclass
@@ -44,7 +45,7 @@ class Findings:
         sentences = [
             f"{name!r}: {count_of(levels.total(), 'row')} with levels that the fit did not know "
             f"({list_words([level for level, _ in levels.most_common(6)])}). "
-            + ("None of them says anything here." if levels.total() >= self.n_rows else "Check the spelling.")
+            + (ALL_UNKNOWN if levels.total() >= self.n_rows else "Check the spelling.")
             for name, levels in self.unknown.items()
         ]
         sentences += [

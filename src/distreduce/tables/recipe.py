@@ -116,6 +116,23 @@ class ColumnRecipe:
         X[incomplete] = np.nan
         return X, np.asarray(~incomplete)
 
+    def level_novelty(self, X: Array, seen: Array) -> Array:
+        """P-value of each row of X (n,) against "its levels are like those of the rows `seen`"; 1 if all are known.
+
+        A level that the fit did not know is near every other one in X, whose columns of that category are all zero.
+        Among n rows, s have a level that no other row has: the p-value of a new level is (1 + s) / (1 + n), the
+        conformal one. The smallest over all categories counts.
+        """
+        found, start = np.ones(len(X)), 0
+        for rule in self.used:
+            end = start + len(rule.columns())
+            if isinstance(rule, Category) and not rule.other:
+                single = (np.count_nonzero(seen[:, start:end], axis=0) == 1).sum()
+                known = X[:, start:end].any(axis=1)
+                found = np.minimum(found, np.where(known, 1.0, (1 + single) / (1 + len(seen))))
+            start = end
+        return found
+
     def _reject_absent(self, table: pd.DataFrame, where: str) -> None:
         absent = [rule.name for rule in self.used if rule.name not in table]
         if absent:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from distreduce.estimators import _targets
 from distreduce.estimators._targets import Task, as_array, find_unlabelled, guess_task, holds_dates
 from distreduce.exceptions import InvalidCellError, InvalidInputError
 from distreduce.tables.cells import (
@@ -75,7 +76,7 @@ def read_target(columns: pd.DataFrame, task: str, where: str) -> Target:
         words = {word for _, found in read.values() for word in found}
         columns = pd.DataFrame({name: column for name, (column, _) in read.items()})
     for name in columns:
-        _check_cells(columns[name], where)
+        _check_cells(columns[name], where, classes=task == "classification")
     if columns.shape[1] > 1:
         if task == "classification":
             raise InvalidInputError("Several targets must be numbers; name one target for classes.")
@@ -136,7 +137,7 @@ def _parse_numbers(column: pd.Series) -> tuple[pd.Series, tuple[str, ...]]:
     return pd.Series(to_numbers(cells.where(~cells.isin(words)), unit), cells.index, name=column.name), tuple(words)
 
 
-def _check_cells(column: pd.Series, where: str) -> None:
+def _check_cells(column: pd.Series, where: str, *, classes: bool) -> None:
     target, known = f"Target {column.name!r} of {where}", to_text(column).dropna()
     if not len(known):
         raise InvalidInputError(f"{target} has no values at all; name another column.")
@@ -144,7 +145,9 @@ def _check_cells(column: pd.Series, where: str) -> None:
         return
     # As classes, they would have fewer than two rows each on average.
     many = known.nunique() > 2 and known.nunique() > len(known) / 2
-    if holds_dates(as_array(column)) or (many and find_date_format(known) is not None):
+    # Dates that repeat are no classes either, unless they are few or asked for.
+    often = not classes and known.nunique() > _targets.MAX_NUMBERED_CLASSES
+    if holds_dates(as_array(column)) or ((many or often) and find_date_format(known) is not None):
         raise InvalidInputError(f"{target} holds dates; name a column of numbers or classes.")
     if many:
         reject_malformed_numbers(known)  # a better message, if they are numbers with a typo

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.neighbors import KNeighborsClassifier
+from some_checks import parametrize_with_some_checks
 
 import distreduce
 from distreduce_paper.baselines import SupervisedUMAP
@@ -98,3 +99,21 @@ def test_groups_without_a_link_pass_without_remark(model: Any) -> None:
     points = np.random.default_rng(0).normal(size=(160, 3)) + 1e4 * groups[:, None]
     found = SupervisedUMAP(n_neighbors=5, random_state=0).fit_transform(points, groups)
     assert KNeighborsClassifier(3).fit(found, groups).score(found, groups) == 1.0
+
+
+@pytest.mark.slow  # umap-learn compiles for half a minute, and places rows one by one
+@parametrize_with_some_checks(
+    [SupervisedUMAP()],
+    (
+        "check_estimator_cloneable",
+        "check_fit_idempotent",
+        "check_estimators_dtypes",
+        "check_estimators_pickle",
+        "check_transformer_general",
+        "check_n_features_in_after_fitting",
+        "check_estimators_nan_inf",
+    ),
+)
+def test_scikit_learn_accepts_umap(estimator: Any, check: Any) -> None:
+    pytest.importorskip("umap", exc_type=ImportError)
+    check(estimator)

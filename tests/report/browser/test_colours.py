@@ -33,6 +33,17 @@ def test_samples_have_the_colours_of_the_plots(page, pages, classes, X, labels):
     np.testing.assert_allclose(marks, colour_by_target(classes, labels, 0).prototypes[numbers, :3] * 255, atol=1.5)
 
 
+def test_a_quarter_of_skewed_numbers_has_a_quarter_of_the_colours(page, pages):
+    page.visit(pages / "numbers.html")
+    skewed = page.run(
+        "return [0, 1, 10, 55, 100, 200].map((v) => onScale({shown: [0, 1, 10, 100, 1000]}, v).map(Math.round))"
+    )
+    even = page.run("return [0, 1, 2, 2.5, 3, 3 + 1 / 9].map((v) => onScale({shown: [0, 4]}, v).map(Math.round))")
+    assert skewed == even
+    ends = page.run("return scaleBar({kind: 'number', low: 0, high: 1000, shown: [0, 1, 10, 100, 1000]})[1].innerText")
+    assert ends == "0101,000"
+
+
 def test_dates_are_dates_in_the_legend(page, pages):
     page.visit(pages / "numbers.html")
     page.run("const s = byId('colour-by'); s.value = [...s.options].find((o) => o.text === 'day').value;"
