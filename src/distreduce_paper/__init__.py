@@ -14,7 +14,7 @@ from distreduce_paper.experiment import Cell, Experiment, Selection
 
 __all__ = ["NAMES", "Cell", "Experiment", "Selection", "load_experiment"]
 
-# In the order of the report. Each is a module of `experiments` with an EXPERIMENT; the last four go beyond the paper.
+# In the order of the report. Each is a module of `experiments` with an EXPERIMENT; the last five go beyond the paper.
 NAMES = (
     "prototypes",
     "regression",
@@ -31,6 +31,7 @@ NAMES = (
     "picture",
     "classes",
     "uci",
+    "readings",
 )
 
 

@@ -1,7 +1,7 @@
 """SDR and DistR as scikit-learn estimators."""
 
 from distreduce.estimators._distr import DistR
-from distreduce.estimators._refits import cross_val_embedding
+from distreduce.estimators._refits import align_embedding, cross_val_embedding
 from distreduce.estimators._sdr import SDR
 
-__all__ = ["SDR", "DistR", "cross_val_embedding"]
+__all__ = ["SDR", "DistR", "align_embedding", "cross_val_embedding"]

@@ -65,7 +65,12 @@ class BaseReduction(
         "input_kernel": [StrOptions({"rbf", "rq", "linear"}), callable],
         "length_scale": [StrOptions({"median", "ard"}), Interval(Real, 0, None, closed="neither"), "array-like"],
         "metric": [StrOptions({"euclidean", "precomputed"})],
-        "affinity": [StrOptions({"auto", "dense", "sparse"}), Interval(Integral, 2, None, closed="left")],
+        "affinity": [
+            StrOptions({"auto", "dense", "sparse", "precomputed"}),
+            Interval(Integral, 2, None, closed="left"),
+            "array-like",
+            "sparse matrix",
+        ],
         "init": [
             StrOptions({"auto", "identity", "random", "kmeans", "spectral", "supervised_spectral"}),
             "array-like",
@@ -92,9 +97,10 @@ class BaseReduction(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        similarities = isinstance(self.affinity, str) and self.affinity == "precomputed"
         tags.input_tags.sparse = self.metric != "precomputed"
-        tags.input_tags.pairwise = self.metric == "precomputed"
-        tags.input_tags.positive_only = self.metric == "precomputed"  # distances are ≥ 0
+        tags.input_tags.pairwise = self.metric == "precomputed" or similarities
+        tags.input_tags.positive_only = tags.input_tags.pairwise  # distances and similarities are ≥ 0
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 

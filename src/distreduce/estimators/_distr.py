@@ -40,11 +40,14 @@ class DistR(BaseReduction):
         `input_kernel` is "linear" or a callable.
     metric : {"euclidean", "precomputed"}, default="euclidean"
         If "precomputed", X is a symmetric matrix of distances.
-    affinity : {"auto", "dense", "sparse"} or int, default="auto"
+    affinity : {"auto", "dense", "sparse", "precomputed"}, int or array of shape (n_samples, n_samples), default="auto"
         How the affinity of the samples is stored. "dense": all pairs, in n×n arrays. "sparse": a graph of nearest
         neighbours, and landmarks for the map, so that time and memory grow linearly with the samples; it needs
         `n_prototypes`. An integer is a sparse graph with that many neighbours per sample; "sparse" takes three times
         the perplexity. "auto" is sparse above 10,000 samples if `n_prototypes` is given.
+        An array or sparse matrix is a graph, or any non-negative similarity of the samples: it replaces the affinity
+        of the features, which then drive the map alone. With "precomputed" X is that graph, and a new sample is the
+        row of its similarities to the samples of the fit.
     init : {"auto", "identity", "random", "kmeans", "spectral"} or array-like, default="auto"
         Initial coupling: a name, prototype indices of shape (n_samples,), or shares of shape (n_samples,
         n_prototypes). "auto" is "identity" for ``n_prototypes=None``, else "spectral".
@@ -134,7 +137,7 @@ class DistR(BaseReduction):
         input_kernel: str | Kernel = "rbf",
         length_scale: Any = "median",
         metric: str = "euclidean",
-        affinity: str | int = "auto",
+        affinity: Any = "auto",
         init: Any = "auto",
         solver: str = "joint",
         optimizer: str = "lbfgs",

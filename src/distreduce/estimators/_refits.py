@@ -71,6 +71,41 @@ def cross_val_embedding(model: Any, X: Any, y: Any, cv: Any = 5, groups: Any = N
     return places
 
 
+def align_embedding(model: Any, onto: Any, X: Any) -> Array:
+    """Embed samples by one model in the plane of another: where the later fit puts them, on the earlier picture.
+
+    A reduction has no orientation, origin or scale of its own. The plane of `model` is rotated or reflected, shifted
+    and scaled such that the samples come as near as possible to their places in `onto`; what is left is change.
+
+    Parameters
+    ----------
+    model, onto : SDR or DistR
+        Fitted models with the same features and the same n_components.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Samples that both can embed.
+
+    Returns
+    -------
+    array of shape (n_samples, n_components)
+        Places by `model` in the plane of `onto`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from distreduce import SDR, align_embedding
+    >>> X, y = load_iris(return_X_y=True)
+    >>> before, after = (SDR(n_prototypes=10, random_state=0).fit(X[k::2], y[k::2]) for k in (0, 1))
+    >>> align_embedding(after, before, X).shape
+    (150, 2)
+    """
+    places, target = model.transform(X), onto.transform(X)
+    if places.shape[1] != target.shape[1]:
+        raise InvalidInputError(
+            f"model embeds in {places.shape[1]} dimensions and onto in {target.shape[1]}; they have no common plane."
+        )
+    return align(places, places, target, np.ones(len(places)))
+
+
 FEWEST, MOST = 4, 256
 SAMPLES_PER_PROTOTYPE = 5  # on average at least: fewer say little about their targets
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from distreduce.estimators._predictions import choose_with_predictions
 from distreduce.estimators._targets import Targets, standardize
 from distreduce.estimators._validate import (
     check_distances,
+    check_graph,
     check_memory,
     check_spread,
     effective_perplexity,
@@ -144,13 +146,14 @@ def _on_shards(estimator: Any, n: int) -> bool:
     """Return whether to work on a sparse graph of neighbours in shards of rows instead of n×n arrays."""
     affinity, metric, m = estimator.affinity, estimator.metric, estimator.n_prototypes
     possible = metric == "euclidean" and m is not None
-    asked = affinity not in ("auto", "dense")
+    asked = isinstance(affinity, Integral) or (isinstance(affinity, str) and affinity == "sparse")
     if asked and not possible:
         raise InvalidInputError(
             f"affinity={affinity!r} needs metric='euclidean' and n_prototypes, a number of prototypes below "
             f"that of the samples; got metric={metric!r}, n_prototypes={m!r}."
         )
-    return possible and (asked or (affinity == "auto" and n > MOST_DENSE))
+    automatic = isinstance(affinity, str) and affinity == "auto"
+    return possible and (asked or (automatic and n > MOST_DENSE))
 
 
 Parts = tuple[Merged, ReductionProblem, np.random.RandomState, MapChoice | None]
@@ -162,7 +165,9 @@ def _set_up_dense(
     """Merge equal rows in memory."""
     precomputed = estimator.metric == "precomputed"
     # The solver sees each distinct (x, y) once, with the sum of the weights.
-    merged = merge_duplicates(X, _target_values(supervision), weights, precomputed=precomputed)
+    graph = check_graph(estimator, X)
+    in_order = precomputed or graph is not None  # equal rows may have different neighbours
+    merged = merge_duplicates(X, _target_values(supervision), weights, precomputed=in_order)
     rows = X[np.ix_(merged.rows, merged.rows)] if precomputed else X[merged.rows]
     check_spread(rows, len(merged.rows), precomputed=precomputed)
     unit = _unit(estimator, rows)
@@ -184,7 +189,8 @@ def _set_up_dense(
             map_features = scale_features(np.hstack([sample.features, choice.predictions.values]), choice.scales)
         sample = replace(sample, features=scale_features(sample.features, choice.metric.scales), targets=targets)
     problem = _problem(estimator, sample, sample, supervision, unit, X.shape[0], merged, choice)
-    problem = replace(problem, folds=folds, fold_targets=fold_targets, map_features=map_features)
+    own_graph = None if graph is None else graph[merged.rows][:, merged.rows]
+    problem = replace(problem, folds=folds, fold_targets=fold_targets, map_features=map_features, graph=own_graph)
     return merged, problem, own_generator(estimator.random_state), choice
 
 
@@ -298,7 +304,7 @@ def _problem(
         predictions=None if choice is None else choice.predictions,
         prototypes_on_map=choice is not None and estimator.eta == "auto",
         has_signal=choice is None or choice.has_signal,
-        n_neighbors=None if isinstance(estimator.affinity, str) else int(estimator.affinity),
+        n_neighbors=int(estimator.affinity) if isinstance(estimator.affinity, Integral) else None,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,23 @@ def check_distances(D: Array) -> Array:
             f"X is not symmetric (largest difference {gap:.3g}); give (X + X.T) / 2 if that is meant."
         )
     return 0.5 * (D + D.T)  # so that it does not matter which of two entries is read
+
+
+def check_graph(estimator: Any, X: Any) -> sparse.csr_array | None:
+    """Return the similarities of the samples (n, n) that `affinity` gives, or X if it is "precomputed"; else None."""
+    given, n = estimator.affinity, X.shape[0]
+    if isinstance(given, Integral) or (isinstance(given, str) and given != "precomputed"):
+        return None
+    if estimator.metric == "precomputed":
+        raise InvalidInputError("affinity takes similarities; give X as features, not as metric='precomputed'.")
+    graph = sparse.csr_array(check_array(X if isinstance(given, str) else given, accept_sparse="csr", dtype=np.float64))
+    if graph.shape != (n, n):
+        raise InvalidInputError(f"affinity must be similarities of the {n} samples, ({n}, {n}); got {graph.shape}.")
+    if graph.nnz and graph.data.min() < 0:
+        raise InvalidInputError(f"affinity must not be negative, but holds {graph.data.min()}; give similarities.")
+    if not (graph - sparse.diags_array(graph.diagonal())).count_nonzero():
+        raise InvalidInputError("affinity has no entry between two different samples, so there is no graph to reduce.")
+    return graph
 
 
 def reject_masked(X: Any) -> None:

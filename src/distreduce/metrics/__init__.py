@@ -19,7 +19,7 @@ from distreduce.metrics.prediction import (
     negative_log_likelihood,
     regression_scores,
 )
-from distreduce.metrics.reduction import criticisms, reduction_scores
+from distreduce.metrics.reduction import criticisms, drift, reduction_scores
 
 __all__ = [
     "accuracy",
@@ -29,6 +29,7 @@ __all__ = [
     "classification_scores",
     "criticisms",
     "crps",
+    "drift",
     "expected_calibration_error",
     "homogeneity",
     "hsic",

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from distreduce._utils.typing import Array, Index
 from distreduce.dependence import cka
+from distreduce.estimators._refits import align_embedding
 from distreduce.estimators._targets import Targets, read_targets
 from distreduce.kernels import RBF, Delta, RationalQuadratic
 from distreduce.losses import supervised_rows
@@ -83,6 +84,40 @@ def _prototype_cka(Z: Array, T: sparse.csr_array, targets: Targets, weights: Arr
     means = np.asarray(plan.T @ targets.scaled[known])[used] / carried[used, None]
     kernel = RBF() if targets.classes is None else Delta()
     return cka(RationalQuadratic()(Z[used]), kernel(means))
+
+
+def drift(before: Any, after: Any, X: Any) -> float:
+    r"""Measure how much a later fit sees the same samples differently, beyond a turn of the picture.
+
+    .. math:: \sqrt{\sum_i |z'_i - z_i|^2 \Big/ \sum_i |z_i - \bar z|^2}
+
+    z are the places by `before`, z' those by `after`, aligned (:func:`distreduce.align_embedding`). Chance makes some
+    drift too: compare with that between fits to two random halves of the earlier samples.
+
+    Parameters
+    ----------
+    before, after : SDR or DistR
+        Fitted models with the same features and the same n_components.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Samples that both can embed.
+
+    Returns
+    -------
+    float
+        0 if all samples keep their places; at most 1, if the later places say nothing about the earlier ones.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from distreduce import SDR
+    >>> X, y = load_iris(return_X_y=True)
+    >>> before, after = (SDR(n_prototypes=10, random_state=0).fit(X[k::2], y[k::2]) for k in (0, 1))
+    >>> 0.0 < drift(before, after, X) < 0.5
+    True
+    """
+    places = before.transform(X)
+    moved = align_embedding(after, before, X) - places
+    return float(np.sqrt((moved**2).sum() / ((places - places.mean(axis=0)) ** 2).sum()))
 
 
 LEAST_COUNT = 19  # samples behind the evidence of a prototype, at least

@@ -13,6 +13,7 @@ from distreduce._utils.numerics import divide_columns, sq_distances
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index, Plan
 from distreduce.affinity import squared_distances, symmetric_entropic_affinity
+from distreduce.affinity.graph import graph_affinity
 from distreduce.coupling import CouplingProblem, initial_plan, solve_balanced, solve_semirelaxed, structure_constant
 from distreduce.coupling.problem import affinity_times_plan, plan_from_array
 from distreduce.dependence import dependence_target
@@ -138,7 +139,10 @@ def prepare_dense(
     sample = problem.sample
     assert isinstance(sample, Sample)
     stage("affinity")
-    affinity = _affinity(sample, problem.perplexity, workers)
+    if problem.graph is None:
+        affinity = _affinity(sample, problem.perplexity, workers)
+    else:
+        affinity = graph_affinity(problem.graph, sample.weights)
     stage("start")
     plan = _initial_plan(sample, problem, affinity, random_state)
     start = initial_prototypes(

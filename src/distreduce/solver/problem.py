@@ -75,6 +75,7 @@ class ReductionProblem:
     prototypes_on_map: bool = False
     has_signal: bool = True  # False: the targets were left out because X says nothing about them
     n_neighbors: int | None = None  # in the graph of a sharded sample; None is three times the perplexity
+    graph: Any = None  # similarities (n, n) to use as C; None computes C from the features
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,310 @@
+"""The paper's reduction to prototypes as it is printed, in plain NumPy and POT, with a switch for every open reading.
+
+The text leaves open how several symbols are normalised and how the solvers stop. Where it is silent, the default is
+what the public code of DistR [1]_ does, on which the paper's implementation builds. The library's solver is not used.
+
+References
+----------
+.. [1] Van Assel et al. (2025). Distributional Reduction: Unifying Dimensionality Reduction and Clustering with
+   Gromov-Wasserstein. Transactions on Machine Learning Research. arXiv:2402.02239.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import ot
+from scipy.spatial.distance import pdist, squareform
+from sklearn.cluster import SpectralClustering
+from sklearn.decomposition import PCA
+from sklearn.manifold import spectral_embedding
+
+from distreduce.affinity import symmetric_entropic_affinity
+from distreduce.dependence import center
+from distreduce_paper.problems import Array
+
+NO_SELF = 1e-12  # ω_kk where the diagonal is left out, as the public code has it
+ALPHA, OUTER, INNER = 0.2, 10, 1000  # the paper's α and inner steps, and DistR's outer iterations
+INNER_TOL = 1e-6  # relative change of the loss at which the public code leaves the inner loop
+COUPLING_STEPS = 200  # of POT's solver; it stops by itself long before
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to read the paper; the defaults are the literal one.
+
+    Attributes
+    ----------
+    mass : {"one", "1/n"}
+        Row sums of T. The text says 1/n, and the public code of DistR has 1.
+    input_sum : {"rows", "total"}
+        Whether each row of C sums to one, or the whole matrix.
+    diagonal : {"both", "X", "none"}
+        Which of C and C̄ keep their diagonal: both, C alone, or neither.
+    affinity : {"converged", "adam"}
+        C solved to 1e-6, or by 500 steps of Adam on the dual with the paper's learning rates.
+    inner_loss : {"kl", "kl-", "square"}
+        L_u; "kl-" leaves out its marginal terms in the Z-step.
+    gw : {"alpha", "one"}
+        Weight of GW in the Z-step: α as in the objective, or 1 ("the sum of the GW and CKA terms").
+    target_loss : {"ce", "square"}
+        L_s: the modified cross-entropy, or squares of one-hot targets.
+    floor : float
+        Smallest share inside the logarithm of the cross-entropy.
+    refresh : {"outer", "step"}
+        Whether g*(T) is computed once before POT's solver runs, or before each of its steps.
+    solver : {"cg", "mirror"}
+        POT's conditional gradient, or its mirror descent.
+    order : {"ZT", "TZ"}
+        Which step comes first; the other one is the last before the loss is judged, and before the end.
+    lr : float
+        Learning rate of Adam.
+    outer : int
+        Number of outer iterations at most.
+    inner_tol : float
+        Relative change of the loss that ends the inner loop.
+    init : {"normal", "pca", "spectral"}
+        Where Z starts.
+    columns : {"unit", "normalised"}
+        Tᵀ K_Y T with T as it is, or with columns that sum to one.
+    centred : bool
+        Whether CKA centres its kernels; the formula is printed without.
+    length : {"one", "median"}
+        Squared length scale of the RQ kernel: 1, or the median squared distance of the prototypes.
+    stop : {"rises", "never"}
+        Whether the outer loop ends when the loss rises.
+    """
+
+    mass: str = "one"
+    input_sum: str = "rows"
+    diagonal: str = "both"
+    affinity: str = "converged"
+    inner_loss: str = "kl"
+    gw: str = "alpha"
+    target_loss: str = "ce"
+    floor: float = 1e-10
+    refresh: str = "outer"
+    solver: str = "cg"
+    order: str = "ZT"
+    lr: float = 1e-3
+    outer: int = OUTER
+    inner_tol: float = INNER_TOL
+    init: str = "normal"
+    columns: str = "unit"
+    centred: bool = False
+    length: str = "one"
+    stop: str = "rises"
+
+    @classmethod
+    def parse(cls, words: str) -> Reading:
+        """Read "lr=0.1 centred=True", the switches that differ from the literal reading."""
+        kinds: dict[str, Any] = {field.name: type(field.default) for field in fields(cls)}
+        pairs = dict(word.split("=") for word in words.split())
+        read: dict[str, Any] = {name: kinds[name](text) for name, text in pairs.items() if kinds[name] is not bool}
+        return cls(**read, **{name: text == "True" for name, text in pairs.items() if kinds[name] is bool})
+
+    def words(self) -> str:
+        """Return the switches that differ from the literal reading, sorted; the inverse of `parse`."""
+        literal = Reading()
+        changed = [field.name for field in fields(self) if getattr(self, field.name) != getattr(literal, field.name)]
+        return " ".join(f"{name}={getattr(self, name)}" for name in sorted(changed))
+
+    def without_dependence(self) -> Reading:
+        """Return what is left of the reading when η = 0: all switches of CKA at their defaults."""
+        return replace(self, columns="unit", centred=False, length="one", gw="alpha")
+
+
+def fit_as_printed(X: Array, y: Array, m: int, reading: Reading, *, perplexity: float, seed: int, eta: float) -> Any:
+    """Return Z (m, 2), T (n, m) with rows that sum to one, and the number of outer iterations.
+
+    Minimises (1 − α) Σ L_s(y_i, g_j*(T)) T_ij + α GW(Z; T) − η CKA(Z, TᵀK_Y T) over T and Z in turn.
+    """
+    C, labels = _prepare(X.tobytes(), X.shape, m, reading.diagonal, reading.affinity, perplexity, seed)
+    C = C / len(C) if reading.input_sum == "total" else C
+    Y = (np.unique(y)[None, :] == y[:, None]).astype(float)
+    row = 1.0 if reading.mass == "one" else 1.0 / len(X)
+    T = row * np.eye(m)[labels]
+    if reading.solver == "mirror":  # whose steps keep zeros: DistR's start is then half uniform
+        T = (T + row / m) / 2
+    Z = _start(X, C, T, reading.init, seed)
+    adam, best = Adam(Z.shape, reading.lr), np.inf
+    for done in range(1, reading.outer + 1):  # noqa: B007  (returned)
+        if reading.order == "TZ":
+            T = _update_coupling(C, Y, Z, T, row, reading)
+        Z = _update_prototypes(_EmbeddingLoss(C, Y, T, reading, eta), Z, adam, reading.inner_tol)
+        if reading.order == "ZT":
+            T = _update_coupling(C, Y, Z, T, row, reading)
+        value = _EmbeddingLoss(C, Y, T, reading, eta)(Z)[0]
+        if value > best and reading.stop == "rises":
+            break  # the public code keeps T and Z as they are here
+        best = value
+    return Z, T / row, done
+
+
+@lru_cache(maxsize=8)
+def _prepare(
+    data: bytes, shape: tuple[int, int], m: int, diagonal: str, affinity: str, perplexity: float, seed: int
+) -> tuple[Array, Array]:
+    """Return C with row sums of one, and the spectral clusters of the samples."""
+    X = np.frombuffer(data).reshape(shape)
+    D = squareform(pdist(X, "sqeuclidean"))
+    C = symmetric_entropic_affinity(D, perplexity).matrix if affinity == "converged" else _adam_affinity(D, perplexity)
+    if diagonal == "none":
+        C = C - np.diag(np.diag(C))
+        C *= len(C) / C.sum()
+    clusters = SpectralClustering(m, affinity="precomputed", n_init=10, random_state=seed, assign_labels="kmeans")
+    return C, clusters.fit(C).labels_
+
+
+def _adam_affinity(D: Array, perplexity: float) -> Array:
+    """500 steps of Adam on the dual of the symmetric entropic affinity; the paper's rate if it does not diverge."""
+    for lr in (0.1, 0.01):
+        dual, adam = np.stack([np.ones(len(D)), np.zeros(len(D))]), Adam((2, len(D)), lr)
+        for _ in range(500):
+            eps, mu = dual
+            log_C = (mu[:, None] + mu - 2 * D) / np.maximum(eps[:, None] + eps, 1e-300)
+            C = np.exp(np.minimum(log_C, 50.0))
+            entropy = C.sum(axis=1) - (C * log_C).sum(axis=1)
+            dual = dual - adam.step(np.stack([entropy - np.log(perplexity) - 1, C.sum(axis=1) - 1]))
+            dual[0] = np.maximum(dual[0], 0.0)
+        if np.isfinite(C).all() and C.max() <= 1.5:
+            return np.asarray((C + C.T) / 2)
+    raise FloatingPointError("Adam on the dual diverges with both learning rates.")
+
+
+def _start(X: Array, C: Array, T: Array, init: str, seed: int) -> Array:
+    if init == "normal":
+        return np.random.default_rng(seed).standard_normal((T.shape[1], 2))
+    if init == "pca":
+        places = PCA(2, random_state=0).fit_transform(X)
+    else:
+        places = spectral_embedding(C, n_components=2, random_state=0)
+    means = T.T @ (places / places.std()) / T.sum(axis=0)[:, None]
+    return np.asarray(means)
+
+
+class Adam:
+    """Adam with its usual constants. Its moments live on from one outer iteration to the next."""
+
+    def __init__(self, shape: tuple[int, ...], lr: float) -> None:
+        self.lr, self.t, self.mean, self.square = lr, 0, np.zeros(shape), np.zeros(shape)
+
+    def step(self, gradient: Array) -> Array:
+        self.t += 1
+        self.mean = 0.9 * self.mean + 0.1 * gradient
+        self.square = 0.999 * self.square + 0.001 * gradient**2
+        root = np.sqrt(self.square / (1 - 0.999**self.t)) + 1e-8
+        return np.asarray(self.lr * self.mean / (1 - 0.9**self.t) / root)
+
+
+def _update_prototypes(loss: _EmbeddingLoss, Z: Array, adam: Adam, tol: float) -> Array:
+    """The Z-step: at most 1000 steps of Adam."""
+    before = np.nan
+    for i in range(INNER):
+        value, gradient = loss(Z)
+        Z = Z - adam.step(gradient)
+        if i > 1 and abs(value - before) < tol * abs(before):
+            break
+        before = value
+    return Z
+
+
+class _EmbeddingLoss:
+    """Weight · GW(Z; T) − η CKA(Z, TᵀK_Y T) with its gradient, through (m, m) arrays alone: n is summed out first."""
+
+    def __init__(self, C: Array, Y: Array, T: Array, reading: Reading, eta: float) -> None:
+        self.reading, self.eta = reading, eta
+        self.weight = ALPHA if reading.gw == "alpha" else 1.0
+        q, self.A = T.sum(axis=0), T.T @ C @ T
+        self.qq = np.outer(q, q)
+        self.B = target_kernel(Y, T, normalised=reading.columns == "normalised", centred=reading.centred)
+
+    def __call__(self, Z: Array) -> tuple[float, Array]:
+        norms = (Z**2).sum(axis=1)
+        D = np.maximum(norms[:, None] + norms - 2 * Z @ Z.T, 0.0)
+        w = 1.0 / (1.0 + D)
+        if self.reading.diagonal != "both":
+            np.fill_diagonal(w, NO_SELF)
+        value, slope = self._structure(w)
+        value, slope = self.weight * value, -self.weight * slope * w**2  # dω/dD = −ω²
+        if self.eta:
+            aligned, direction = self._alignment(D)
+            value, slope = value - self.eta * aligned, slope - self.eta * direction
+        return value, 4.0 * (slope.sum(axis=1)[:, None] * Z - slope @ Z)
+
+    def _structure(self, w: Array) -> tuple[float, Array]:
+        """GW without its constant, and its derivative by ω; C̄ = ω / Σω."""
+        S, A = w.sum(), self.A
+        if self.reading.inner_loss == "square":
+            cross, self_term = (A * w).sum(), (self.qq * w**2).sum()
+            slope = 2 * self.qq * w / S**2 - 2 * self_term / S**3 - 2 * A / S + 2 * cross / S**2
+            return float(self_term / S**2 - 2 * cross / S), slope
+        value, slope = -(A * np.log(w / S)).sum(), A.sum() / S - A / w
+        if self.reading.inner_loss == "kl":
+            mass = (self.qq * w).sum()
+            value, slope = value + mass / S, slope + self.qq / S - mass / S**2
+        return float(value), slope
+
+    def _alignment(self, D: Array) -> tuple[float, Array]:
+        """CKA of the rational quadratic kernel with α = 1, and its derivative by D for a given length scale."""
+        K, squared_length = rational_quadratic(D, self.reading.length)
+        used = center(K) if self.reading.centred else K
+        norm = np.sqrt((used**2).sum())
+        aligned = (K * self.B).sum() / norm  # B is centred if K is to be, and has norm one
+        by_kernel = self.B / norm - aligned * used / norm**2
+        return float(aligned), -0.5 / squared_length * K**2 * by_kernel  # dK/dD = −K²/(2l²)
+
+
+def rational_quadratic(D: Array, length: str) -> tuple[Array, float]:
+    """Return (1 + D / 2l²)⁻¹ of squared distances D, and l²."""
+    squared_length = 1.0 if length == "one" else float(np.median(D[_pairs(len(D))]))
+    return 1.0 / (1.0 + D / (2.0 * squared_length)), squared_length
+
+
+@lru_cache(maxsize=1)
+def _pairs(m: int) -> Any:
+    return np.triu_indices(m, 1)
+
+
+def target_kernel(Y: Array, T: Array, *, normalised: bool, centred: bool) -> Array:
+    """Tᵀ K_Y T of the delta kernel, divided by its Frobenius norm."""
+    sums = T.T @ Y
+    if normalised:
+        sums = sums / np.maximum(T.sum(axis=0), 1e-300)[:, None]
+    K = center(sums @ sums.T) if centred else sums @ sums.T
+    return np.asarray(K / np.sqrt((K**2).sum()))
+
+
+def _update_coupling(C: Array, Y: Array, Z: Array, T: Array, row: float, reading: Reading) -> Array:
+    """The T-step: POT's semi-relaxed FGW, with the prototype targets of the coupling so far."""
+    D = squareform(pdist(Z, "sqeuclidean"))
+    w = 1.0 / (1.0 + D)
+    if reading.diagonal != "both":
+        np.fill_diagonal(w, NO_SELF)
+    structure = (C, w / w.sum(), np.full(len(C), row))
+    loss = "square_loss" if reading.inner_loss == "square" else "kl_loss"
+    options: dict[str, Any] = {"loss_fun": loss, "alpha": ALPHA, "symmetric": True}
+    if reading.solver == "mirror":
+        solve = ot.gromov.entropic_semirelaxed_fused_gromov_wasserstein
+        options |= {"G0": T, "epsilon": 1.0, "max_iter": COUPLING_STEPS}
+        return np.asarray(solve(_target_costs(Y, T, reading), *structure, **options))
+    solve = ot.gromov.semirelaxed_fused_gromov_wasserstein
+    if reading.refresh == "outer":
+        return np.asarray(solve(_target_costs(Y, T, reading), *structure, G0=T, max_iter=COUPLING_STEPS, **options))
+    for _ in range(COUPLING_STEPS // 4):
+        before, T = T, solve(_target_costs(Y, T, reading), *structure, G0=T, max_iter=1, **options)
+        if np.abs(T - before).sum() < 1e-6 * T.sum():
+            break
+    return np.asarray(T)
+
+
+def _target_costs(Y: Array, T: Array, reading: Reading) -> Array:
+    """L_s(y_i, g_j*(T)) for all samples and prototypes; an empty prototype has no class, and all floors."""
+    g = (T.T @ Y) / np.maximum(T.sum(axis=0), 1e-300)[:, None]
+    if reading.target_loss == "square":
+        return np.asarray((Y**2).sum(axis=1)[:, None] + (g**2).sum(axis=1) - 2 * Y @ g.T)
+    # Of a one-hot y: −log g_y + Σ g − 1.
+    return np.asarray(-Y @ np.log(g + reading.floor).T + g.sum(axis=1) - 1.0)
