@@ -23,6 +23,15 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
+@pytest.fixture
+def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Predictors of ten trees each: for what must hold however many trees there are."""
+    from distreduce.gp import _experts
+
+    monkeypatch.setattr(_experts, "FOREST_TREES", 10)
+    monkeypatch.setattr(_experts, "BOOSTING_STEPS", 10)
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """Folder of the paper's data sets, from the environment variable DISTREDUCE_DATA."""
