@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST := pytest -n auto --dist worksteal
 
-.PHONY: demo test test-oldest test-newest test-wheel lint docs bench reproduce clean
+.PHONY: demo test test-oldest test-newest test-wheel lint docs bench bench-check reproduce clean
 
 demo: $(STAMP)
 	$(BIN)/distreduce demo --overwrite
@@ -54,6 +54,11 @@ reproduce: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/core.py
+
+# A minute: fails if a part of a fit has lost a fifth against its yardstick, or the first fit compiles for too long.
+bench-check: $(STAMP)
+	$(BIN)/python benchmarks/check.py
+	$(BIN)/python benchmarks/cold_start.py --check
 
 clean:
 	rm -rf $(VENV) .venv-oldest .venv-newest .venv-wheel build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""How often conformal 90 % intervals hold new targets, on four kinds of targets.
+"""How often conformal 90 % intervals hold new targets, on five kinds of targets.
 
 Each repetition draws a training set of its own and 2000 new samples, and the coverage of a kind is the mean over its
 repetitions with its standard error. Results go to results/benchmarks/conformal.jsonl and conformal.md; the same command
@@ -27,13 +27,19 @@ KINDS: dict[str, Callable[[Any, Any], Any]] = {
     "heavy-tailed": lambda rng, X: X[:, 0] + rng.standard_t(1.5, size=len(X)),
     "counts": lambda rng, X: rng.poisson(np.exp(0.5 * X[:, 0])).astype(float),
     "heteroscedastic": lambda rng, X: X[:, 0] + np.exp(X[:, 1]) * rng.normal(size=len(X)),
+    "friedman": lambda rng, X: friedman(X) + rng.normal(size=len(X)),
 }
+
+
+def friedman(X: Any) -> Any:
+    """Friedman #1, as scikit-learn defines it."""
+    return 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
 
 
 def measure(kind: str, seed: int, n: int, experts: list[str]) -> dict[str, Any]:
     """Fit one training set and return the coverage and the median width of the intervals of new samples."""
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n + NEW, 3))
+    X = rng.uniform(size=(n + NEW, 10)) if kind == "friedman" else rng.normal(size=(n + NEW, 3))
     y = KINDS[kind](rng, X)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -51,7 +57,8 @@ def write_table(points: list[dict[str, Any]]) -> None:
     lines = ["# Coverage of new targets", "", __doc__.split("\n\n")[1].replace("\n", " "), "",
              "Three standard normal features. *Skewed*: x₁ + E², E exponential. "
              "*Heavy-tailed*: x₁ + Student's t with 1.5 degrees of freedom. *Counts*: Poisson of mean exp(x₁/2). "
-             "*Heteroscedastic*: x₁ + exp(x₂) times a normal. Experts: the Gaussian processes and those named.", "",
+             "*Heteroscedastic*: x₁ + exp(x₂) times a normal. *Friedman*: Friedman #1 with noise 1, ten uniform "
+             "features. Experts: the Gaussian processes and those named.", "",
              "| target | n | other experts | repetitions | conformal | ± | model's own | ± |",
              "|---|--:|---|--:|--:|--:|--:|--:|"]  # fmt: skip
     for key in dict.fromkeys((p["kind"], p["n"], " ".join(p["experts"])) for p in points):
@@ -72,12 +79,13 @@ def main() -> None:
     parser.add_argument(
         "--experts", nargs="*", default=["linear", "forest", "boosting"], help="besides the Gaussian processes"
     )
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS)[:4])
     asked = parser.parse_args()
     store = RESULTS / "conformal.jsonl"
     points = [json.loads(line) for line in store.read_text().splitlines()] if store.exists() else []
     done = {(p["kind"], p["seed"], p["n"], tuple(p["experts"])) for p in points}
     for seed in range(asked.repetitions):
-        for kind in KINDS:
+        for kind in asked.kinds:
             if (kind, seed, asked.samples, tuple(asked.experts)) in done:
                 continue
             points.append(measure(kind, seed, asked.samples, asked.experts))

@@ -120,14 +120,16 @@ def measure(method: str, n: int) -> dict[str, Any]:
     before, cpu = time.perf_counter(), time.process_time()
     predict = fit(method, X, y)
     seconds, cpu = time.perf_counter() - before, time.process_time() - cpu
-    before = time.perf_counter()
+    before, used = time.perf_counter(), time.process_time()
     mean, density = predict(T, t)
+    used = time.process_time() - used
     return {
         "method": method,
         "n": n,
         "seconds": round(seconds, 2),
         "cpu_seconds": round(cpu, 2),
         "predict_ms_per_row": round(1000 * (time.perf_counter() - before) / TEST, 3),
+        "predict_cpu_ms_per_row": round(1000 * used / TEST, 3),
         "gigabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2),
         "rmse": round(float(np.sqrt(np.mean((mean - t) ** 2))), 4),
         "log_density": round(float(np.mean(density)), 4),
@@ -139,10 +141,11 @@ def write_table(points: list[dict[str, Any]]) -> None:
     about = __doc__.split("\n\n")[1].replace("\n", " ").strip()
     how = "`OMP_NUM_THREADS=1 python benchmarks/predictions.py`, beside other programs on two cores: go by CPU seconds."
     lines = ["# Predictors from a thousand to a million samples", "", about, "", how, "",
-             "| method | n | seconds | CPU seconds | GB | RMSE | log density | ms per row, mean and density |",
-             "|---|---|---|---|---|---|---|---|"]  # fmt: skip
+             "| method | n | seconds | CPU seconds | GB | RMSE | log density | ms per row, mean and density | CPU ms |",
+             "|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
     for p in sorted(points, key=lambda p: (p["method"], p["n"])):
-        shown = (p["seconds"], p["cpu_seconds"], p["gigabytes"], p["rmse"], p["log_density"], p["predict_ms_per_row"])
+        names = ("seconds", "cpu_seconds", "gigabytes", "rmse", "log_density", "predict_ms_per_row")
+        shown = (*(p[name] for name in names), p.get("predict_cpu_ms_per_row", "–"))  # older rows have no CPU time
         lines.append(f"| {p['method']} | {p['n']:,} | " + " | ".join(map(str, shown)) + " |")
     for method in dict.fromkeys(p["method"] for p in points):
         own = [(p["n"], p["cpu_seconds"]) for p in points if p["method"] == method]

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from distreduce._utils import threads
+
 # Shared machines stall for seconds: a deadline per example would measure the machine, not the code.
 settings.register_profile("distreduce", deadline=None, derandomize=True)
 settings.load_profile("distreduce")
@@ -30,6 +32,13 @@ def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(_experts, "FOREST_TREES", 10)
     monkeypatch.setattr(_experts, "BOOSTING_STEPS", 10)
+
+
+@pytest.fixture(params=["numpy", "compiled"])
+def loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a test twice: with the NumPy that few rows use, and with the compiled loops that many rows use."""
+    if request.param == "compiled":
+        monkeypatch.setattr(threads, "UNCOMPILED_ROWS", 0)
 
 
 @pytest.fixture(scope="session")

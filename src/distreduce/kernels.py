@@ -53,7 +53,9 @@ def _check_positive(name: str, value: ArrayLike) -> None:
 
 def rounds_alike(kernel: Kernel, A: Any) -> bool:
     """Whether a row's kernel values have the same bits in any batch: no matrix product is involved."""
-    return isinstance(kernel, RationalQuadratic | RBF) and (sparse.issparse(A) or A.shape[1] <= DIRECT_FEATURES)
+    return isinstance(kernel, RationalQuadratic | RBF | Matern32) and (
+        sparse.issparse(A) or A.shape[1] <= DIRECT_FEATURES
+    )
 
 
 def diagonal(kernel: Kernel, A: Any) -> Array:
@@ -92,9 +94,16 @@ class RationalQuadratic:
         """Values k for given d²."""
         return np.asarray(self._base(sq_distance) ** -self.alpha)
 
+    def minus_one(self, sq_distance: Array) -> Array:
+        """Values k − 1 for given d², to all digits near zero."""
+        with np.errstate(over="ignore"):  # as in _base
+            t = np.asarray(sq_distance) * (0.5 / self.alpha / self.length_scale**2)
+        return np.asarray(1.0 / (1.0 + t) * -t if self.alpha == 1.0 else np.expm1(-self.alpha * np.log1p(t)))
+
     def derivative(self, sq_distance: Array) -> Array:
         """Values dk/d(d²) = −(1 + d² / (2 a l²))^(−a − 1) / (2 l²) for given d²."""
-        return np.asarray(-(self._base(sq_distance) ** (-self.alpha - 1.0)) / (2.0 * self.length_scale**2))
+        base = self._base(sq_distance)  # a division instead of the power −a − 1, which is slow
+        return np.asarray(base**-self.alpha / (base * (-2.0 * self.length_scale**2)))
 
     def _base(self, sq_distance: Array) -> Array:
         with np.errstate(over="ignore"):  # infinitely far in units of l: k is 0
@@ -121,15 +130,23 @@ class RBF:
 
     def __call__(self, A: Any, B: Any = None) -> Array:
         """Kernel matrix between the rows of A and of B, dense or scipy.sparse."""
-        if not isinstance(self.length_scale, tuple):  # one scale for all features: distances first
-            return self.of_sq_distance(sq_distances(A, B))
-        scaled_B = None if B is None else self._scaled(B)
-        return np.asarray(np.exp(-0.5 * sq_distances(self._scaled(A), scaled_B)))
+        if isinstance(self.length_scale, tuple):
+            values, rate = sq_distances(self._scaled(A), None if B is None else self._scaled(B)), 0.5
+        else:  # one scale for all features: distances first
+            values, rate = sq_distances(A, B), self._rate()
+        with np.errstate(over="ignore"):
+            values *= -rate
+        return np.asarray(np.exp(values, out=values))  # in place: of large arrays, new memory takes as long as exp
 
     def of_sq_distance(self, sq_distance: Array) -> Array:
         """Values k for given d²; needs a single length scale."""
         with np.errstate(over="ignore"):  # infinitely far in units of l: k is 0
             return np.asarray(np.exp(np.asarray(sq_distance) * -self._rate()))
+
+    def minus_one(self, sq_distance: Array) -> Array:
+        """Values k − 1 for given d², to all digits near zero; needs a single length scale."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.expm1(np.asarray(sq_distance) * -self._rate()))
 
     def derivative(self, sq_distance: Array) -> Array:
         """Values dk/d(d²) = −k / (2 l²) for given d²; needs a single length scale."""

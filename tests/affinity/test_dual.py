@@ -1,4 +1,4 @@
-"""The compiled dual against its formulas, and its derivatives against finite differences."""
+"""The dual, compiled and in NumPy, against its formulas, and its derivatives against finite differences."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Problem:
 
 
 @pytest.fixture
-def problem(rng: np.random.Generator) -> Problem:
+def problem(loops: None, rng: np.random.Generator) -> Problem:
     return Problem(rng)
 
 

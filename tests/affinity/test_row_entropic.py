@@ -23,7 +23,7 @@ def affinity(D: np.ndarray, perplexity: float, weights: np.ndarray | None = None
 
 
 @pytest.fixture
-def distances(rng: np.random.Generator) -> np.ndarray:
+def distances(loops: None, rng: np.random.Generator) -> np.ndarray:
     return squared_distances(rng.normal(size=(120, 4)))
 
 
@@ -70,7 +70,7 @@ def test_every_row_has_the_perplexity(seed: int, n: int, share: float, spread: f
     np.testing.assert_allclose(reference.row_entropy(P, w), np.log(perplexity), atol=1e-9)
 
 
-def test_slack_rows_are_uniform_over_duplicates(rng: np.random.Generator) -> None:
+def test_slack_rows_are_uniform_over_duplicates(loops: None, rng: np.random.Generator) -> None:
     X = np.vstack([np.zeros((40, 2)), rng.normal(size=(60, 2))])
     P = affinity(squared_distances(X), 20.0)
     np.testing.assert_allclose(P[:40], np.repeat([[1 / 40, 0.0]], [40, 60], axis=1).repeat(40, axis=0), atol=1e-15)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from affinity import reference
 
-from distreduce._utils.threads import Workers
 from distreduce.affinity import student_affinity
 from distreduce.exceptions import InvalidInputError
 
@@ -46,12 +45,6 @@ def test_a_point_of_weight_zero_changes_no_other(points: np.ndarray) -> None:
 def test_unusable_weights_are_refused(points: np.ndarray, weights: np.ndarray) -> None:
     with pytest.raises(InvalidInputError, match="weights"):
         student_affinity(points, weights)
-
-
-def test_threads_do_not_change_a_bit(points: np.ndarray) -> None:
-    pool = Workers(2)
-    assert np.array_equal(student_affinity(points), student_affinity(points, workers=pool))
-    pool.close()
 
 
 def test_a_vector_is_refused() -> None:

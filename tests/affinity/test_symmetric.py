@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from distreduce._utils import threads
 from distreduce._utils.threads import Workers
 from distreduce.affinity import squared_distances, symmetric_entropic_affinity
 from distreduce.affinity.symmetric import row_bandwidths
@@ -118,6 +119,17 @@ def test_cost_is_that_of_a_generic_solver(seed: int) -> None:
     )
     solved = symmetric_entropic_affinity(D, perplexity, w, tol=1e-9).matrix
     np.testing.assert_allclose(solved, matrix(generic.x), atol=1e-4)
+
+
+def test_few_rows_have_the_affinity_of_the_compiled_loops(
+    points: np.ndarray, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    D, weights = squared_distances(np.vstack([points[:120], points[:20]])), rng.uniform(0.5, 2.0, size=140)
+    few = symmetric_entropic_affinity(D, 15.0, weights)
+    monkeypatch.setattr(threads, "UNCOMPILED_ROWS", 0)
+    compiled = symmetric_entropic_affinity(D, 15.0, weights)
+    assert few.n_evaluations == compiled.n_evaluations
+    np.testing.assert_allclose(few.matrix, compiled.matrix, rtol=1e-6, atol=1e-12)
 
 
 def test_weight_two_is_a_sample_repeated(points: np.ndarray) -> None:

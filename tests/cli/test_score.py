@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 from sklearn.metrics import accuracy_score, r2_score
 
+from distreduce.cli._folder import Folder
 from distreduce.cli.main import main
 
 
@@ -53,3 +56,21 @@ def test_the_scores_are_those_of_the_predictions(call, quick, rng, target, measu
     table[60:].drop(columns=target).to_csv("new.csv", index=False)
     code, _, err = call("score", "f", "new.csv")
     assert code == 1 and f"no column {target!r}" in err
+
+
+def test_no_model_and_densities_are_those_of_the_fit(call, quick, rng):
+    x = rng.normal(size=(90, 2)).round(3)
+    y = np.exp(x[:, 0] + 0.1 * rng.normal(size=90))
+    y[[70, 80]] = 40 * y.max()  # a Gaussian with the model's deviation calls these impossible
+    table = pd.DataFrame({"u": x[:, 0], "v": x[:, 1], "price": y})
+    table[:60].to_csv("t.csv", index=False)
+    table[60:].to_csv("new.csv", index=False)
+    call("fit", "t.csv", "-t", "price", "--out", "f", "--prototypes", 6, "--test-size", 0, "-q")
+    scores = json.loads(call("score", "f", "new.csv", "--json")[1])["scores"]
+    folder = Folder.open(Path("f"))
+    X, _ = folder.recipe().matrix(table[60:][["u", "v"]], "new.csv")
+    own = folder.predictor(folder.recipe()).log_density(X, y[60:]) + np.log(y[:60].std())
+    assert scores["predictor"]["mll"] == pytest.approx(own.mean()) and own.min() > -50
+    nothing = norm(y[:60].mean(), y[:60].std()).logpdf(y[60:]) + np.log(y[:60].std())
+    assert scores["no model"]["mll"] == pytest.approx(nothing.mean())
+    assert scores["no model"]["r2"] < 0  # the mean of the training rows, not of these

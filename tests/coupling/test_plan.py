@@ -15,6 +15,7 @@ from distreduce.coupling.problem import rescale_rows
 @pytest.mark.parametrize("n", [1, 7, 300])
 def test_product_is_the_dense_one(n, dtype, rng):
     C = rng.uniform(size=(n, n)).astype(dtype)
+    C = C + C.T
     plan = soft_plan(rng, rng.uniform(0.5, 2, n), 4)
     plan.data[plan.data < 0.3] = 0.0
     plan.eliminate_zeros()

@@ -12,6 +12,7 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 
 from distreduce.coupling import affinity_times_plan, hard_plan, structure_constant, structure_matrices
+from distreduce.coupling.line_search import exact_step
 from distreduce.losses import get_loss
 
 LOSSES = pytest.mark.parametrize("loss", ["kl", "square"])
@@ -67,7 +68,7 @@ def test_gromov_wasserstein_gradient_is_pots(loss, rng):
     plan = T.toarray() / N
     arguments = (problem.affinity, case.embedding_affinity, plan.sum(axis=1), plan.sum(axis=0))
     expected = N * ot.gromov.gwggrad(*ot.gromov.init_matrix(*arguments, POT_LOSS[loss]), plan)
-    gap = problem.gradient(T, affinity_times_plan(problem.affinity, T)) - expected
+    gap = problem.gradient(T, affinity_times_plan(problem.affinity, T) @ problem.h2) - expected
     np.testing.assert_allclose(
         gap, np.broadcast_to(gap[:, :1], gap.shape), rtol=1e-8, atol=1e-8 * np.abs(expected).max()
     )
@@ -89,7 +90,7 @@ def test_gradient_with_refreshed_prototypes(loss, target_loss, rng):
         E[i, k] = step
         slopes[i, k] = value(problem, sparse.csr_array(T + E)) - value(problem, sparse.csr_array(T - E))
     plan = sparse.csr_array(T)
-    gradient = problem.gradient(plan, affinity_times_plan(problem.affinity, plan))
+    gradient = problem.gradient(plan, affinity_times_plan(problem.affinity, plan) @ problem.h2)
     np.testing.assert_allclose(gradient, slopes / (2 * step), rtol=1e-6, atol=1e-6)
 
 
@@ -100,9 +101,10 @@ def test_step_is_the_exact_minimiser(loss, structured, rng):
         problem = random_case(seed, loss=loss, structured=structured).problem
         T = soft_plan(rng, problem.weights, problem.shape[1])
         CT = affinity_times_plan(problem.affinity, T)
-        gradient = problem.gradient(T, CT)
+        gradient = problem.gradient(T, CT @ problem.h2)
         V = hard_plan(gradient.argmin(axis=1), problem.weights, problem.shape[1])
-        step = problem.step_to(T, CT, V, affinity_times_plan(problem.affinity, V), gradient)
+        difference = (affinity_times_plan(problem.affinity, V) - CT) @ problem.h2
+        step = exact_step(*problem.along(sparse.csr_array(V - T), difference, gradient))
 
         def along(t, problem=problem, T=T, V=V):
             return value(problem, sparse.csr_array((1 - t) * T + t * V))
@@ -116,9 +118,10 @@ def test_step_of_a_supervised_problem_descends(rng):
         problem = random_case(seed, supervised=True, alpha=0.1).problem
         T = soft_plan(rng, problem.weights, problem.shape[1])
         CT = affinity_times_plan(problem.affinity, T)
-        gradient = problem.gradient(T, CT)
+        gradient = problem.gradient(T, CT @ problem.h2)
         V = hard_plan(gradient.argmin(axis=1), problem.weights, problem.shape[1])
-        step = problem.step_to(T, CT, V, affinity_times_plan(problem.affinity, V), gradient)
+        difference = (affinity_times_plan(problem.affinity, V) - CT) @ problem.h2
+        step = exact_step(*problem.along(sparse.csr_array(V - T), difference, gradient))
         assert value(problem, sparse.csr_array((1 - step) * T + step * V)) < problem.value(T, CT)
 
 

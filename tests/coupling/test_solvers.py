@@ -10,6 +10,7 @@ from coupling.coupling_problems import CASES, masses, random_case, soft_plan, va
 from hypothesis import given, settings
 from scipy.optimize import linprog
 
+from distreduce._utils import threads
 from distreduce._utils.threads import Workers
 from distreduce.coupling import affinity_times_plan, hard_plan, solve_balanced, solve_semirelaxed
 from distreduce.coupling.descent import conditional_gradient, transport_vertex
@@ -38,13 +39,22 @@ def test_balanced_plans_keep_both_marginals_and_descend(**options):
 
 @pytest.mark.parametrize("balanced", [False, True])
 @pytest.mark.parametrize("supervised", [False, True])
-def test_result_is_consistent(balanced, supervised):
+def test_result_is_consistent(balanced, supervised, loops):
     """J and C·T are kept up to date by steps; they must be those of the plan that comes back."""
     case = random_case(11, balanced=balanced, supervised=supervised, weighted=True, structured=False)
     found = (solve_balanced if balanced else solve_semirelaxed)(case.problem, case.start)
     CT = case.problem.affinity @ found.plan.toarray()
     np.testing.assert_allclose(found.affinity_plan, CT, rtol=1e-11, atol=1e-12)
     assert found.value == pytest.approx(case.problem.value(found.plan, CT), rel=1e-11)
+
+
+def test_few_rows_have_the_plan_of_the_compiled_loops(monkeypatch):
+    cases = [random_case(seed, supervised=True, weighted=True, n=60) for seed in range(3)]
+    few = [solve_semirelaxed(case.problem, case.start, max_iter=3) for case in cases]
+    monkeypatch.setattr(threads, "UNCOMPILED_ROWS", 0)
+    for case, found in zip(cases, few, strict=True):
+        compiled = solve_semirelaxed(case.problem, case.start, max_iter=3)
+        np.testing.assert_allclose(found.plan.toarray(), compiled.plan.toarray(), atol=1e-12)
 
 
 @pytest.mark.parametrize("loss", ["kl", "square"])
@@ -74,7 +84,7 @@ def test_no_vertex_is_better_to_first_order_at_the_end():
     for seed in range(5):
         case = random_case(seed, supervised=True)
         T = solve_semirelaxed(case.problem, case.start).plan
-        gradient = case.problem.gradient(T, affinity_times_plan(case.problem.affinity, T))
+        gradient = case.problem.gradient(T, affinity_times_plan(case.problem.affinity, T) @ case.problem.h2)
         gap = T.multiply(gradient).sum() - case.problem.weights @ gradient.min(axis=1)
         assert gap <= 1e-8 * abs(value(case.problem, T))
 

@@ -58,13 +58,17 @@ def test_labels_are_the_largest_entries_of_the_rows(fitted: Any) -> None:
     assert_array_equal(fitted.labels_, fitted.coupling_.toarray().argmax(axis=1))
 
 
-def test_medoids_are_the_members_nearest_to_their_mean(fitted: Any, classification: Any) -> None:
-    """Unused prototypes have the sample nearest to them in the embedding; of two members both are equally near."""
-    X, T = classification[0], fitted.coupling_.toarray()
-    means = (T / np.maximum(T.sum(axis=0), 1e-300)).T @ X
-    to_mean = np.where(T > 0, ((X[:, None] - means) ** 2).sum(axis=2), np.inf)
+def test_medoids_are_the_members_nearest_to_their_means(fitted: Any, classification: Any) -> None:
+    """Of features and targets. Unused prototypes have the sample nearest to them in the embedding."""
+    (X, y), T = classification[:2], fitted.coupling_.toarray()
+    to_means = np.zeros(T.shape)
+    parts = [X] if isinstance(fitted, DistR) else [X, (y[:, None] == fitted.classes_).astype(float)]
+    for part in parts:
+        means = (T / np.maximum(T.sum(axis=0), 1e-300)).T @ part
+        far = ((part[:, None] - means) ** 2).sum(axis=2)
+        to_means += far / ((T * far).sum() / T.sum() or 1.0)
     in_plane = ((fitted.embedding_[:, None] - fitted.prototypes_) ** 2).sum(axis=2)
-    distances = np.where(T.sum(axis=0) > 0, to_mean, in_plane)
+    distances = np.where(T.sum(axis=0) > 0, np.where(T > 0, to_means, np.inf), in_plane)
     assert_allclose(distances[fitted.prototype_medoids_, np.arange(T.shape[1])], distances.min(axis=0), rtol=1e-9)
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from pandas.testing import assert_frame_equal
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_breast_cancer, make_classification, make_friedman1
+from sklearn.model_selection import GroupKFold
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import scale
 
@@ -20,6 +23,7 @@ from distreduce.estimators._auto import MapChoice, choose, expected_without_fold
 from distreduce.exceptions import InvalidInputError, NoSignalWarning, OptimisticPictureWarning
 from distreduce.kernels import RBF
 from distreduce.losses import keep_in_range
+from distreduce.persistence import load
 from distreduce.sharding.sample import Sample
 
 SIZES = pytest.mark.parametrize("n_prototypes", [None, 30])
@@ -81,6 +85,15 @@ def test_left_out_places_are_near_those_of_refits() -> None:
     spread = np.sqrt(((model.embedding_left_out_ - model.embedding_left_out_.mean(axis=0)) ** 2).sum(axis=1).mean())
     apart = np.sqrt(((refitted - model.embedding_left_out_) ** 2).sum(axis=1).mean())
     assert apart < 0.6 * spread  # the samples of a fold all move a little; places at random are 1.4 apart
+
+
+def test_refits_leave_whole_groups_out() -> None:
+    X, y = noisy_numbers(60)
+    groups = np.arange(60) // 3
+    model = SDR(n_prototypes=5, random_state=0).fit(X, y, groups=groups)
+    folds = list(GroupKFold(4, shuffle=True, random_state=0).split(X, y, groups))
+    expected = cross_val_embedding(model, X, y, folds, groups)  # pairs of rows
+    assert_array_equal(cross_val_embedding(model, X, y, 4, groups), expected)
 
 
 @pytest.mark.parametrize("n", [100, 600])
@@ -172,7 +185,7 @@ def test_paper_has_the_constants_of_the_paper() -> None:
     assert (model.eta, model.map_reg, model.length_scale) == (7.0, 1e-2, "median")
 
 
-def test_the_fewest_prototypes_that_are_not_clearly_worse_are_kept() -> None:
+def test_the_fewest_prototypes_that_are_not_clearly_worse_are_kept(tmp_path: Path) -> None:
     X, y = noisy_numbers(200)
     model = SDR(n_prototypes="auto", random_state=0).fit(X, y)
     table = model.prototype_choice_
@@ -182,6 +195,8 @@ def test_the_fewest_prototypes_that_are_not_clearly_worse_are_kept() -> None:
     assert table["chosen"].idxmax() == within.idxmax() and table["chosen"].sum() == 1
     chosen = int(table["n_prototypes"][table["chosen"]].iloc[0])
     assert_array_equal(model.prototypes_, SDR(n_prototypes=chosen, random_state=0).fit(X, y).prototypes_)
+    model.save(tmp_path / "chosen.safetensors")
+    assert_frame_equal(load(tmp_path / "chosen.safetensors").prototype_choice_, table)
 
 
 def test_metric_and_ridge_are_chosen_once_for_all_numbers(monkeypatch: pytest.MonkeyPatch) -> None:

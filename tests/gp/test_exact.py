@@ -8,7 +8,6 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
 from distreduce.exceptions import NumericalError
-from distreduce.gp import _exact as exact
 from distreduce.gp._exact import ExactGP, MergedRows, factorise, train_merged
 from distreduce.gp._hyperparameters import Hyperparameters, Training
 from distreduce.kernels import Matern32
@@ -74,11 +73,15 @@ def test_leave_one_out_is_that_of_models_fitted_without_the_sample(problem):
     np.testing.assert_allclose(ExactGP(X, y, FOUND).leave_one_out(), (mean, std**2), rtol=1e-8)
 
 
-def test_moments_do_not_depend_on_the_batch(problem, monkeypatch):
-    X, y, new = problem
-    whole = ExactGP(X, y, FOUND).moments(new)
-    monkeypatch.setattr(exact, "BATCH_NUMBERS", 50)  # two rows at a time
-    np.testing.assert_allclose(ExactGP(X, y, FOUND).moments(new), whole, rtol=1e-12)
+@pytest.mark.parametrize("features", [3, 70])
+def test_moments_have_the_same_bits_in_any_batch(rng, features):
+    X, new = rng.normal(size=(241, features)), rng.normal(size=(400, features))
+    gp = ExactGP(X, X[:, :2], Hyperparameters(np.full(features, 2.0), 1.3, 0.2))
+    mean, variance = gp.moments(new)
+    for rows in (slice(0, 1), slice(7, 40), slice(100, 399)):
+        alone = gp.moments(new[rows])
+        np.testing.assert_array_equal(alone[0], mean[rows])
+        np.testing.assert_array_equal(alone[1], variance[rows])
 
 
 def test_variance_is_never_below_the_noise():

@@ -61,6 +61,12 @@ def test_fitting_again_forgets_the_first_fit(fitted):
     np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_a_negative_weight_is_named(name):
+    with pytest.raises(InvalidInputError, match=r"sample_weight must not be negative; row 3 has -1\.0"):
+        clone(MODELS[name]).fit(X, Y, sample_weight=np.where(np.arange(60) == 3, -1.0, 1.0))
+
+
 def test_fit_transform_is_fit_then_transform(fitted):
     np.testing.assert_array_equal(clone(QUICK).fit_transform(X, Y), fitted.transform(X))
 

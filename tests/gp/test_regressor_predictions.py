@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import norm, t
+from scipy.stats import cauchy, norm, t
 from sklearn.base import clone
 from sklearn.datasets import make_friedman1
 
@@ -62,12 +62,14 @@ def test_intervals_of_the_model_are_its_quantiles(model):
 
 
 def test_log_density_is_the_slope_of_the_quantiles(model):
-    """dF/dy = p(y) at a quantile; without the factor of Student's t, which densities do not have."""
+    """dF/dy = p(y) at a quantile; without the factor of Student's t, but with a share for errors unlike all others."""
     tails = model.stacks_[0].tails
     mean, std = model.predict(X[TEST], return_std=True)
     y = mean + 0.7 * std
     errors = 0.7 + np.array([-1e-5, 1e-5])
     below = sum(share * norm.cdf(errors, centre, np.sqrt(variance)) for share, centre, variance in tails.parts)
+    unseen = 1 / (tails.freedom + 2) if tails.freedom else 0.0
+    below = (1 - unseen) * below + unseen * cauchy.cdf(errors)
     expected = np.log((below[1] - below[0]) / 2e-5 / std)
     np.testing.assert_allclose(model.log_density(X[TEST], y), expected, atol=1e-4)
 

@@ -20,6 +20,7 @@ from distreduce.gp._stack import (
     log_density,
     mixed_moments,
     stacking_weights,
+    weigh,
     weigh_by_leave_one_out,
 )
 
@@ -54,6 +55,16 @@ def test_weights_of_samples_are_copies(rng):
     log_densities, counts = rng.normal(size=(3, 40)), rng.integers(0, 4, size=40)
     copied = stacking_weights(np.repeat(log_densities, counts, axis=1))
     np.testing.assert_allclose(stacking_weights(log_densities, counts.astype(float)), copied, rtol=1e-9)
+
+
+def test_thrift_drops_an_expert_that_says_nearly_the_same_and_keeps_one_that_helps(rng):
+    y = rng.normal(size=3000) + rng.choice([-2.0, 2.0], size=3000)
+    logs = {"left": norm.logpdf(y, -2.0), "right": norm.logpdf(y, 2.0)}
+    logs["nearly left"] = logs["left"] + 0.01 * rng.normal(size=3000)
+    every, few = (weigh(logs, np.ones(3000), thrifty=thrifty) for thrifty in (False, True))
+    assert len(every) == 3 and len(few) == 2 and "right" in few
+    values = [np.log(sum(w * np.exp(logs[name]) for name, w in found.items())).mean() for found in (every, few)]
+    assert values[1] > values[0] - 0.002
 
 
 def test_weights_survive_densities_that_underflow():

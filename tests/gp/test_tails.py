@@ -84,3 +84,11 @@ def test_the_default_is_the_gaussian():
 @pytest.mark.parametrize("errors", [np.zeros(50), np.r_[np.zeros(50), 1e-200], np.r_[np.ones(50) * 1e-3, 1e3]])
 def test_quantiles_of_odd_errors_are_numbers_in_order(errors):
     assert (np.diff(fit(errors).quantiles(LEVELS)) > 0).all()
+
+
+def test_an_error_unlike_all_others_costs_tens_of_nats_not_millions(errors):
+    tails = fit(errors)
+    at = np.array([1e3, -1e3, 1e200])
+    np.testing.assert_allclose(tails.log_density(at), -np.log(4001 * np.pi) - 2 * np.log(np.abs(at)), rtol=1e-5)
+    total, _ = quad(lambda e: np.exp(tails.log_density(np.array([e])))[0], -np.inf, np.inf, limit=500)
+    assert total == pytest.approx(1.0, abs=1e-6)

@@ -45,6 +45,12 @@ def test_sums_of_a_forest_are_those_of_its_trees():
     np.testing.assert_allclose(squares[:, 0], (each**2).sum(axis=0), rtol=1e-12)
 
 
+def test_many_inputs_have_the_bits_of_few():
+    trees = Trees.of_forest(RandomForestRegressor(20, random_state=0).fit(X, Y).estimators_)
+    for together, alone in zip(trees.sums(np.tile(NEW, (3, 1))), trees.sums(NEW), strict=True):
+        np.testing.assert_array_equal(together[:200], alone)
+
+
 def test_thresholds_are_met_in_single_precision():
     """A sample whose rounding to single precision lies on the other side of a threshold."""
     model = RandomForestRegressor(5, bootstrap=False, random_state=0).fit(X, Y)

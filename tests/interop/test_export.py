@@ -34,6 +34,8 @@ KINDS = {
     "rbf by feature": (SDR(length_scale=[0.5, 1.0, 2.0, 3.0], **QUICK), X, NEW),
     "rational quadratic": (SDR(input_kernel=RationalQuadratic(2.5, 0.7), **QUICK), X, NEW),
     "linear": (SDR(input_kernel="linear", **QUICK), X, NEW),
+    "with predictions": (SDR(1, **QUICK), X, NEW),
+    "standardised, with predictions": (make_pipeline(StandardScaler(), SDR(1, **QUICK)), X, NEW),
     "unsupervised": (DistR(3, **QUICK), X, NEW),
     "far from the origin": (SDR(**QUICK), X + 1e4, NEW + 1e4),
     "sparse": (SDR(**QUICK), sparse.csr_array(X), NEW),

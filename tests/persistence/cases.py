@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 from scipy.spatial.distance import cdist
+from sklearn.datasets import make_blobs
 
 from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor
 from distreduce.gp import GPClassifier, GPRegressor, _stack
@@ -27,6 +28,9 @@ FRAME = pd.DataFrame(X, columns=["a", "größe", "c d"])
 THIN, NEW_THIN = (sparse.csr_array(RNG.uniform(-1, 1, (rows, 6)).clip(0)) for rows in (N, 7))
 SHARES = np.full((N, 5), 0.05) + 0.75 * np.eye(5)[np.arange(N) % 5]
 
+# Four classes, too many for a line: predictions join the features of the map.
+SPOTS, SPOT_OF = make_blobs(N, centers=4, n_features=3, random_state=1)
+
 # name: (model, X, y, new rows)
 CASES: dict[str, tuple[Any, Any, Any, Any]] = {
     "regression": (SDR(n_prototypes=5, random_state=0), X, NUMBERS, NEW),
@@ -37,6 +41,7 @@ CASES: dict[str, tuple[Any, Any, Any, Any]] = {
     "booleans": (SDR(n_prototypes=5, random_state=0), X, GROUPS > 0, NEW),
     "fractions": (SDR(n_prototypes=5, random_state=0, task="classification"), X, GROUPS / 3, NEW),
     "bytes": (SDR(n_prototypes=5, random_state=0), X, np.array([b"u", b"vw", b"x"])[GROUPS], NEW),
+    "predictions as features": (SDR(1, n_prototypes=9, random_state=0), SPOTS, SPOT_OF, SPOTS[:7] + 0.5),
     "several targets": (SDR(n_prototypes=5, random_state=0), X, np.c_[NUMBERS, X[:, 1] ** 2], NEW),
     "named targets": (
         SDR(n_prototypes=5, random_state=0),

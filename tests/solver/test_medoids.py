@@ -16,6 +16,8 @@ from distreduce.coupling.problem import column_mass
 from distreduce.solver.medoids import (
     distances_to_means,
     distances_within,
+    medoids,
+    medoids_from_distances,
     nearest_members,
     prototype_means,
     prototype_sums,
@@ -32,14 +34,18 @@ def soft():
     return X, sparse.csr_array(T)
 
 
-def brute_force(X, T):
-    """For each prototype in use the member with the least |x − x̄|."""
-    found = []
-    for k in range(T.shape[1]):
-        members = np.flatnonzero(T[:, k])
-        mean = np.average(X[members], axis=0, weights=T[members, k]) if len(members) else None
-        found.append(-1 if mean is None else members[((X[members] - mean) ** 2).sum(axis=1).argmin()])
-    return np.array(found)
+def brute_force(X, T, Y=None):
+    """For each prototype in use the member with the least |x − x̄|²/V_x + |y − ȳ|²/V_y."""
+    cost = sum(deviations(part, T) for part in ((X,) if Y is None else (X, Y)))
+    return np.array([np.flatnonzero(t)[cost[t > 0, k].argmin()] if t.any() else -1 for k, t in enumerate(T.T)])
+
+
+def deviations(X, T):
+    """|x_i − x̄_k|² in units of its mean over T."""
+    found = np.zeros(T.shape)
+    for k in np.flatnonzero(T.any(axis=0)):
+        found[:, k] = ((X - np.average(X, axis=0, weights=T[:, k])) ** 2).sum(axis=1)
+    return found / ((T * found).sum() / T.sum() or 1.0)
 
 
 @pytest.mark.parametrize("as_sparse", [False, True])
@@ -57,6 +63,22 @@ def test_medoids_of_distances_are_those_of_the_features(soft):
     np.testing.assert_array_equal(nearest_members(T, distances_within(cdist(X, X), T)), brute_force(X, T.toarray()))
 
 
+@pytest.mark.parametrize("by_distances", [False, True])
+def test_targets_count_as_much_as_features(soft, by_distances):
+    X, T = soft
+    Y = np.random.default_rng(1).normal(size=(40, 2))
+    found = medoids_from_distances(cdist(X, X), T, Y) if by_distances else medoids(X, T, Y)
+    np.testing.assert_array_equal(found, brute_force(X, T.toarray(), Y))
+    assert (found != brute_force(X, T.toarray())).any()
+
+
+def test_a_sample_of_unknown_target_is_as_far_as_the_others_on_average():
+    X, T = np.array([[0.0], [1.0], [2.0]]), sparse.csr_array(np.ones((3, 1)))
+    # The second is nearest by features; by known targets the first and the third are far from each other.
+    assert medoids(X, T, np.array([[0.0], [np.nan], [5.0]])).tolist() == [1]
+    assert medoids(X, T, np.array([[0.0], [5.0], [0.0]])).tolist() != [1]
+
+
 def test_of_equally_near_samples_the_first_stands():
     T = sparse.csr_array(np.ones((3, 1)))
     assert nearest_members(T, np.array([2.0, 1.0, 1.0])).tolist() == [1]
@@ -68,7 +90,8 @@ def test_dense_and_sparse_fits_choose_by_the_same_rule():
     model = SDR(n_prototypes=30, affinity="sparse", max_iter=3, random_state=0).fit(X[:900], y[:900])
     T = model.coupling_.toarray()
     used = np.count_nonzero(T, axis=0) > 2  # two are equally near to their mean
-    np.testing.assert_array_equal(model.prototype_medoids_[used], brute_force(X[:900], T)[used])
+    expected = brute_force(X[:900] / model.map_.unit, T, np.eye(10)[y[:900]])
+    np.testing.assert_array_equal(model.prototype_medoids_[used], expected[used])
 
 
 def test_copies_that_stand_for_themselves_are_their_own_medoids():

@@ -176,6 +176,17 @@ _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
 
 
+UNCOMPILED_ROWS = 160
+
+
+def too_few_to_compile(n: int) -> bool:
+    """Whether NumPy takes the place of compiled loops over n rows or prototypes.
+
+    It costs a fit of that size less than a tenth of a second. Compiling the loops takes eight, once per installation.
+    """
+    return n <= UNCOMPILED_ROWS
+
+
 def chunk_count(n: int) -> int:
     """Return the number of chunks for n rows. It depends on n alone, so that threads cannot change a result."""
     return min(16, 1 + n // 128)

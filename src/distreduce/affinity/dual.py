@@ -28,6 +28,7 @@ from distreduce._utils.threads import (
     chunk_count,
     lowest_exponent,
     ordered_sum,
+    too_few_to_compile,
 )
 from distreduce._utils.typing import Array
 
@@ -93,18 +94,46 @@ class Dual(ConcaveDual):
     workers: Workers
 
     def _row_sums(self, gamma: Array, mu: Array) -> Array:
+        if too_few_to_compile(len(mu)):
+            return _all_row_sums(self.weights, *self._pairs(gamma, mu))
         args = (self.distances, self.factor, self.weights, gamma, mu)
         return ordered_sum(self.workers.run(dual_sums, chunk_count(len(mu)), *args))
 
     def _hessian_sums(self, point: DualPoint, direction: Array) -> Array:
+        if too_few_to_compile(len(point.mu)):
+            inverse, ell = self._pairs(point.gamma, point.mu)
+            d_mu, d_gamma = direction
+            change = (d_mu[:, None] + d_mu) - ell * (d_gamma[:, None] + d_gamma)
+            change *= self.weights * np.exp(ell) * inverse
+            return np.array([change.sum(axis=1), -(ell * change).sum(axis=1)])
         args = (self.distances, self.factor, self.weights, point.gamma, point.mu, direction[0], direction[1])
         return ordered_sum(self.workers.run(hessian_sums, chunk_count(len(point.mu)), *args))
 
     def fill(self, point: DualPoint, out: Array) -> None:
         """Write P into ``out``, which may be the array of distances itself."""
+        if too_few_to_compile(len(point.mu)):
+            ell = self._pairs(point.gamma, point.mu)[1]
+            out[:] = np.where(ell > lowest_exponent(out), np.exp(ell), 0.0)
+            return
         # The threshold depends on the type of `out`: float32 underflows earlier.
         args = (self.distances, self.factor, point.gamma, point.mu, lowest_exponent(out), out)
         self.workers.run(fill_affinity, chunk_count(len(point.mu)), *args)
+
+    def _pairs(self, gamma: Array, mu: Array) -> tuple[Array, Array]:
+        """1/s_ij and ℓ_ij of all pairs, for few rows."""
+        inverse = 1.0 / (gamma[:, None] + gamma)
+        ell = ((mu[:, None] + mu) - np.float64(self.factor) * self.distances) * inverse  # in float64, whatever D is
+        return inverse, np.clip(ell, MIN_EXPONENT, MAX_EXPONENT)
+
+
+def _all_row_sums(weights: Array, inverse: Array, ell: Array) -> Array:
+    """``row_sums`` of all rows in NumPy, for few of them."""
+    p = weights * np.exp(ell)
+    q = p * inverse
+    blocks = np.array([q, -q * ell, q * ell * ell])
+    # The pair (i, i) counts twice, as in ``row_sums``.
+    sums = blocks.sum(axis=2) + np.diagonal(blocks, axis1=1, axis2=2)
+    return np.concatenate([[p.sum(axis=1), (p * ell).sum(axis=1)], sums])
 
 
 @njit(**KERNEL)

@@ -15,7 +15,16 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from distreduce._utils.threads import KERNEL, MIN_EXPONENT, SERIAL, Workers, bounded_exp, chunk_count, ordered_sum
+from distreduce._utils.threads import (
+    KERNEL,
+    MIN_EXPONENT,
+    SERIAL,
+    Workers,
+    bounded_exp,
+    chunk_count,
+    ordered_sum,
+    too_few_to_compile,
+)
 from distreduce._utils.typing import Array
 from distreduce.affinity.dual import Dual
 from distreduce.affinity.newton import solve
@@ -86,8 +95,40 @@ def row_bandwidths(
     """Bandwidths γ_i such that the entropy of every row is log ξ within ``tol`` nats."""
     check_perplexity(perplexity, weights)
     args = (distances, weights, np.log(perplexity), tol)
+    if too_few_to_compile(len(weights)):
+        return _solve_all_rows(*args)
     gamma, log_partition, scale, slack = ordered_sum(workers.run(_solve_rows, chunk_count(len(weights)), *args))
     return RowBandwidths(gamma, log_partition, scale, slack > 0.0)
+
+
+def _solve_all_rows(distances: Array, weights: Array, target: float, tol: float) -> RowBandwidths:
+    """``solve_row`` of all rows at once in NumPy, for few of them."""
+    D = distances.astype(np.float64)
+    farthest, nearest = D.max(axis=1), np.where(D > 0.0, D, np.inf).min(axis=1)
+    at_zero = np.where(D > 0.0, 0.0, weights).sum(axis=1)
+    slack = np.log(at_zero) >= target - 1e-12
+    D /= np.where(slack, 1.0, farthest)[:, None]
+    # Newton's steps and bisection as in ``_bandwidth``, until no row is open.
+    with np.errstate(divide="ignore", invalid="ignore"):  # of slack rows, which are replaced
+        low = np.where(slack, 0.0, np.log(nearest / farthest / -MIN_EXPONENT))
+    high, theta, open_rows = np.full(len(D), _LOG_WIDEST), np.clip(0.0, low, _LOG_WIDEST), ~slack
+    log_partition = np.log(at_zero)
+    for _ in range(_MAX_STEPS):
+        t = np.minimum(D * np.exp(-theta)[:, None], -MIN_EXPONENT)
+        p = weights * np.exp(-t)
+        partition, mean = p.sum(axis=1), (p * t).sum(axis=1) / p.sum(axis=1)
+        log_partition = np.where(open_rows, np.log(partition), log_partition)
+        error = np.log(partition) + mean - target
+        low, high = np.where(error > 0.0, low, theta), np.where(error > 0.0, theta, high)
+        open_rows = open_rows & (np.abs(error) > tol) & (high - low > 1e-15 * (1.0 + np.abs(theta)))
+        if not open_rows.any():
+            break
+        slope = (p * t * t).sum(axis=1) / partition - mean * mean
+        step = theta - error / np.where(slope > 0.0, slope, np.nan)  # NaN is outside: bisection
+        step = np.where((low < step) & (step < high), step, 0.5 * (low + high))
+        theta = np.where(open_rows, step, theta)
+    scale = np.where(slack, np.where(nearest < np.inf, nearest, 1.0), np.exp(theta) * farthest)
+    return RowBandwidths(np.where(slack, SLACK_BANDWIDTH * scale, scale), log_partition, scale, slack)
 
 
 @njit(**KERNEL)

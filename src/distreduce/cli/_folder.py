@@ -86,7 +86,6 @@ def collect_metrics(data: PreparedTable, study: Study, options: FitOptions, sour
         "task": data.target.task,
         "targets": data.target.names,
         "classes": classes,
-        "class_shares": None if classes is None else _class_shares(data),
         "rows": {
             "file": len(data.table),
             "usable": int(data.usable.sum()),
@@ -121,14 +120,6 @@ def collect_metrics(data: PreparedTable, study: Study, options: FitOptions, sour
         "versions": library_versions(LIBRARIES),
         "notes": [*data.notes, *study.notes],
     }
-
-
-def _class_shares(data: PreparedTable) -> dict[str, float]:
-    """Return the share of each class among the rows that the predictor learns from, which count by their weights."""
-    rows = np.flatnonzero(data.usable & data.target.known)
-    weights = np.ones(len(rows)) if data.aside.weights is None else data.aside.weights[rows]
-    labels = np.array([str(label) for label in data.target.values(rows)])
-    return {str(label): float(weights[labels == label].sum() / weights.sum()) for label in np.unique(labels)}
 
 
 def _round(value: float) -> float | None:
@@ -202,13 +193,6 @@ class Folder:
         """Return the weights of the experts of the predictor, none in older folders or if they are not numbers."""
         found = self._metric("experts", dict)
         return {name: weight for name, weight in found.items() if isinstance(weight, float) and 0 <= weight <= 1}
-
-    def class_shares(self, classes: Sequence[str]) -> list[float] | None:
-        """Return the shares of these classes in the fit; None in older folders, or if they are not shares."""
-        found = self._metric("class_shares", dict)
-        shares = [found.get(label) for label in classes]
-        known = [share for share in shares if isinstance(share, float) and 0 <= share <= 1]
-        return known if len(known) == len(shares) and abs(sum(known) - 1) < 1e-6 else None
 
     def notes(self) -> list[str]:
         """Return what the fit had to say about the data."""

@@ -17,7 +17,7 @@ from distreduce._utils.typing import Array, Index
 from distreduce.baselines.constant_spread import fit_weighted
 from distreduce.cli._models import MODELS, OURS, FitOptions, fit_picture, make_model, take_blocks
 from distreduce.cli._split import draw_rows, find_repeats, split_rows
-from distreduce.cli._tables import WEIGHT, class_table, level_table, number_table, truth_table
+from distreduce.cli._tables import WEIGHT, class_table, judgement_table, number_table, truth_table
 from distreduce.estimators import SDR
 from distreduce.estimators._fit_context import FEW
 from distreduce.exceptions import (
@@ -32,7 +32,7 @@ from distreduce.exceptions import (
 )
 from distreduce.gp._target_scale import spread
 from distreduce.metrics import classification_scores
-from distreduce.metrics.held_out import held_out_scores, interval_levels
+from distreduce.metrics.held_out import held_out_scores, judge_numbers
 from distreduce.solver.dense import MOST_CROSS_FITTED
 from distreduce.tables.prepare import PreparedTable
 
@@ -206,6 +206,6 @@ def _score(model: Any, data: PreparedTable, train: Index, test: Index) -> tuple[
         return classification_scores(y, proba, model.classes_, weights), class_table(proba, model.classes_)
     mean, std = model.predict(X, return_std=True)
     scale = spread(target.values(train), _take_weights(data, train))
-    levels = interval_levels(model, X, y) if hasattr(model, "predict_quantiles") else None
-    table = number_table(model, X, target.names).join(level_table(len(y), scale, levels, target.names))
-    return held_out_scores(y, mean, std, scale=scale, levels=levels, sample_weight=weights), table
+    own = judge_numbers(model, X, y)
+    table = number_table(model, X, target.names).join(judgement_table(len(y), scale, own, target.names))
+    return held_out_scores(y, mean, std, scale=scale, sample_weight=weights, **own), table

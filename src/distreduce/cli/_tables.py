@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from distreduce.tables.target import Target
 QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
 PROBABILITY = "probability of "
 CLASS, TRUTH, FITTED = "class", "true", "fitted"
-SCALE, LEVEL, WEIGHT = "scale", "level", "weight"
+SCALE, LEVEL, DENSITY, WEIGHT = "scale", "level", "log density", "weight"
 NOVELTY = "novelty"
 FORMULA = re.compile(r"'*[=+\-@\t\r]")  # with its apostrophes, so that the escape can be undone
 
@@ -114,12 +114,13 @@ def number_table(predictor: Any, X: Array, names: Sequence[str]) -> pd.DataFrame
     return pd.DataFrame(columns)
 
 
-def level_table(n: int, scale: Array, levels: Array | None, names: Sequence[str]) -> pd.DataFrame:
-    """Return what scores need besides: the unit of each target, and the levels of intervals that hold the truth."""
+def judgement_table(n: int, scale: Array, own: Mapping[str, Array], names: Sequence[str]) -> pd.DataFrame:
+    """Return what scores need besides: the unit of each target, and what `judge_numbers` says of the truth."""
     suffixes = target_suffixes(names)
     columns = {f"{SCALE}{of}": np.full(n, unit) for of, unit in zip(suffixes, np.atleast_1d(scale), strict=True)}
-    if levels is not None:
-        columns |= {f"{LEVEL}{of}": part for of, part in zip(suffixes, levels.reshape(n, -1).T, strict=True)}
+    for name, column in (("levels", LEVEL), ("log_density", DENSITY)):
+        if name in own:
+            columns |= {f"{column}{of}": part for of, part in zip(suffixes, own[name].reshape(n, -1).T, strict=True)}
     return pd.DataFrame(columns)
 
 

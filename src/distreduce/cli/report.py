@@ -16,7 +16,7 @@ from distreduce.cli._folder import Folder
 from distreduce.cli._models import describe_models
 from distreduce.cli._names import REPORT
 from distreduce.cli._screen import EXPERT_NAMES, count_rows
-from distreduce.cli._tables import LEVEL, PROBABILITY, SCALE, TRUTH, WEIGHT, target_suffixes, truth_columns
+from distreduce.cli._tables import DENSITY, LEVEL, PROBABILITY, SCALE, TRUTH, WEIGHT, target_suffixes, truth_columns
 from distreduce.cli.apply import Directory, Quiet
 from distreduce.estimators import SDR
 from distreduce.exceptions import InvalidInputError, ModelFileError
@@ -27,7 +27,8 @@ from distreduce.tables.reading import read_table
 from distreduce.tables.recipe import ColumnRecipe
 from distreduce.tables.target import Target, read_target
 
-PREDICTED = {"mean": "mean", "std": "std", "low": "q05", "high": "q95", "levels": LEVEL, "scale": SCALE}
+PREDICTED = {"mean": "mean", "std": "std", "low": "q05", "high": "q95", "levels": LEVEL, "scale": SCALE,
+             "log_density": DENSITY}  # fmt: skip
 
 
 def report(

@@ -13,7 +13,6 @@ from distreduce.cli.apply import Directory, NoHeader, Quiet, Separator, open_res
 from distreduce.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from distreduce.cli._folder import Folder
     from distreduce.tables.target import Target
 
 
@@ -28,9 +27,9 @@ def score(
     """Score the predictor of a folder on rows whose targets are known.
 
     Use rows that the fit has not seen. Beside each score stands that of no model,
-    as in the scores of the fit: the mean target of the rows that were fitted, or their
-    class shares, for every row. Rows count by the column that the fit took its weights
-    from (--weights), if the file has it.
+    as in `fit`: the mean of the training rows, or their class shares. Log densities
+    are in units of the training rows' standard deviation. Rows count by the column
+    that the fit took its weights from (--weights), if the file has it.
     """
     layout = read_layout(sep, no_header)
     results = open_results(folder, file)
@@ -53,7 +52,7 @@ def score(
     with count_rows(silent=quiet or as_json):
         weighed = results.weights()
         found = read_weights(table.frame[weighed])[rows] if weighed in table.frame else np.ones(len(rows))
-        scores, notes = _score(results, predictor, X, target, rows, found)
+        scores, notes = _score(predictor, X, target, rows, found)
         if weighed is not None and weighed not in table.frame:
             notes.append(f"{file.name} has no column {weighed!r}, the weights of the fit: every row counts once.")
     if as_json:
@@ -70,23 +69,22 @@ def score(
 
 
 def _score(
-    results: Folder, predictor: Any, X: Any, target: Target, rows: Any, weights: Any
+    predictor: Any, X: Any, target: Target, rows: Any, weights: Any
 ) -> tuple[dict[str, dict[str, float]], list[str]]:
     """Return the scores of the predictor and of no model, in which rows count by their weights."""
     import numpy as np
 
     from distreduce.metrics import classification_scores
-    from distreduce.metrics.held_out import held_out_scores, interval_levels
+    from distreduce.metrics.held_out import held_out_scores, judge_numbers
 
     if target.task == "regression":
         y = target.values(rows)
         mean, std = predictor.predict(X[rows], return_std=True)
-        levels = interval_levels(predictor, X[rows], y) if hasattr(predictor, "predict_quantiles") else None
-        fitted = predictor.target_scale_  # the mean and the unit of the training rows, as in the scores of the fit
-        unit: dict[str, Any] = {"scale": fitted.std if y.ndim > 1 else fitted.std[0], "sample_weight": weights}
-        constant = (np.broadcast_to(part if y.ndim > 1 else part[0], y.shape) for part in (fitted.mean, fitted.std))
-        scores = {"predictor": held_out_scores(y, mean, std, levels=levels, **unit)}
-        return {**scores, "no model": held_out_scores(y, *constant, **unit)}, []
+        trained = predictor.target_scale_
+        unit: dict[str, Any] = {"scale": trained.std.reshape(y.shape[1:]), "sample_weight": weights}
+        nothing = (np.broadcast_to(part.reshape(y.shape[1:]), y.shape) for part in (trained.mean, trained.std))
+        scores = {"predictor": held_out_scores(y, mean, std, **judge_numbers(predictor, X[rows], y), **unit)}
+        return {**scores, "no model": held_out_scores(y, *nothing, **unit)}, []
     # A class of the file matches one of the fit by its text: 1 may be a number in one and a text in the other.
     classes = np.array([str(label) for label in predictor.classes_])
     labels = np.array([str(label) for label in target.y.iloc[rows]])
@@ -94,13 +92,9 @@ def _score(
     notes = [] if known.all() else [f"{count_of(int((~known).sum()), 'row')} with classes that the fit did not know."]
     if known.sum() < 2:
         raise InvalidInputError(f"The targets are none of the classes of the fit ({', '.join(classes[:10])}).")
-    shares = results.class_shares(classes.tolist())
-    if shares is None:  # a folder of an older version
-        notes.append("This folder does not say the class shares of its fit: no model has those of these rows.")
-        shares = [np.average(labels[known] == label, weights=weights[known]) for label in classes]
-    constant_shares = np.broadcast_to(shares, (known.sum(), len(classes)))
-    proba = predictor.predict_proba(X[rows][known])
+    reduction, proba = predictor.reduction_, predictor.predict_proba(X[rows][known])
+    shares = np.broadcast_to(reduction.prototype_weights_ @ reduction.prototype_targets_, proba.shape)
     return {
         "predictor": classification_scores(labels[known], proba, classes, weights[known]),
-        "no model": classification_scores(labels[known], constant_shares, classes, weights[known]),
+        "no model": classification_scores(labels[known], shares, classes, weights[known]),
     }, notes

@@ -18,8 +18,8 @@ from scipy import sparse
 from distreduce._utils.numerics import sq_distances
 from distreduce._utils.threads import KERNEL
 from distreduce._utils.typing import Array, Plan
-from distreduce.coupling.descent import changes, subtract
-from distreduce.coupling.problem import structure_terms
+from distreduce.coupling.descent import changes
+from distreduce.coupling.problem import structure_terms, subtract
 from distreduce.losses import BregmanLoss, InnerLoss, supervised_rows
 from distreduce.sharding.shards import PlanPass, Result, Shard, ShardPass
 
@@ -294,6 +294,7 @@ def _best_moves(  # type: ignore[no-untyped-def]
     """The prototype to which each row of a block would best move with all its mass, and what that changes."""
     m = len(f2q)
     row, touched, plan_row = np.zeros(m), np.empty(m, dtype=np.int32), np.zeros(m)
+    slope, across, gains = np.empty(m), np.empty(m), np.empty(m)
     for r in range(cost.shape[0]):
         i = first + r
         count = _gather(i, C, T, row, touched)
@@ -302,8 +303,11 @@ def _best_moves(  # type: ignore[no-untyped-def]
         for t in range(own.indptr[i], own.indptr[i + 1]):
             plan_row[own.indices[t]] = own.data[t]
             now += own.data[t] * cost[r, own.indices[t]]
-        gains = changes(diagonal, weights[i], f2, h2, alpha, cost[r], plan_row, row, f2q)
-        best = gains.argmin()
+        for k in range(m):
+            slope[k] = cost[r, k] + 2 * alpha * f2q[k]
+        for t in range(count):
+            subtract(2 * alpha * row[touched[t]], h2[touched[t]], slope)
+        best = changes(diagonal, weights[i], f2, h2, alpha, plan_row, slope, across, gains)
         target[i], change[i] = best, gains[best]
         linear[i, 0], linear[i, 1] = now, weights[i] * cost[r, best] - now
         row[touched[:count]] = 0.0

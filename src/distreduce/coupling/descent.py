@@ -12,13 +12,22 @@ from typing import Protocol
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
-from distreduce._utils.threads import KERNEL, SERIAL, Workers
+from distreduce._utils.threads import KERNEL, SERIAL, Workers, too_few_to_compile
 from distreduce._utils.typing import Array, Plan
-from distreduce.coupling.line_search import move_towards
-from distreduce.coupling.problem import CouplingProblem, CouplingResult, affinity_times_plan, hard_plan, rescale_rows
+from distreduce.coupling.line_search import exact_step, move_towards
+from distreduce.coupling.problem import (
+    CouplingProblem,
+    CouplingResult,
+    add_products,
+    affinity_times_plan,
+    hard_plan,
+    rescale_rows,
+    subtract,
+)
 from distreduce.exceptions import NumericalError
 
 # Returns the vertex V that minimises ⟨gradient, V⟩.
@@ -27,10 +36,10 @@ CheapestVertex = Callable[[Array], Plan]
 
 @dataclass(frozen=True)
 class Iterate:
-    """A plan T with its product with the affinity (C·T, or TᵀCT on shards) and J without the constant of GW."""
+    """A plan T with what follows from it linearly, and J without the constant of GW."""
 
     plan: Plan
-    product: Array
+    product: Array  # C·T and C·T·h2 as one array (2, n, m), or TᵀCT on shards
     value: float
 
 
@@ -87,39 +96,68 @@ def conditional_gradient(
     The prototype targets are held while the steps converge and then refreshed, which only lowers J, until that does not
     help any more. From one start the path is then that of POT's solvers, and never ends above them.
     """
+    vertex_times = _VertexProducts(problem.affinity, workers)
     T, CT = initial, affinity_times_plan(problem.affinity, initial, workers)
-    value, n_iter, converged = problem.value(T, CT), 0, False
+    held, n_iter, converged = problem.with_targets_held(T), 0, False
+    value = held.value(T, CT)  # J itself, where the targets are those of T
     while n_iter < max_iter and not converged:
-        held = problem.with_targets_held(T)  # hold the targets at T, descend, and measure what refreshing them gains
-        start = Iterate(T, CT, held.value(T, CT))
-        found, steps, settled = descend(_DenseDescent(held, cheapest, workers), start, max_iter - n_iter, tol)
-        T, CT = found.plan, found.product
-        previous, value, n_iter = value, problem.value(T, CT), n_iter + steps
+        # Descend with the targets held, then refresh them and measure what that gains.
+        start = Iterate(T, np.array([CT, CT @ problem.h2]), value)
+        found, steps, settled = descend(_DenseDescent(held, cheapest, vertex_times), start, max_iter - n_iter, tol)
+        T, CT, n_iter = found.plan, found.product[0], n_iter + steps
+        held = problem.with_targets_held(T)
+        previous, value = value, held.value(T, CT)
         # Without targets nothing is refreshed: the first descent is the last.
         converged = settled and (problem.targets is None or previous - value <= tol * max(1.0, abs(value)))
     return CouplingResult(rescale_rows(T, problem.weights), CT, value, n_iter, converged)
 
 
+class _VertexProducts:
+    """C·V of one vertex after another: from one to the next few rows change, and only their part is computed."""
+
+    def __init__(self, affinity: NDArray[np.floating], workers: Workers) -> None:
+        self.affinity, self.workers = affinity, workers
+        self._vertex: Plan | None = None
+        self._product = np.empty(0)
+
+    def __call__(self, V: Plan) -> Array:
+        n, last = len(self.affinity), self._vertex
+        # Hard plans only, whose row i is h_i in one place. Most rows changed: afresh, which also ends the roundings.
+        changed = np.arange(n) if last is None or V.nnz > n else np.flatnonzero(V.indices != last.indices)
+        if last is None or too_few_to_compile(n) or 4 * len(changed) > n:
+            self._product = affinity_times_plan(self.affinity, V, self.workers)
+        else:
+            add_products(self.affinity, changed, V, self._product, self.workers)
+            removed = sparse.csr_array((-last.data, last.indices, last.indptr), shape=last.shape)
+            add_products(self.affinity, changed, removed, self._product, self.workers)
+        self._vertex = V if V.nnz == n else None
+        return self._product
+
+
 @dataclass(frozen=True)
 class _DenseDescent:
-    """:class:`Descent` with C and C·T in memory; C·T moves with the step."""
+    """:class:`Descent` with C and C·T in memory; all that is linear in T moves with the step."""
 
-    problem: CouplingProblem
+    problem: CouplingProblem  # its targets are held
     cheapest: CheapestVertex
-    workers: Workers
+    vertex_times: _VertexProducts
 
     def direction(self, at: Iterate) -> Direction:
-        gradient = self.problem.gradient(at.plan, at.product)
+        gradient = self.problem.gradient(at.plan, at.product[1])
         V = self.cheapest(gradient)
         return Direction(at, V, (at.plan - V).multiply(gradient).sum(), gradient)
 
     def search(self, direction: Direction) -> tuple[float, Iterate]:
-        T, CT, V = direction.at.plan, direction.at.product, direction.vertex
-        CV = affinity_times_plan(self.problem.affinity, V, self.workers)
-        step = self.problem.step_to(T, CT, V, CV, direction.slope)
-        # C·T is linear in T: the new plan needs no product of its own.
-        T, CT = move_towards(T, V, step), (1 - step) * CT + step * CV
-        return step, Iterate(T, CT, self.problem.value(T, CT))
+        at, V = direction.at, direction.vertex
+        CV = self.vertex_times(V)
+        to_vertex = np.array([CV, CV @ self.problem.h2])
+        to_vertex -= at.product
+        a, b = self.problem.along(sparse.csr_array(V - at.plan), to_vertex[1], direction.slope)
+        step = exact_step(a, b)
+        to_vertex *= step
+        to_vertex += at.product
+        # The targets are held, so that J is this quadratic on the whole segment.
+        return step, Iterate(move_towards(at.plan, V, step), to_vertex, at.value + (a * step + b) * step)
 
 
 MAX_SWEEPS = 50
@@ -141,7 +179,7 @@ def move_rows(problem: CouplingProblem, found: CouplingResult, *, workers: Worke
         cost = problem.linear_cost(sparse.csr_array(T))
         f2q = problem.f2 @ T.sum(axis=0)  # afresh in every sweep: within one, moves update it and its roundings add up
         constants = (problem.affinity, problem.weights, problem.f2, problem.h2, problem.alpha, cost, least)
-        if _sweep(*constants, T, CT, f2q) == 0:
+        if _sweep_all(*constants, T, CT, f2q) == 0:
             break
         moved = True
     if not moved:
@@ -151,52 +189,79 @@ def move_rows(problem: CouplingProblem, found: CouplingResult, *, workers: Worke
     return replace(found, plan=plan, affinity_plan=CT, value=problem.value(plan, CT))
 
 
-@njit(**KERNEL)
-def _sweep(C, h, f2, h2, alpha, cost, least, T, CT, f2q):  # type: ignore[no-untyped-def]
-    """Move every row that gains, and update T, C·T and f2·q; return the number of moves."""
-    moves = 0
-    for i in range(len(h)):
-        change = changes(C[i, i], h[i], f2, h2, alpha, cost[i], T[i], CT[i], f2q)
-        target = change.argmin()
-        if change[target] < -least:
-            moves += 1
-            # Apply the move: its row d of the difference changes T, q and CT.
-            for k in range(len(f2)):
-                d = (h[i] if k == target else 0.0) - T[i, k]
-                if d != 0.0:
-                    T[i, k] += d
-                    f2q += d * f2[k]
-                    for j in range(len(h)):
-                        CT[j, k] += d * C[i, j]  # C is symmetric: row i instead of column i
+def _sweep_all(  # type: ignore[no-untyped-def]
+    C, h, f2, h2, alpha, cost, least, T, CT, f2q
+) -> int:
+    """``_sweep`` of all rows, from one product C·T·h2 to which the moves then add."""
+    moved = np.zeros(CT.T.shape)  # transposed: a move changes whole columns of C·T
+    slopes = cost - 2 * alpha * (CT @ h2)
+    moves: int = _sweep(C, h, f2, h2, alpha, slopes, least, T, moved, f2q)
+    CT += moved.T
     return moves
 
 
 @njit(**KERNEL)
-def subtract(factor, row, total):  # type: ignore[no-untyped-def]
-    """total −= factor · row, without a temporary array."""
-    for b in range(row.shape[0]):
-        total[b] -= factor * row[b]
+def _sweep(C, h, f2, h2, alpha, slopes, least, T, moved, f2q):  # type: ignore[no-untyped-def]
+    """Move every row that gains; update T, f2·q and (C·T)ᵀ, of which `moved` is the change; return how many moved.
+
+    `slopes` are ∇J without f2·q, at the start of the sweep.
+    """
+    n, m = T.shape
+    moves, n_touched, touched = 0, 0, np.empty(m, np.int64)
+    slope, across, change = np.empty(m), np.empty(m), np.empty(m)
+    for i in range(n):
+        for b in range(m):
+            slope[b] = slopes[i, b] + 2 * alpha * f2q[b]
+        for t in range(n_touched):  # what the moves before this one changed
+            subtract(2 * alpha * moved[touched[t], i], h2[touched[t]], slope)
+        target = changes(C[i, i], h[i], f2, h2, alpha, T[i], slope, across, change)
+        if change[target] < -least:
+            moves += 1
+            # Apply the move: its row d of the difference changes T, q and CT.
+            for k in range(m):
+                d = (h[i] if k == target else 0.0) - T[i, k]
+                if d != 0.0:
+                    T[i, k] += d
+                    subtract(-d, f2[k], f2q)
+                    n_touched = _note(k, touched, n_touched)
+                    subtract(-d, C[i], moved[k])  # C is symmetric: row i instead of column i
+    return moves
 
 
 @njit(**KERNEL)
-def changes(own, h, f2, h2, alpha, cost, row, CT, f2q):  # type: ignore[no-untyped-def]
-    """J(row → h e_b) − J for every prototype b: with d = h e_b − row, ⟨∇J, d⟩ + α dᵀ(f2 − C_ii h2) d."""
+def _note(k, noted, count):  # type: ignore[no-untyped-def]
+    """Append k to the first `count` entries of `noted` unless it is one of them; return the new count."""
+    for t in range(count):
+        if noted[t] == k:
+            return count
+    noted[count] = k
+    return count + 1
+
+
+@njit(**KERNEL)
+def changes(own, h, f2, h2, alpha, row, slope, across, change):  # type: ignore[no-untyped-def]
+    """Write J(row → h e_b) − J for every prototype b; return the b with the lowest, the first of equal ones.
+
+    With d = h e_b − row it is ⟨∇J, d⟩ + α dᵀ(f2 − C_ii h2) d. `slope` is ∇J of the row, `across` room for
+    (f2 − C_ii h2) row.
+    """
     m = len(row)
-    slope, across, constant = cost + 2 * alpha * f2q, np.zeros(m), 0.0
-    # `slope` becomes ∇J of the row, `across` (f2 − C_ii h2) row.
+    for b in range(m):
+        across[b] = 0.0
     for l in range(m):
-        if CT[l] != 0.0:
-            subtract(2 * alpha * CT[l], h2[l], slope)
         if row[l] != 0.0:
-            across += row[l] * (f2[l] - own * h2[l])
+            subtract(-row[l], f2[l], across)
+            subtract(own * row[l], h2[l], across)
     # What does not depend on the target b.
+    constant = 0.0
     for l in range(m):
-        if row[l] != 0.0:
-            constant += row[l] * (alpha * across[l] - slope[l])
-    change = np.empty(m)
+        constant += row[l] * (alpha * across[l] - slope[l])
+    best = 0
     for b in range(m):
         change[b] = h * (slope[b] + alpha * (h * (f2[b, b] - own * h2[b, b]) - 2 * across[b])) + constant
-    return change
+        if change[b] < change[best]:
+            best = b
+    return best
 
 
 def solve_semirelaxed(

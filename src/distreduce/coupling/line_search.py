@@ -1,7 +1,7 @@
 """The exact line search of the T-step, for dense and sharded couplings.
 
 With the prototype targets held fixed, the objective of the T-step is a quadratic aτ² + bτ along every segment
-T + τ(V − T). `CouplingProblem.step_to` (dense) and `ShardedCoupling.search` (shards) compute a and b.
+T + τ(V − T). `CouplingProblem.along` (dense) and `ShardedCoupling.search` (shards) compute a and b.
 """
 
 from __future__ import annotations

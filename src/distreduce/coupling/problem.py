@@ -12,9 +12,8 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
-from distreduce._utils.threads import SERIAL, Workers
-from distreduce._utils.typing import Array, Plan
-from distreduce.coupling.line_search import exact_step
+from distreduce._utils.threads import KERNEL, SERIAL, Workers, too_few_to_compile
+from distreduce._utils.typing import Array, Index, Plan
 from distreduce.losses import BregmanLoss, InnerLoss, SquaredLoss
 
 ROWS_PER_CHUNK = 128
@@ -46,21 +45,40 @@ def column_mass(T: Plan) -> Array:
 
 
 def affinity_times_plan(affinity: NDArray[np.floating], plan: Plan, workers: Workers = SERIAL) -> Array:
-    """C·T in O(n·nnz(T)): for a hard plan, column sums of C grouped by prototype."""
+    """C·T in O(n·nnz(T)), for a symmetric C: for a hard plan, sums of its rows grouped by prototype."""
+    if too_few_to_compile(len(affinity)):
+        return np.ascontiguousarray((plan.T @ affinity).T)  # C is symmetric
     out = np.zeros(plan.shape)  # float64, even if C is float32
-    n_chunks = -(-len(affinity) // ROWS_PER_CHUNK)
-    workers.run(_affinity_rows, n_chunks, affinity, plan.indptr, plan.indices, plan.data, out)
+    add_products(affinity, np.arange(len(affinity)), plan, out, workers)
     return out
 
 
-@njit(nogil=True, cache=True)
-def _affinity_rows(chunk, n_chunks, C, indptr, indices, data, out):  # type: ignore[no-untyped-def]
-    n = C.shape[0]
-    for i in range(chunk, n, n_chunks):
-        row, sums = C[i], out[i]
-        for j in range(n):
-            for entry in range(indptr[j], indptr[j + 1]):  # a single one if the plan is hard
-                sums[indices[entry]] += row[j] * data[entry]
+def add_products(affinity: NDArray[np.floating], rows: Index, plan: Plan, out: Array, workers: Workers) -> None:
+    """Add C·T to `out`, where T has these rows of `plan`, and zeros elsewhere."""
+    n_chunks = -(-len(affinity) // ROWS_PER_CHUNK)
+    arguments = (rows, affinity, plan.indptr, plan.indices, plan.data, out)
+    workers.run(lambda chunk, _: _add_chunk(chunk, *arguments), n_chunks)
+
+
+@njit(**KERNEL)
+def _add_chunk(chunk, rows, C, indptr, indices, data, out):  # type: ignore[no-untyped-def]
+    """Rows ROWS_PER_CHUNK · chunk … of ``add_products``. C is symmetric: its rows are read instead of its columns."""
+    start = chunk * ROWS_PER_CHUNK
+    stop = min(start + ROWS_PER_CHUNK, C.shape[0])
+    sums = np.zeros((out.shape[1], stop - start))  # transposed, so that the inner loop is SIMD code
+    for j in rows:
+        for entry in range(indptr[j], indptr[j + 1]):  # a single one if the plan is hard
+            subtract(-data[entry], C[j, start:stop], sums[indices[entry]])
+    for i in range(start, stop):
+        for k in range(out.shape[1]):
+            out[i, k] += sums[k, i - start]
+
+
+@njit(**KERNEL)
+def subtract(factor, row, total):  # type: ignore[no-untyped-def]
+    """total −= factor · row, without a temporary array."""
+    for b in range(row.shape[0]):
+        total[b] -= factor * row[b]
 
 
 def structure_matrices(embedding_affinity: Array, loss: InnerLoss) -> tuple[Array, Array]:
@@ -81,9 +99,10 @@ def structure_matrices(embedding_affinity: Array, loss: InnerLoss) -> tuple[Arra
 def structure_constant(affinity: NDArray[np.floating], weights: Array, loss: InnerLoss) -> float:
     r""":math:`\sum_{ij} f_1(C_{ij}) h_i h_j`, the part of GW that no coupling changes; without an n×n copy."""
     total = 0.0
-    for row, weight in zip(affinity, weights, strict=True):
-        a = np.asarray(row, dtype=np.float64)  # C may be float32
-        total += weight * float(structure_terms(a, loss) @ weights)
+    for start in range(0, len(weights), ROWS_PER_CHUNK):
+        rows = slice(start, start + ROWS_PER_CHUNK)
+        terms = structure_terms(np.asarray(affinity[rows], dtype=np.float64), loss)  # C may be float32
+        total += float(weights[rows] @ (terms @ weights))
     return total
 
 
@@ -139,21 +158,24 @@ class CouplingProblem:
         """J(T) without the constant of GW."""
         return float(T.multiply(self.linear_cost(T)).sum()) + self.alpha * self.structure(T, affinity_T)
 
-    def gradient(self, T: Plan, affinity_T: Array) -> Array:
-        """dJ/dT = (1−α) L_s + M + 2α (1 (f2 q)ᵀ − C T h2)."""
+    def gradient(self, T: Plan, affinity_T_h2: Array) -> Array:
+        """dJ/dT = (1−α) L_s + M + 2α (1 (f2 q)ᵀ − C T h2), from C T h2."""
         # The factor 2 holds because C, f2 and h2 are symmetric.
-        return self.linear_cost(T) + 2 * self.alpha * ((self.f2 @ column_mass(T))[None, :] - affinity_T @ self.h2)
+        gradient = (self.f2 @ column_mass(T))[None, :] - affinity_T_h2
+        gradient *= 2 * self.alpha
+        gradient += self.linear_cost(T)
+        return gradient
 
-    def step_to(self, T: Plan, affinity_T: Array, vertex: Plan, affinity_vertex: Array, gradient: Array) -> float:
-        r"""Exact minimiser τ in [0, 1] of J along :math:`T + \tau(V - T)`, a quadratic :math:`a\tau^2 + b\tau`.
+    def along(self, delta: Plan, affinity_delta_h2: Array, gradient: Array) -> tuple[float, float]:
+        r"""Coefficients (a, b) of J along :math:`T + \tau\Delta`, the quadratic :math:`a\tau^2 + b\tau`, from CΔh2.
 
         The prototype targets are held where they are, which bounds the supervision term from above (it is a minimum
         over them), so that a descent of the model is a descent of J.
         """
-        delta = sparse.csr_array(vertex - T)
+        q = column_mass(delta)
         # GW is quadratic in T: its value at the difference of two plans is the coefficient of τ².
-        a = self.alpha * self.structure(delta, affinity_vertex - affinity_T)
-        return exact_step(a, float(delta.multiply(gradient).sum()))
+        a = self.alpha * (float(q @ self.f2 @ q) - float(delta.multiply(affinity_delta_h2).sum()))
+        return a, float(delta.multiply(gradient).sum())
 
 
 @dataclass(frozen=True)

@@ -168,28 +168,6 @@ def gradient_pass(  # type: ignore[no-untyped-def]
     return gradient
 
 
-@njit(**KERNEL)
-def _quadratic_row(R, here, others, product):  # type: ignore[no-untyped-def]
-    """Σ_l R_kl z_l for one dimension; R_kl z_k is added to the others."""
-    total = 0.0
-    for l in range(R.shape[0]):
-        total += R[l] * others[l]
-        product[l] += R[l] * here
-    return total
-
-
-@njit(**KERNEL)
-def quadratic_pass(chunk, n_chunks, Zt, R):  # type: ignore[no-untyped-def]
-    """R Z over the pairs of this chunk's rows: half of the symmetric R is read, once."""
-    p, m = Zt.shape
-    product = np.zeros((p, m))
-    for k in range(chunk, m, n_chunks):
-        for a in range(p):
-            product[a, k] += R[k, k] * Zt[a, k]  # the diagonal belongs to no pair
-            product[a, k] += _quadratic_row(R[k, k + 1 :], Zt[a, k], Zt[a, k + 1 :], product[a, k + 1 :])
-    return product
-
-
 # Below this many prototypes one chunk is faster than handing work to threads.
 SMALL = 700
 CHUNKS = 8
@@ -247,7 +225,7 @@ class FusedObjective:
         # The map's term, ½ Tr(ZᵀRZ).
         projected = 0.0
         if problem.quadratic is not None:
-            RZ = ordered_sum(self.workers.run(quadratic_pass, self._chunks, Zt, problem.quadratic)).T
+            RZ = problem.quadratic @ Z
             projected = 0.5 * float((Z * RZ).sum())
             gradient = gradient + RZ
         return Terms(structure, aligned, projected), gradient

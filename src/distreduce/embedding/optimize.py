@@ -13,7 +13,7 @@ from scipy.linalg import eigh
 from scipy.optimize import minimize
 
 from distreduce._utils.numerics import Adam, BestSoFar
-from distreduce._utils.threads import SERIAL, Workers
+from distreduce._utils.threads import SERIAL, Workers, too_few_to_compile
 from distreduce._utils.typing import Array
 from distreduce.embedding import plain
 from distreduce.embedding.fused import FusedObjective, supports
@@ -110,13 +110,17 @@ class EmbeddingResult:
 
 
 def make_objective(problem: EmbeddingProblem, backend: str = "auto", workers: Workers = SERIAL) -> Objective:
-    """Return ``objective(Z) -> (Terms, gradient)``; "auto": fused loops if they support the kernel, else NumPy."""
+    """Return ``objective(Z) -> (Terms, gradient)``.
+
+    "auto" takes fused loops if they support the kernel and compiling them pays, else NumPy.
+    """
     name, _, device = backend.partition(":")  # "torch:cuda:0" names a device
     if name == "torch":
         from distreduce.embedding.torch import TorchObjective  # optional dependency
 
         return TorchObjective(problem, device or None)
-    if backend == "numpy" or (backend == "auto" and not supports(problem)):
+    small = too_few_to_compile(max(len(problem.mass), int(problem.mass.sum())))  # of many samples, all else is compiled
+    if backend == "numpy" or (backend == "auto" and (small or not supports(problem))):
         return partial(plain.value_and_gradient, problem)
     if not supports(problem):  # "numba" was asked for by name, so do not fall back silently
         raise InvalidInputError(f"backend='numba' does not support embedding_kernel={problem.kernel!r}; use 'auto'.")

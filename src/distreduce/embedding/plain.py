@@ -1,17 +1,16 @@
-"""The Z-step's objective and gradient, written as in the equations; the reference for the fused version."""
+"""The Z-step's objective and gradient, written as in the equations.
+
+The reference for the fused version, and what fits with few prototypes use: nothing of it has to be compiled.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from distreduce._utils.typing import Array
 from distreduce.embedding.problem import EmbeddingProblem, Terms
-from distreduce.kernels import Linear
-
-
-def squared_distances(Z: Array) -> Array:
-    """|z_k − z_l|², by differences: exact zeros on the diagonal."""
-    return np.asarray(((Z[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2))
+from distreduce.kernels import RBF, Linear, RationalQuadratic
 
 
 def gromov_wasserstein(problem: EmbeddingProblem, sq_distances: Array) -> tuple[float, Array]:
@@ -23,22 +22,25 @@ def gromov_wasserstein(problem: EmbeddingProblem, sq_distances: Array) -> tuple[
         GW_{KL} = \frac{q^\top w q}{S} - \sum_{kl} A_{kl}\log w_{kl} + \Big(\sum A\Big)\log S, \qquad
         GW_{sq} = \frac{q^\top w^2 q}{S^2} - \frac{2}{S}\sum_{kl} A_{kl} w_{kl}.
     """
-    w = 1.0 / (1.0 + sq_distances)
-    A, qq, rr = (
-        problem.transported,
-        np.outer(problem.mass, problem.mass),
-        np.outer(problem.reference, problem.reference),
-    )
-    S = float((rr * w).sum())
+    A, q, r, qq, rr = problem.transported, problem.mass, problem.reference, *problem.outer_products
+    w = 1.0 + sq_distances
+    # In place, here and below: of m×m arrays, new memory takes longer than arithmetic.
+    np.reciprocal(w, out=w)
+    S = float(r @ w @ r)
+    # The derivative by w, with opposite sign and multiplied by w: dw/d|z_k − z_l|² = −w².
     if problem.loss == "kl":
-        carried, total = float((qq * w).sum()), float(A.sum())
-        value = carried / S - float((A * np.log(w)).sum()) + total * np.log(S)
-        by_w = qq / S - A / w + rr * (total / S - carried / S**2)
+        carried, total = float(q @ w @ q), float(A.sum())
+        value = carried / S - float(np.vdot(A, np.log(w))) + total * np.log(S)
+        slope = (1 / S) * qq
+        slope += (total / S - carried / S**2) * rr
+        slope *= w
+        np.subtract(A, slope, out=slope)
     else:
-        carried, total = float((qq * w**2).sum()), float((A * w).sum())
+        carried, total = float(q @ w**2 @ q), float(np.vdot(A, w))
         value = carried / S**2 - 2 * total / S
-        by_w = 2 * qq * w / S**2 - 2 * A / S + rr * (2 * total / S**2 - 2 * carried / S**3)
-    return value, -(w**2) * by_w  # dw/d|z_k − z_l|² = −w²
+        slope = w * (2 * A / S - 2 * qq * w / S**2 - rr * (2 * total / S**2 - 2 * carried / S**3))
+    slope *= w
+    return value, slope
 
 
 def dependence(problem: EmbeddingProblem, K: Array) -> tuple[float, Array]:
@@ -49,33 +51,43 @@ def dependence(problem: EmbeddingProblem, K: Array) -> tuple[float, Array]:
     """
     B, omega = problem.target, problem.target_weights
     assert B is not None and omega is not None  # for the type checker: only called on supervised problems
-    numerator = float((K * B).sum())
+    numerator = float(np.vdot(K, B))
     if problem.dependence == "hsic":
         return numerator, B
-    ww = np.outer(omega, omega)
     if problem.dependence == "cka":  # B is centred already, so only the norm needs HKH
         row = K @ omega / omega.sum()
-        K = K - row[:, None] - row[None, :] + float(omega @ row) / omega.sum()
-    norm = float(np.sqrt((ww * K**2).sum()))
+        K = K - row
+        K -= (row - float(omega @ row) / omega.sum())[:, None]
+    weighted = omega * K
+    weighted *= omega[:, None]
+    norm = float(np.sqrt(np.vdot(weighted, K)))
     if norm <= 1e-14 * omega.sum():  # all prototypes in one place: nothing depends on anything
         return 0.0, np.zeros_like(B)
-    return numerator / norm, B / norm - (numerator / norm**3) * ww * K
+    weighted *= -numerator / norm**3
+    weighted += (1 / norm) * B
+    return numerator / norm, weighted
 
 
 def value_and_gradient(problem: EmbeddingProblem, Z: Array) -> tuple[Terms, Array]:
     """The terms of F(Z) and dF/dZ; for symmetric G = dF/d|z_k − z_l|² the chain rule is 4 Σ_l G_kl (z_k − z_l)."""
-    sq_distances = squared_distances(Z)
+    sq_distances = cdist(Z, Z, "sqeuclidean")  # by differences: exact zeros on the diagonal
     structure, by_distance = gromov_wasserstein(problem, sq_distances)
-    by_distance = problem.alpha * by_distance
+    by_distance *= problem.alpha
     gradient, aligned, projected = np.zeros_like(Z), 0.0, 0.0
     if problem.supervised:
-        # A linear kernel depends on places, not on distances: its gradient is direct.
-        K = problem.kernel(Z) if isinstance(problem.kernel, Linear) else problem.kernel.of_sq_distance(sq_distances)
-        aligned, by_kernel = dependence(problem, K)
         if isinstance(problem.kernel, Linear):
+            # A linear kernel depends on places, not on distances: its gradient is direct.
+            aligned, by_kernel = dependence(problem, problem.kernel(Z))
             gradient -= 2 * problem.eta * by_kernel @ Z
         else:
-            by_distance = by_distance - problem.eta * by_kernel * problem.kernel.derivative(sq_distances)
+            # K − 1 where centring removes the constant: with prototypes close together K is one to all its digits.
+            kernel = problem.kernel
+            if isinstance(kernel, RationalQuadratic | RBF) and problem.dependence != "cka_uncentered":
+                K = kernel.minus_one(sq_distances)
+            else:
+                K = kernel.of_sq_distance(sq_distances)
+            aligned, by_kernel = dependence(problem, K)
+            by_distance -= problem.eta * by_kernel * problem.kernel.derivative(sq_distances)
     # Σ_l G_kl (z_k − z_l) by one matrix product.
     gradient += 4 * (by_distance.sum(axis=1)[:, None] * Z - by_distance @ Z)
     if problem.quadratic is not None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
 
 from distreduce._utils.typing import Array
 from distreduce.dependence import Dependence
@@ -33,6 +36,11 @@ class EmbeddingProblem:
     loss: InnerLoss = "kl"
     dependence: Dependence = "cka"
     kernel: DistanceKernel | Linear = field(default_factory=RationalQuadratic)
+
+    @cached_property
+    def outer_products(self) -> tuple[Array, Array]:
+        """q qᵀ and r rᵀ."""
+        return np.outer(self.mass, self.mass), np.outer(self.reference, self.reference)
 
     @property
     def supervised(self) -> bool:

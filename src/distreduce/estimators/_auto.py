@@ -21,7 +21,7 @@ from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError, NumericalError
 from distreduce.kernels import RBF, DistanceKernel, Kernel, RationalQuadratic
 from distreduce.losses import keep_in_range, supervised_rows
-from distreduce.mapping.kernel_map import NOT_FINITE, KernelMap, factorise_kernel
+from distreduce.mapping.kernel_map import NOT_FINITE, KernelMap, Predictions, factorise_kernel
 from distreduce.mapping.relevance import input_kernel, median_length_scale, relevance_length_scales
 from distreduce.sharding.merge import row_keys
 from distreduce.sharding.sample import Sample
@@ -55,6 +55,13 @@ class MapChoice:
     fold_scales: Sequence[Array] | None  # the scales as learned without each fold
     error: float  # squared error of left-out targets, relative to that of their mean; NaN if it was not measured
     has_signal: bool  # whether predictions follow the targets, or there were too few known targets to tell
+    predictions: Predictions | None = None  # further features of the map, if it has them
+    alone: MapChoice | None = None  # the choice for the features alone, if the map has predictions
+
+    @property
+    def metric(self) -> MapChoice:
+        """The choice for the features alone, in whose metric samples are near to each other."""
+        return self.alone or self
 
     def scales_without(self, fold: int) -> Array | None:
         """Return the metric that has not seen a fold."""

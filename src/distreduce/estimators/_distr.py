@@ -64,8 +64,8 @@ class DistR(BaseReduction):
     tol : float, default=1e-6
         The fit ends when an outer iteration lowers the objective by less than this, relative to the objective.
     backend : {"auto", "numba", "numpy", "torch"} or "torch:DEVICE", default="auto"
-        Implementation of the Z-step. "auto" is Numba where it supports the kernel, else NumPy. "torch" uses a GPU if
-        there is one; "torch:cuda:0" or "torch:cpu" names the device.
+        Implementation of the Z-step. "auto" is Numba for more than 160 samples where it supports the kernel, else
+        NumPy. "torch" uses a GPU if there is one; "torch:cuda:0" or "torch:cpu" names the device.
     n_jobs : int or None, default=None
         Number of threads; None uses every core. The result does not depend on it.
     random_state : int, RandomState or None, default=None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +23,7 @@ from distreduce.losses import supervised_rows
 from distreduce.mapping.left_out import align
 
 
-def cross_val_embedding(model: Any, X: Any, y: Any, cv: Any = 5) -> Array:
+def cross_val_embedding(model: Any, X: Any, y: Any, cv: Any = 5, groups: Any = None) -> Array:
     """Embed every sample by a model that was fitted without its fold.
 
     Each fold needs a fit of its own. Its plane is rotated, shifted and scaled onto that of `model`, as a reduction has
@@ -40,6 +40,8 @@ def cross_val_embedding(model: Any, X: Any, y: Any, cv: Any = 5) -> Array:
     cv : int, cross-validation generator or iterable, default=5
         How to leave out, as in scikit-learn: the number of folds (stratified for classes), a splitter, or pairs of
         training and test rows.
+    groups : array-like of shape (n_samples,), optional
+        Group of each sample: whole groups are left out, and the fits get the groups of their samples.
 
     Returns
     -------
@@ -58,10 +60,12 @@ def cross_val_embedding(model: Any, X: Any, y: Any, cv: Any = 5) -> Array:
     check_is_fitted(model)
     folds = check_cv(cv, y, classifier=model.task_ == "classification")
     if isinstance(cv, int):
+        folds = folds if groups is None else GroupKFold(cv)
         folds.shuffle, folds.random_state = True, 0  # samples may be sorted
     places = np.full_like(model.embedding_, np.nan)
-    for train, test in folds.split(np.empty((len(places), 0)), y):
-        fitted = clone(model).fit(_safe_indexing(X, train), _safe_indexing(y, train))
+    for train, test in folds.split(np.empty((len(places), 0)), y, groups):
+        own = None if groups is None else _safe_indexing(groups, train)
+        fitted = clone(model).fit(_safe_indexing(X, train), _safe_indexing(y, train), groups=own)
         new, ones = fitted.transform(_safe_indexing(X, test)), np.ones(len(train))
         places[test] = align(new, fitted.embedding_, model.embedding_[train], ones)
     return places

@@ -107,8 +107,8 @@ class SDR(BaseReduction):
     tol : float, default=1e-6
         The fit ends when an outer iteration lowers the objective by less than this, relative to the objective.
     backend : {"auto", "numba", "numpy", "torch"} or "torch:DEVICE", default="auto"
-        Implementation of the Z-step. "auto" is Numba where it supports the kernel, else NumPy. "torch" uses a GPU if
-        there is one; "torch:cuda:0" or "torch:cpu" names the device.
+        Implementation of the Z-step. "auto" is Numba for more than 160 samples where it supports the kernel, else
+        NumPy. "torch" uses a GPU if there is one; "torch:cuda:0" or "torch:cpu" names the device.
     n_jobs : int or None, default=None
         Number of threads; None uses every core. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -128,7 +128,8 @@ class SDR(BaseReduction):
     prototype_targets_ : array of shape (n_prototypes, n_targets)
         Mean target of each prototype in the units of y, or its class shares.
     prototype_medoids_ : array of shape (n_prototypes,)
-        Row index of the sample that represents each prototype: among its own samples, the nearest to their mean in X.
+        Row index of the sample that represents each prototype: among its own samples, the nearest to their means of X
+        and y, each in units of its variance within prototypes.
     coupling_ : scipy sparse array of shape (n_samples, n_prototypes)
         Coupling T; its rows sum to one.
     labels_ : array of shape (n_samples,)
@@ -147,7 +148,7 @@ class SDR(BaseReduction):
         samples that were left out, and "all_features".
     prototype_choice_ : pandas.DataFrame
         With ``n_prototypes="auto"``: error of left-out targets for each number, its standard error, and which was
-        chosen. Not saved with the model.
+        chosen.
     eta_ : float
         Weight of the dependence that was used.
     map_reg_ : float

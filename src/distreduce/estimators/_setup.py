@@ -29,6 +29,7 @@ from distreduce.estimators._auto import (
     wants_choice,
 )
 from distreduce.estimators._fit_context import check_checkpoint, open_checkpoint
+from distreduce.estimators._predictions import choose_with_predictions
 from distreduce.estimators._targets import Targets, standardize
 from distreduce.estimators._validate import (
     check_distances,
@@ -167,21 +168,23 @@ def _set_up_dense(
     unit = _unit(estimator, rows)
     sample = Sample(rows / unit, merged.weights, precomputed, *_solver_targets(supervision, merged))
     folds = None if supervision is None else _leave_out_together(supervision.groups, merged, sample)
-    fold_targets = None
+    fold_targets = map_features = None
     if supervision is not None and folds is not None and wants_choice(estimator):
         if choice is None:
-            choice = choose(estimator, sample, folds, unit, workers)
+            choice = choose_with_predictions(estimator, sample, folds, unit, workers)
         supervision = replace(supervision, settings=resolve_eta(supervision.settings, choice, merged.weights.sum()))
         targets = sample.targets
         if _sees_expected_targets(estimator, choice):
             shares = supervision.targets.classes is not None
-            targets = expected_targets(choice, sample, folds, shares=shares)
+            targets = expected_targets(choice.metric, sample, folds, shares=shares)
             # With one prototype per sample the coupling does not depend on what it sees.
             if (estimator.n_prototypes or len(folds)) < len(folds) <= MOST_CROSS_FITTED:
-                fold_targets = expected_without_folds(choice, sample, folds, shares=shares)
-        sample = replace(sample, features=scale_features(sample.features, choice.scales), targets=targets)
+                fold_targets = expected_without_folds(choice.metric, sample, folds, shares=shares)
+        if choice.predictions is not None:
+            map_features = scale_features(np.hstack([sample.features, choice.predictions.values]), choice.scales)
+        sample = replace(sample, features=scale_features(sample.features, choice.metric.scales), targets=targets)
     problem = _problem(estimator, sample, sample, supervision, unit, X.shape[0], merged, choice)
-    problem = replace(problem, folds=folds, fold_targets=fold_targets)
+    problem = replace(problem, folds=folds, fold_targets=fold_targets, map_features=map_features)
     return merged, problem, own_generator(estimator.random_state), choice
 
 
@@ -292,6 +295,7 @@ def _problem(
         unit=unit,
         scales=None if choice is None else choice.scales,
         fold_scales=None if choice is None else choice.fold_scales,
+        predictions=None if choice is None else choice.predictions,
         prototypes_on_map=choice is not None and estimator.eta == "auto",
         has_signal=choice is None or choice.has_signal,
         n_neighbors=None if isinstance(estimator.affinity, str) else int(estimator.affinity),

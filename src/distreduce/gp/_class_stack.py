@@ -58,7 +58,7 @@ class ClassStack:
         y, h = labels[found.rows], weights[found.rows]
         temperatures = {name: fit_temperature(scores, y, h) for name, (scores,) in found.left_out.items()}
         own = cls({}, temperatures, {}, 1.0).choose_logarithms(found.left_out, y, h)
-        own = replace(own, weights=weigh(own.log_densities(found.left_out, y), h))
+        own = replace(own, weights=weigh(own.log_densities(found.left_out, y), h, thrifty=len(y) < len(labels)))
         mixture = np.log(own.mix({name: scores for name, (scores,) in found.left_out.items()}))
         sharpness = fit_temperature(mixture, y, h)
         confidence = soften(sharpness * mixture)[np.arange(len(y)), y]

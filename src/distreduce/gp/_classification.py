@@ -15,7 +15,7 @@ from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._fit_context import warn_about_few, whole_fit
 from distreduce.estimators._targets import read_known_labels
-from distreduce.estimators._validate import own_generator
+from distreduce.estimators._validate import own_generator, read_weights
 from distreduce.gp._crossfit import arrange
 from distreduce.gp._dirichlet import DirichletTargets, NegativeLogLikelihood, expected_probabilities, fit_means
 from distreduce.gp._estimator import BaseGP
@@ -127,7 +127,7 @@ class BaseGPClassifier(ClassifierMixin, BaseGP):
         """Return X, the class numbers, the weights and the groups; set ``classes_``."""
         X = self._read_inputs(X, y)
         self.classes_, labels = read_known_labels(compute(y), len(X))
-        weights = self._read_weights(sample_weight, X)
+        weights = read_weights(sample_weight, X)
         warn_about_few(int((weights > 0).sum()), "probabilities")
         blocks = self._read_groups(groups, weights)
         return X[weights > 0], labels[weights > 0], weights[weights > 0], blocks
@@ -207,7 +207,10 @@ class GPClassifier(BaseGPClassifier):
     """
 
     def fit(self, X: Any, y: Any) -> GPClassifier:
-        """Fit to samples X (n_samples, n_features) and their labels y (n_samples,)."""
+        """Fit to samples X (n_samples, n_features) and their labels y (n_samples,).
+
+        There are no weights: copies of a sample count once, because this likelihood would believe them all.
+        """
         with whole_fit(self):
             X, labels, weights, _ = self._read(X, y)
             check_exact_size(len(X), "fit a part of them")

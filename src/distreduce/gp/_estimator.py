@@ -8,14 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators import SDR
 from distreduce.estimators._mixins import SavingMixin
 from distreduce.estimators._targets import require_targets
 from distreduce.estimators._validate import read_groups, reject_masked
-from distreduce.exceptions import InvalidInputError
 from distreduce.gp._hyperparameters import Training
 from distreduce.sharding.dask_rows import gather
 
@@ -71,13 +70,6 @@ class BaseGP(SavingMixin, BaseEstimator):
         reject_masked(X)
         # One memory order, whatever was given: sums over the columns of a data frame would round differently.
         return np.asarray(validate_data(self, gather(X), dtype=np.float64, order="C", ensure_min_samples=2))
-
-    def _read_weights(self, sample_weight: Any, X: Array) -> Array:
-        """Return the weights of the samples; two counts as two copies."""
-        weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
-        if not weights.sum() > 0:
-            raise InvalidInputError("sample_weight is zero for every sample; give positive weights.")
-        return weights
 
     def _read_groups(self, groups: Any, weights: Array) -> Index | None:
         """Return the groups of the samples that have a weight."""

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numba import njit
 from scipy.linalg import LinAlgError, cho_solve, solve_triangular
 from scipy.spatial import KDTree
 
 from distreduce._utils.numerics import jittered_cholesky
-from distreduce._utils.threads import single_threaded_blas
+from distreduce._utils.threads import KERNEL, MIN_EXPONENT, bounded_exp, single_threaded_blas
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError, NumericalError
 from distreduce.gp._hyperparameters import Hyperparameters, Training
 from distreduce.kernels import RBF, DistanceKernel, Matern32
+from distreduce.mapping.kernel_map import kernel_rows, weighted_rows
 from distreduce.mapping.relevance import GAUSSIAN, negative_log_likelihood
 from distreduce.sharding.merge import merge_duplicates
 
@@ -28,6 +30,8 @@ FEW_DIMENSIONS, SEARCHED = 16, 30_000
 # and the log density is 0.0007 lower.
 SLACK = 0.5
 NEIGHBOUR_JITTER = 1e-8  # relative to the signal
+PIVOTS = 4
+EVEN_COLUMNS = 16  # a multiple of what BLAS solves at once
 JITTERS = (1e-12, 1e-10, 1e-8, 1e-6)  # relative to the mean variance of the inputs
 
 
@@ -157,17 +161,20 @@ class ExactGP(TrainedGP):
     def _covariance(self, others: Array) -> Array:
         """s·K(x, X)."""
         scales = self.hyperparameters.length_scales
-        return np.asarray(self.hyperparameters.signal * self.kernel(others / scales, self.inputs / scales))
+        return self.hyperparameters.signal * kernel_rows(self.kernel, others / scales, self.inputs / scales)
 
     def moments(self, inputs: Array) -> tuple[Array, Array]:
-        """Mean of the targets and their common variance (noise included) at each row, in batches of bounded size."""
+        """Mean of the targets and their common variance (noise included), the same bits in any batch."""
         mean, variance = np.empty((len(inputs), *self.target.shape[1:])), np.empty(len(inputs))
         prior = self.hyperparameters.signal + self.hyperparameters.noise
         for rows in find_batches(len(inputs), len(self.inputs)):
             cross = self._covariance(inputs[rows])
-            mean[rows] = cross @ self._weights
-            explained = solve_triangular(self._factor, cross.T, lower=True, check_finite=False)
-            variance[rows] = prior - np.einsum("ij,ij->j", explained, explained)
+            t, weights = len(cross), self._weights.reshape(len(self.inputs), -1)
+            mean[rows] = weighted_rows(cross, weights).reshape(-1, *self.target.shape[1:])
+            # The rounding of a solution depends on its place among the last few columns: here are none.
+            even = np.pad(cross, ((0, -t % EVEN_COLUMNS), (0, 0)))
+            explained = solve_triangular(self._factor, even.T, lower=True, check_finite=False)
+            variance[rows] = prior - np.einsum("ij,ij->j", explained, explained)[:t]
         # An observation varies at least as much as its noise; rounding can go below.
         return mean, np.maximum(variance, self.hyperparameters.noise)
 
@@ -241,16 +248,76 @@ class NeighbourGP(TrainedGP):
         return mean, np.maximum(variance, self.hyperparameters.noise)
 
     def _condition(self, scaled: Array, k: int) -> tuple[Array, Array]:
-        """Moments of one batch: t systems of k equations, solved together."""
+        """Moments of one batch of scaled samples."""
         near = self._search.query(scaled, np.arange(1, k + 1), eps=SLACK)[1]
-        around = self._scaled[near] - scaled[:, None, :]  # differences first: no squares of large offsets
-        to_point = np.einsum("tkd,tkd->tk", around, around)
-        inner = around @ around.transpose(0, 2, 1)
-        between = np.maximum(to_point[:, :, None] + to_point[:, None, :] - 2 * inner, 0.0)
-        signal = self.hyperparameters.signal
-        covariance = signal * self.kernel.of_sq_distance(between)
-        covariance[:, np.arange(k), np.arange(k)] += self._noise[near] + NEIGHBOUR_JITTER * signal
-        cross = signal * self.kernel.of_sq_distance(to_point)
-        weights = np.linalg.solve(covariance, cross[:, :, None])[:, :, 0]
-        mean = np.einsum("tk,tk...->t...", weights, self.target[near])
-        return mean, signal + self.hyperparameters.noise - np.einsum("tk,tk->t", weights, cross)
+        targets = self.target.reshape(len(self.target), -1)
+        mean, explained = np.empty((len(scaled), targets.shape[1])), np.empty(len(scaled))
+        found, rough = self.hyperparameters, isinstance(self.kernel, Matern32)
+        _condition_on_neighbours(scaled, near, self._scaled, targets, self._noise, found.signal, rough, mean, explained)
+        return mean.reshape(-1, *self.target.shape[1:]), found.signal + found.noise - explained
+
+
+@njit(inline="always", error_model="numpy")
+def _correlation(sq_distance: float, rough: bool) -> float:
+    """`RBF` with length scale 1, or `Matern32`, of a squared distance."""
+    if rough:
+        root = min(np.sqrt(3.0 * sq_distance), -MIN_EXPONENT)
+        return (1.0 + root) * bounded_exp(-root)
+    return bounded_exp(max(-0.5 * sq_distance, MIN_EXPONENT))
+
+
+@njit(**KERNEL)
+def _condition_on_neighbours(points, near, inputs, targets, noise, signal, rough, mean, explained):  # type: ignore[no-untyped-def]
+    r"""Fill mean (t, c) and explained variance (t,) of each point: one system of k equations after another.
+
+    The columns of the k×(k+1+c) array [Σ, k_x, Y] become [U, U⁻ᵀk_x, U⁻ᵀY] with Σ = UᵀU, row by row; then
+    m = (U⁻ᵀk_x)ᵀ(U⁻ᵀY) and k_xᵀΣ⁻¹k_x = |U⁻ᵀk_x|². Only the upper triangle is used.
+    """
+    k, d, c = near.shape[1], inputs.shape[1], targets.shape[1]
+    wide = k + 1 + c
+    around, rows = np.empty((d, k)), np.empty((k, wide))
+    for t in range(len(points)):
+        for j in range(k):
+            for f in range(d):
+                around[f, j] = inputs[near[t, j], f] - points[t, f]  # differences first: no squares of large offsets
+            rows[j, k + 1 :] = targets[near[t, j]]
+        for i in range(k):
+            row = rows[i]
+            row[i : k + 1] = 0.0
+            for f in range(d):
+                here = around[f, i]
+                for j in range(i, k):
+                    row[j] += (around[f, j] - here) ** 2
+                row[k] += here**2
+            for j in range(i, k + 1):
+                row[j] = signal * _correlation(row[j], rough)
+            row[i] += noise[near[t, i]] + NEIGHBOUR_JITTER * signal
+        _eliminate(rows, k)
+        mean[t], explained[t] = 0.0, 0.0
+        for i in range(k):
+            explained[t] += rows[i, k] ** 2
+            for j in range(c):
+                mean[t, j] += rows[i, k] * rows[i, k + 1 + j]
+
+
+@njit(**KERNEL)
+def _eliminate(rows, k):  # type: ignore[no-untyped-def]
+    """Turn [Σ, B] into [U, U⁻ᵀB] in place; four pivots at a time, so that rows are read and written less often."""
+    wide = rows.shape[1]
+    for first in range(0, k, PIVOTS):
+        last = min(first + PIVOTS, k)
+        for p in range(first, last):
+            for q in range(first, p):
+                factor = rows[q, p]
+                for j in range(p, wide):
+                    rows[p, j] -= factor * rows[q, j]
+            scale = 1.0 / np.sqrt(rows[p, p])
+            for j in range(p, wide):
+                rows[p, j] *= scale
+        if last - first < PIVOTS:
+            break
+        one, two, three, four = rows[first], rows[first + 1], rows[first + 2], rows[first + 3]
+        for i in range(last, k):
+            row, a, b, e, f = rows[i], one[i], two[i], three[i], four[i]
+            for j in range(i, wide):
+                row[j] -= a * one[j] + b * two[j] + e * three[j] + f * four[j]

@@ -29,6 +29,7 @@ from distreduce.gp._exact import ExactGP, MergedRows, NeighbourGP, evenly_spaced
 from distreduce.gp._hyperparameters import Hyperparameters, Objective, Training
 from distreduce.gp._trees import Trees
 from distreduce.kernels import RBF, DistanceKernel, Matern32
+from distreduce.mapping.kernel_map import weighted_rows
 from distreduce.mapping.relevance import GAUSSIAN
 
 EXACT_ROWS = 3000  # distinct samples up to which a GP conditions on all of them
@@ -152,7 +153,7 @@ class Linear:
 
     def scores(self, inputs: Array) -> Array:
         """Logits of the classes, or predicted targets (t, c)."""
-        return np.asarray(inputs @ self.coefficients + self.intercepts)
+        return weighted_rows(inputs, self.coefficients) + self.intercepts
 
     def moments(self, inputs: Array) -> tuple[Array, Array]:
         """Predictions, with a constant variance that calibration replaces."""

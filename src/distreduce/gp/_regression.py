@@ -13,6 +13,7 @@ from distreduce._utils.threads import single_threaded_blas, workers
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._fit_context import warn_about_few, whole_fit
 from distreduce.estimators._targets import read_known_numbers
+from distreduce.estimators._validate import read_weights
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._estimator import BaseGP, count_chunks, read_new_samples, take_chunk
 from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size, train_merged
@@ -27,7 +28,7 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
     def _read(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> tuple[Array, Array, Array, Index | None]:
         """Return X, the standardised targets (n, c), the weights and the groups; set ``target_scale_``."""
         X = self._read_inputs(X, y)
-        y, weights = read_known_numbers(compute(y), len(X)), self._read_weights(sample_weight, X)
+        y, weights = read_known_numbers(compute(y), len(X)), read_weights(sample_weight, X)
         warn_about_few(int((weights > 0).sum()), "predictions and intervals")
         blocks = self._read_groups(groups, weights)
         X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]

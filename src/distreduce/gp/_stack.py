@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
@@ -18,6 +19,7 @@ from distreduce.gp._warp import LEVELS, Warp
 Views = Mapping[str, Array]
 LEAST_WEIGHT = 1e-3  # experts below it are left out of predictions
 CLEARLY = 2.0  # standard errors by which an expert must be behind to be given up
+WORTHLESS = 0.002  # nats per sample
 REFERENCE = 5000  # left-out errors that a stack keeps
 # How constant the variance of an expert is: shares of its mean in the calibrated variance.
 CONSTANT = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
@@ -66,7 +68,7 @@ class Stack:
             name: calibrate_variance(y - mean, variance, h) for name, (mean, variance) in found.left_out.items()
         }
         own = cls({}, {}, calibration=calibration, warp=warp)
-        own = replace(own, weights=weigh(own.log_densities(found.left_out, y), h))
+        own = replace(own, weights=weigh(own.log_densities(found.left_out, y), h, thrifty=len(y) < len(target)))
         # The mixture: its variance includes the disagreement of its parts, which the data may not confirm.
         mean, variance = own.mix(found.left_out)
         errors = (y - mean) / np.sqrt(variance)
@@ -239,10 +241,28 @@ def stacking_weights(
     return np.asarray(found / found.sum())
 
 
-def weigh(log_densities: Mapping[str, Array], weights: Array) -> dict[str, float]:
-    """Stacking weights of experts by name, without negligible ones."""
-    shares = stacking_weights(np.array(list(log_densities.values())), weights)
-    return select_used(dict(zip(log_densities, map(float, shares), strict=True)))
+def weigh(log_densities: Mapping[str, Array], weights: Array, *, thrifty: bool = False) -> dict[str, float]:
+    """Stacking weights of experts by name, without negligible ones; if thrifty, also without the nearly worthless.
+
+    Every expert costs time in every prediction, which matters with many samples. The lightest are dropped as long as
+    the loss of mean log density, of all together and with two standard errors added, stays below `WORTHLESS`.
+    """
+    h = weights / weights.sum()
+
+    def solve(names: Sequence[str]) -> tuple[Array, dict[str, float]]:
+        logs = np.array([log_densities[name] for name in names])
+        shares = stacking_weights(logs, weights)
+        return logsumexp(logs, axis=0, b=shares[:, None]), dict(zip(names, map(float, shares), strict=True))
+
+    whole, found = solve(list(log_densities))
+    for name in sorted(found, key=found.__getitem__)[:-1] if thrifty else ():
+        mixture, fewer = solve([other for other in found if other != name])
+        loss = whole - mixture
+        mean = float(h @ loss)
+        if mean + CLEARLY * np.sqrt(h**2 @ (loss - mean) ** 2) > WORTHLESS:
+            break
+        found = fewer
+    return select_used(found)
 
 
 def keep_promising(log_densities: Mapping[str, Array], weights: Array) -> list[str]:
@@ -267,8 +287,9 @@ def mixed_moments(weights: Array, means: Array, variances: Array) -> tuple[Array
 
     .. math:: m = \sum_k w_k m_k, \qquad v = \sum_k w_k (v_k + (m_k - m)^2)
     """
-    mean = weights @ means
-    return mean, weights @ (variances + (means - mean) ** 2)
+    # No matrix products: their last bits depend on how many samples there are.
+    mean = (weights[:, None] * means).sum(axis=0)
+    return mean, (weights[:, None] * (variances + (means - mean) ** 2)).sum(axis=0)
 
 
 def check_levels(levels: Any, name: str) -> Array:

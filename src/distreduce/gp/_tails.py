@@ -77,7 +77,17 @@ class Tails:
         return np.asarray(found * ratio)
 
     def log_density(self, errors: Array) -> Array:
-        """log p(e)."""
+        """log p(e), with a share of the Cauchy distribution for errors unlike all that were seen.
+
+        After n errors, the rule of succession gives the next one a probability of 1/(n + 1) to be of a new kind. No
+        Gaussian foresees such an error: at 1000 standard deviations it would cost 500,000 nats, and here about 20.
+        """
         share, mean, variance = np.array(self.parts).T
-        logs = -0.5 * (np.log(2 * np.pi * variance) + (errors[..., None] - mean) ** 2 / variance)
-        return np.asarray(logsumexp(logs, axis=-1, b=share))
+        with np.errstate(over="ignore"):  # a Gaussian density of zero
+            logs = -0.5 * (np.log(2 * np.pi * variance) + (errors[..., None] - mean) ** 2 / variance)
+        seen = logsumexp(logs, axis=-1, b=share)
+        if not self.freedom:
+            return np.asarray(seen)
+        new = 1.0 / (self.freedom + 2.0)
+        unseen = np.log(new / np.pi) - 2.0 * np.log(np.hypot(1.0, errors))  # squares would overflow
+        return np.logaddexp(np.log1p(-new) + seen, unseen)

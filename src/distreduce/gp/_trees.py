@@ -87,14 +87,32 @@ class Trees:
             inputs = inputs.astype(np.float32).astype(np.float64)
         nodes = self.feature, self.threshold, self.left, self.right, self.values
         total, squares = np.zeros((2, len(inputs), self.n_columns))
-        _descend(inputs, *nodes, self.roots, self.columns, total, squares)
+        descend = _descend_few if len(inputs) <= UNCOMPILED_INPUTS else _descend
+        descend(inputs, *nodes, self.roots, self.columns, total, squares)
         return total, squares
 
 
-@njit(**ELEMENTWISE)
+# Up to this many inputs NumPy takes the place of the compiled loop, to the same bits; compiling takes a second.
+UNCOMPILED_INPUTS = 500
+
+
+def _descend_few(  # type: ignore[no-untyped-def]
+    inputs, feature, threshold, left, right, values, roots, columns, total, squares
+) -> None:
+    """All inputs down all trees, one level at a time."""
+    rows, node = np.arange(len(inputs))[:, None], np.tile(roots, (len(inputs), 1))
+    while (inner := feature[node] >= 0).any():
+        lower = inputs[rows, feature[node]] <= threshold[node]  # of leaves too, which stay where they are
+        node = np.where(inner, np.where(lower, left[node], right[node]), node)
+    for leaf, column in zip(node.T, columns, strict=True):
+        total[:, column : column + values.shape[1]] += values[leaf]
+        squares[:, column : column + values.shape[1]] += values[leaf] ** 2
+
+
+@njit(**{**ELEMENTWISE, "fastmath": False})  # without fused multiplications: the sums of `_descend_few`
 def _descend(inputs, feature, threshold, left, right, values, roots, columns, total, squares):  # type: ignore[no-untyped-def]
-    for i in range(len(inputs)):
-        for tree in range(len(roots)):
+    for tree in range(len(roots)):  # the nodes of one tree stay in the cache for all samples
+        for i in range(len(inputs)):
             node = roots[tree]
             while feature[node] >= 0:
                 node = left[node] if inputs[i, feature[node]] <= threshold[node] else right[node]

@@ -51,6 +51,7 @@ class TorchMap(torch.nn.Module):
     unit: Tensor
     length_scale: Tensor
     alpha: Tensor
+    predicted: Tensor
 
     def __init__(self, fitted: KernelMap) -> None:
         super().__init__()
@@ -60,10 +61,16 @@ class TorchMap(torch.nn.Module):
         self._keep("inputs", fitted.inputs)
         self._keep("coefficients", fitted.coefficients)
         self._keep("unit", fitted.unit)
+        self.predictor: TorchMap | None = None
+        width = self.n_features
+        if fitted.predictions is not None:  # further features
+            self._keep("predicted", fitted.predictions.values)
+            self.predictor = TorchMap(fitted.predictions.predictor)
+            width += self.predictor.n_components
         # Only the buffers of this kernel, so that load_state_dict rejects the state of another kernel.
         if isinstance(kernel, (RBF, RationalQuadratic)):
             # One per feature in any case, so that maps with and without ARD can load each other's state.
-            self._keep("length_scale", np.broadcast_to(kernel.length_scale, self.n_features))
+            self._keep("length_scale", np.broadcast_to(kernel.length_scale, width))
         if isinstance(kernel, RationalQuadratic):
             self._keep("alpha", kernel.alpha)
 
@@ -82,8 +89,11 @@ class TorchMap(torch.nn.Module):
         self.check(x)
         dtype = torch.promote_types(x.dtype, self.inputs.dtype)
         # Flatten the batches: with batch dimensions torch would copy the training inputs for each of them.
-        rows = x.reshape(-1, self.n_features).to(dtype) / self.unit
-        z = self._similarity(rows, self.inputs.to(dtype)) @ self.coefficients.to(dtype)
+        flat, inputs = x.reshape(-1, self.n_features).to(dtype), self.inputs.to(dtype)
+        rows = flat / self.unit
+        if self.predictor is not None:
+            rows, inputs = torch.hstack([rows, self.predictor(flat)]), torch.hstack([inputs, self.predicted.to(dtype)])
+        z = self._similarity(rows, inputs) @ self.coefficients.to(dtype)
         return z.to(x.dtype).reshape(*x.shape[:-1], self.n_components)
 
     def check(self, x: Tensor) -> None:

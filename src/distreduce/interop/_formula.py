@@ -33,7 +33,8 @@ class MapFormula:
     .. math:: z(x) = \sum_i k(u, c_i)\, L_i, \qquad u = (x - o) / s
 
     where k is :math:`e^{-d^2/2}` ("rbf"), :math:`(1 + d^2/2a)^{-a}` ("rq") with :math:`d^2 = |u - c|^2`, or
-    :math:`\langle u, c\rangle` ("linear"). The notes of :func:`distreduce.interop.save_map` describe the fields.
+    :math:`\langle u, c\rangle` ("linear"). With a predictor, whose values are :math:`v = \hat y(x)`,
+    :math:`d^2 = |u - c|^2 + |v - q|^2`. The notes of :func:`distreduce.interop.save_map` describe the fields.
     """
 
     kernel: str
@@ -43,10 +44,13 @@ class MapFormula:
     centres: Array | None  # c (n, d); None if rows are distances to the training samples, so that d = |u|
     coefficients: Array  # L (n, p)
     feature_names: NDArray[np.str_] | None = None
+    predictor: MapFormula | None = None  # ŷ
+    predicted: Array | None = None  # q (n, c)
 
     def after(self, offset: Array, scale: Array) -> MapFormula:
         """Return the formula for rows that are standardised first: u = ((x − o') / s' − o) / s."""
-        return replace(self, offset=offset + scale * self.offset, scale=scale * self.scale)
+        predictor = None if self.predictor is None else self.predictor.after(offset, scale)
+        return replace(self, offset=offset + scale * self.offset, scale=scale * self.scale, predictor=predictor)
 
 
 def map_formula(model: Any) -> MapFormula:
@@ -94,7 +98,13 @@ def _from_kernel_map(fitted: KernelMap) -> MapFormula:
     centres = fitted.inputs.toarray() if sparse.issparse(fitted.inputs) else fitted.inputs
     d = len(fitted.coefficients) if centres is None else centres.shape[1]  # distances: one column per sample
     # One length per feature, whether the kernel has a single one or a tuple.
-    length = np.full(d, getattr(kernel, "length_scale", 1.0))
+    length, predictions = np.asarray(getattr(kernel, "length_scale", 1.0)), fitted.predictions
+    predictor = predicted = None
+    if predictions is not None:
+        own = length[d:] if length.ndim else length
+        predicted, predictor = predictions.values / own, _from_kernel_map(predictions.predictor)
+        predictor = replace(predictor, coefficients=predictor.coefficients / own)
+    length = np.full(d, length[:d] if length.ndim else length)
     offset = np.zeros(d)
     if centres is not None and not isinstance(kernel, Linear):
         offset = centres.mean(axis=0)  # readers expand |u − c|², which loses the digits of a common offset
@@ -106,6 +116,8 @@ def _from_kernel_map(fitted: KernelMap) -> MapFormula:
         scale=fitted.unit * length,
         centres=centres,
         coefficients=fitted.coefficients,
+        predictor=predictor,
+        predicted=predicted,
     )
 
 

@@ -12,17 +12,24 @@ def load_map(path: Any) -> Callable[[Any], Any]:
     """Load a map that distreduce's save_map wrote: a function from rows (n, d) to their embedding (n, p)."""
     with np.load(path, allow_pickle=False) as store:
         found = {name: store[name] for name in store.files}
-    if str(found.get("format")) != "distreduce-map" or found["version"] != 1:
-        raise ValueError(f"{path} does not hold a map of version 1; read it with a newer load_map of distreduce.")
-    kernel, a, L = (found[name] for name in ("kernel", "alpha", "coefficients"))
-    c: Any = found.get("centres")
+    if str(found.get("format")) != "distreduce-map" or found["version"] not in (1, 2):
+        raise ValueError(f"{path} does not hold a map of version 1 or 2; read it with a newer load_map of distreduce.")
+    prefix = "predictor_"
+    inner = {name[len(prefix) :]: value for name, value in found.items() if name.startswith(prefix)}
 
-    def transform(X: Any) -> Any:
-        u = (np.asarray(X, dtype=np.float64) - found["offset"]) / found["scale"]
+    def evaluate(part: Any, X: Any, v: Any = None) -> Any:
+        kernel, a, L, c = (part.get(name) for name in ("kernel", "alpha", "coefficients", "centres"))
+        u = (X - part["offset"]) / part["scale"]
         if kernel == "linear":
             return u @ (c.T @ L)  # d×p numbers instead of a kernel matrix
+        if v is not None:  # predictions are further features
+            u, c = np.hstack([u, v]), np.hstack([c, part["predicted"]])
         # Without centres, rows are distances already.
         d2 = u**2 if c is None else np.maximum((u**2).sum(1)[:, None] + (c**2).sum(1) - 2 * u @ c.T, 0)
         return (np.exp(-d2 / 2) if kernel == "rbf" else (1 + d2 / (2 * a)) ** -a) @ L
+
+    def transform(X: Any) -> Any:
+        X = np.asarray(X, dtype=np.float64)
+        return evaluate(found, X, evaluate(inner, X) if inner else None)
 
     return transform

@@ -14,7 +14,7 @@ from distreduce._utils.files import DAMAGE, Arrays, read_arrays
 from distreduce._utils.tensor_file import require
 from distreduce.exceptions import ModelFileError
 from distreduce.interop import _map_reader
-from distreduce.interop._formula import KERNEL_NAMES, Path, map_formula, write_map
+from distreduce.interop._formula import KERNEL_NAMES, MapFormula, Path, map_formula, write_map
 
 
 def save_map(model: Any, path: Path) -> None:
@@ -39,14 +39,16 @@ def save_map(model: Any, path: Path) -> None:
     The map is z(x) = Σ_i k(u, c_i) L_i with u = (x − offset) / scale. The archive holds, for d features, n training
     inputs and p dimensions:
 
-    - ``format``, ``version``: "distreduce-map" and 1;
+    - ``format``, ``version``: "distreduce-map" and 1, or 2 if there are predictions;
     - ``kernel``: "rbf", ``k = exp(−|u − c|²/2)``; "rq", ``k = (1 + |u − c|²/2a)^−a`` with a the number ``alpha``; or
       "linear", ``k = ⟨u, c⟩``;
     - ``offset``, ``scale``: (d,), which include the scaling of StandardScaler and GP, and the length scales;
     - ``centres``: (n, d), c; absent after ``metric="precomputed"``, when x are distances to the training samples and
       ``|u|`` takes the place of ``|u − c|``;
     - ``coefficients``: (n, p), L;
-    - ``feature_names``: (d,), if the model was fitted with feature names.
+    - ``feature_names``: (d,), if the model was fitted with feature names;
+    - ``predicted``: (n, c), in version 2, q; ``|u − c|²`` is then ``|u − c|² + |v − q|²`` with the predictions v of x;
+    - ``predictor_kernel``, ``predictor_offset`` and so on: the map from x to v, in the same form.
 
     Examples
     --------
@@ -59,9 +61,15 @@ def save_map(model: Any, path: Path) -> None:
     >>> bool(np.allclose(load_map(path)(X), model.transform(X)))
     True
     """
-    arrays: dict[str, Any] = {name: value for name, value in vars(map_formula(model)).items() if value is not None}
-    arrays |= {"format": "distreduce-map", "version": 1}
+    formula = map_formula(model)
+    arrays = _arrays(formula) | {"format": "distreduce-map", "version": 1}
+    if formula.predictor is not None:
+        arrays |= {f"predictor_{name}": value for name, value in _arrays(formula.predictor).items()} | {"version": 2}
     write_map(path, lambda file: np.savez_compressed(file, **arrays))
+
+
+def _arrays(formula: MapFormula) -> dict[str, Any]:
+    return {name: value for name, value in vars(formula).items() if value is not None and name != "predictor"}
 
 
 @wraps(_map_reader.load_map)
@@ -69,8 +77,9 @@ def load_map(path: Any) -> Callable[[Any], Any]:
     try:
         found = read_arrays(pathlib.Path(path))
         # The reader itself rejects other formats and versions.
-        if str(found.get("format")) == "distreduce-map" and found.get("version") == 1:
+        if str(found.get("format")) == "distreduce-map" and found.get("version") in (1, 2):
             _check(found)
+            _check_predictor(found)
         return _map_reader.load_map(path)
     except DAMAGE as error:
         reason = str(error) or type(error).__name__
@@ -80,7 +89,7 @@ def load_map(path: Any) -> Callable[[Any], Any]:
 def _check(found: Arrays) -> None:
     """Check the shapes and values that the notes of `save_map` promise."""
     require(str(found["kernel"]) in KERNEL_NAMES.values(), "its kernel is unknown")
-    for name in ("alpha", "offset", "scale", "coefficients", "centres"):
+    for name in ("alpha", "offset", "scale", "coefficients", "centres", "predicted"):
         value = found.get(name, np.ones(1))  # an absent array passes
         require(value.dtype == np.float64 and bool(np.isfinite(value).all()), f"{name} has NaN or infinite values")
     coefficients, d = found["coefficients"], found["offset"].size
@@ -92,3 +101,16 @@ def _check(found: Arrays) -> None:
     # Only a function of distances can do without centres, with one feature per training sample.
     distances = found["kernel"] != "linear" and d == len(coefficients)
     require("centres" in found or distances, "it has no centres")
+
+
+def _check_predictor(found: Arrays) -> None:
+    """Check that there is a predictor of version 2 and no other, and that it fits the map."""
+    inner = {name.removeprefix("predictor_"): value for name, value in found.items() if name.startswith("predictor_")}
+    has = found["version"] == 2
+    require(bool(inner) == has and ("predicted" in found) == has, "it has a part of a predictor")
+    if has:
+        _check(inner)
+        fits = inner["offset"].shape == found["offset"].shape and "centres" in inner and "centres" in found
+        shape = (len(found["coefficients"]), inner["coefficients"].shape[1])
+        require(fits and found["kernel"] != "linear", "its predictor does not take the features of the map")
+        require(found["predicted"].shape == shape, f"predicted does not have the shape {shape}")

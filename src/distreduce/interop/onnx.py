@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from distreduce._utils.typing import Array
 from distreduce.exceptions import MissingDependencyError
 from distreduce.interop._formula import MapFormula, Path, map_formula, write_map
 
@@ -78,26 +79,29 @@ class _Graph:
         return helper.make_model(graph, opset_imports=opset, ir_version=IR_VERSION, producer_name="distreduce")
 
 
-def _add_map(graph: _Graph, formula: MapFormula) -> None:
-    """Add the operators of the formula."""
+def _add_map(graph: _Graph, formula: MapFormula, name: str | None = "embedding") -> str:
+    """Add the operators of the formula, and return the name of the result."""
     u = graph("Div", graph("Sub", "X", formula.offset), formula.scale)
-    # The kernel matrix K, by the formula of its kernel.
     if formula.kernel == "linear" and formula.centres is not None:
-        K = graph("MatMul", u, formula.centres.T)
-    elif formula.kernel == "rbf":
-        K = graph("Exp", graph("Mul", _squared_distances(graph, formula, u), np.float64(-0.5)))
+        return graph("MatMul", graph("MatMul", u, formula.centres.T), formula.coefficients, name=name)
+    far = _squared_distances(graph, u, formula.centres)
+    if formula.predictor is not None:
+        far = graph("Add", far, _squared_distances(graph, _add_map(graph, formula.predictor, None), formula.predicted))
+    # The kernel matrix K, by the formula of its kernel.
+    if formula.kernel == "rbf":
+        K = graph("Exp", graph("Mul", far, np.float64(-0.5)))
     else:
-        base = graph("Mul", _squared_distances(graph, formula, u), np.float64(0.5 / formula.alpha))
+        base = graph("Mul", far, np.float64(0.5 / formula.alpha))
         K = graph("Pow", graph("Add", base, np.float64(1.0)), np.float64(-formula.alpha))
-    graph("MatMul", K, formula.coefficients, name="embedding")
+    return graph("MatMul", K, formula.coefficients, name=name)
 
 
-def _squared_distances(graph: _Graph, formula: MapFormula, u: str) -> str:
+def _squared_distances(graph: _Graph, u: str, centres: Array | None) -> str:
     """Add |u|² − 2⟨u, c⟩ + |c|², at least 0; u² where u are distances."""
     squares = graph("Mul", u, u)
-    if formula.centres is None:
+    if centres is None:
         return squares
     # Since opset 13 the axes of ReduceSum are an input.
-    norms = graph("Add", graph("ReduceSum", squares, np.array([1])), (formula.centres**2).sum(axis=1))
+    norms = graph("Add", graph("ReduceSum", squares, np.array([1])), (centres**2).sum(axis=1))
     # Rounding can make the sum negative.
-    return graph("Max", graph("Add", norms, graph("MatMul", u, -2.0 * formula.centres.T)), np.float64(0.0))
+    return graph("Max", graph("Add", norms, graph("MatMul", u, -2.0 * centres.T)), np.float64(0.0))

@@ -24,8 +24,12 @@ def slopes(map_: KernelMap, X: Array) -> Array:
     .. math:: \frac{\partial z(x)}{\partial x} = \sum_i L_i\, 2 k'(|x - x_i|^2)\,(x - x_i)
 
     for a kernel that is a function of the squared distance; features with length scales of their own are divided by
-    them first, and the slopes once more.
+    them first, and the slopes once more. Predictions among the features follow the chain rule.
     """
+    if map_.predictions is not None:
+        wide, d = KernelMap(map_.kernel, map_.wide_inputs, map_.coefficients), X.shape[1]
+        found = slopes(wide, map_.widen(X))
+        return found[..., :d] / map_.unit + found[..., d:] @ slopes(map_.predictions.predictor, X)
     if isinstance(map_.kernel, Linear):
         slope = map_.coefficients.T @ map_.inputs
         return np.broadcast_to(np.asarray(slope) / map_.unit, (len(X), *slope.shape)).copy()

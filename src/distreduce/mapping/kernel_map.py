@@ -18,39 +18,60 @@ from distreduce.exceptions import IllConditionedWarning, NumericalError
 from distreduce.kernels import Kernel, rounds_alike
 
 BATCH_NUMBERS = 2_000_000  # kernel values that a thread holds at once when mapping new samples
-EVEN_ROWS = 128  # fixed, because the rounding of a matrix product depends on its shape
+# Fixed, because the rounding of a matrix product depends on its shape. BLAS takes 8, 12, 16 or 24 rows at once, and
+# rounds the last of 128 rows in another way.
+EVEN_ROWS = 96
 NOT_FINITE = "The input kernel is not finite; scale X or give a length_scale that fits it."
 PROBES = 256  # random signs for the diagonal of an inverse
 JITTERS = tuple(10.0**power for power in range(-10, 1))  # relative to the diagonal of the kernel matrix
 
 
 @dataclass(frozen=True)
+class Predictions:
+    """Predicted targets as further features of a map: of its training inputs, and how to predict those of new rows."""
+
+    values: Array  # Ŷ (n, c), each predicted without the target of its own sample
+    predictor: KernelMap  # ŷ(x)
+
+
+@dataclass(frozen=True)
 class KernelMap:
-    """z(x) = K(x, X) L, with the training inputs X and the coefficients L (n, p).
+    r"""z(x) = K(x, X) L, with the training inputs X and the coefficients L (n, p).
 
     With ``inputs=None`` the rows are already distances to the training samples (metric="precomputed").
     New rows are divided by `unit` first, as the training inputs were; a fitted map has a number there.
+    With `predictions` it is :math:`z(x) = K([x, \hat y(x)], [X, \hat Y])\, L`.
     """
 
     kernel: Kernel
     inputs: Any
     coefficients: Array
     unit: float | Array = 1.0
+    predictions: Predictions | None = None
 
     def __call__(self, X: Any, workers: Workers = SERIAL) -> Array:
         """Embed the rows of X, in batches of bounded size; a row's result does not depend on its batch."""
-        out = np.empty((X.shape[0], self.coefficients.shape[1]))
+        out, inputs = np.empty((X.shape[0], self.coefficients.shape[1])), self.wide_inputs
         # Independent of the number of threads: rounding depends on the size of a batch.
         step = max(1, BATCH_NUMBERS // max(1, len(self.coefficients)))
 
         def embed(batch: int, n_batches: int) -> None:
             rows = slice(batch * step, (batch + 1) * step)
-            K = kernel_rows(self.kernel, X[rows] / self.unit, self.inputs)  # exact: the unit is a power of two
-            out[rows] = weighted_rows(K, self.coefficients)
+            out[rows] = weighted_rows(kernel_rows(self.kernel, self.widen(X[rows]), inputs), self.coefficients)
 
         with single_threaded_blas():  # threads would change the rounding of a matrix product
             workers.run(embed, -(-X.shape[0] // step))
         return out
+
+    @property
+    def wide_inputs(self) -> Any:
+        """Training inputs with their predictions, if there are any."""
+        return self.inputs if self.predictions is None else np.hstack([self.inputs, self.predictions.values])
+
+    def widen(self, X: Any) -> Any:
+        """Return rows in the units of the training inputs, with their predictions, if there are any."""
+        rows = X / self.unit  # exact: the unit is a power of two
+        return rows if self.predictions is None else np.hstack([rows, self.predictions.predictor(X)])
 
 
 def kernel_rows(kernel: Kernel, X: Any, inputs: Any) -> Array:
@@ -98,7 +119,7 @@ class MapRegression:
 
     def coefficients(self, F: Array) -> Array:
         """L* for the samples' embedding F (n, p)."""
-        return np.asarray(cho_solve(self._factor, self.mu * F))
+        return np.asarray(cho_solve(self._factor, self.mu * F, check_finite=False))
 
     def fitted(self, F: Array, coefficients: Array) -> Array:
         """K L = F − (λ/μ) W⁻¹ L, from the normal equations."""
@@ -118,14 +139,14 @@ class MapRegression:
            Mathematics 57.
         """
         signs = check_random_state(0).choice([-1.0, 1.0], size=(len(F), PROBES))
-        estimated = np.einsum("ij,ij->i", signs, cho_solve(self._factor, signs)) / PROBES
+        estimated = np.einsum("ij,ij->i", signs, cho_solve(self._factor, signs, check_finite=False)) / PROBES
         inverse = np.maximum(estimated, 1.0 / self._diagonal)  # the true one is never smaller
         return np.asarray(F - self.coefficients(F) / (self.mu * inverse)[:, None])
 
     def quadratic(self, plan: Plan) -> Array:
         r""":math:`R = \mu\lambda\,\hat T^\top(\mu K + \lambda W^{-1})^{-1}\hat T`, (m, m), T̂ the plan's barycentres."""
         shares = barycentres(plan, self.weights)
-        R = shares.T @ cho_solve(self._factor, shares.toarray())
+        R = shares.T @ cho_solve(self._factor, shares.toarray(), check_finite=False)
         # Exactly symmetric: the compiled Z-step reads only one half.
         return np.asarray(0.5 * self.mu * self.map_reg * (R + R.T))
 

@@ -5,16 +5,15 @@ ARD length scales maximize the marginal likelihood of a Gaussian process from X 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 from scipy.linalg import blas, lapack
 from scipy.optimize import minimize
 
 from distreduce._utils.numerics import half_inverse_from_factor, squared_distances
-from distreduce._utils.threads import KERNEL, bounded_exp
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import RBF, Kernel, Linear, Matern32, RationalQuadratic
@@ -26,6 +25,7 @@ MAX_SAMPLES = 1000  # the likelihood costs n³; more samples hardly move the len
 MAX_STEPS = 15
 _WORST = 1e25  # value where the covariance cannot be factorized: the line search steps back
 GAUSSIAN = RBF(1.0)
+BLOCK_ROWS = 64
 FAR = 200.0  # exp(−200) is zero, and no product with it is a denormal number, which would slow down the rest
 
 
@@ -74,7 +74,7 @@ def negative_log_likelihood(
     norms = covariance.diagonal().copy()
     K = np.empty_like(covariance.T)
     slope = np.empty_like(K) if rough else K
-    _fill_half(covariance.T, K, slope, norms, signal, rough)
+    _fill_half(covariance.T, K, slope, norms, float(signal), rough)
     covariance[np.diag_indices(len(X))] += noise / weights + 1e-10 * signal
     factor, failed = lapack.dpotrf(covariance, lower=1, overwrite_a=1)
     pivots = factor.diagonal()
@@ -92,32 +92,32 @@ def negative_log_likelihood(
     return value, np.r_[by_scales, by_signal, by_noise]
 
 
-@njit(**KERNEL)
-def _fill_half(A, K, slope, norms, signal, rough):  # type: ignore[no-untyped-def]
+def _half_blocks(n: int) -> Iterator[tuple[slice, slice]]:
+    """Rows and columns of blocks that cover the upper triangle, and fit into the cache."""
+    return ((slice(top, top + BLOCK_ROWS), slice(top, n)) for top in range(0, n, BLOCK_ROWS))
+
+
+def _fill_half(A: Array, K: Array, slope: Array, norms: Array, signal: float, rough: bool) -> None:
     """Turn inner products A into s K, in A and in K; `slope` gets −2s dK/d(d²) if the kernel is rough."""
-    for j in range(len(norms)):
-        for i in range(j, len(norms)):
-            sq_distance = max(norms[i] + norms[j] - 2.0 * A[j, i], 0.0)
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller checks the norms
+        for block in _half_blocks(len(norms)):
+            sq_distance = np.maximum(norms[block[0], None] + norms[block[1]] - 2.0 * A[block], 0.0)
             if rough:
-                r = min(np.sqrt(3.0 * sq_distance), FAR)
-                slope[j, i] = 3.0 * signal * bounded_exp(-r)
-                K[j, i] = (1.0 + r) * signal * bounded_exp(-r)
+                r = np.minimum(np.sqrt(3.0 * sq_distance), FAR)
+                decay = signal * np.exp(-r)
+                slope[block] = 3.0 * decay
+                K[block] = (1.0 + r) * decay
             else:
-                K[j, i] = signal * bounded_exp(-min(0.5 * sq_distance, FAR))
-            A[j, i] = K[j, i]
+                K[block] = signal * np.exp(-np.minimum(0.5 * sq_distance, FAR))
+            A[block] = K[block]
 
 
-@njit(**KERNEL)
-def _multiply_half(G, K, slope):  # type: ignore[no-untyped-def]
+def _multiply_half(G: Array, K: Array, slope: Array) -> float:
     """Return Σ G ∘ K over both triangles, and turn G into G ∘ slope."""
-    total = 0.0
-    for j in range(len(G)):
-        row = 0.5 * G[j, j] * K[j, j]
-        for i in range(j + 1, len(G)):
-            row += G[j, i] * K[j, i]
-        total += 2.0 * row
-        for i in range(j, len(G)):
-            G[j, i] *= slope[j, i]
+    total = -float(G.diagonal() @ K.diagonal())  # counted twice below
+    for block in _half_blocks(len(G)):
+        total += 2.0 * float((np.triu(G[block]) * K[block]).sum())
+        G[block] *= slope[block]
     return total
 
 

@@ -10,7 +10,7 @@ from sklearn.metrics import r2_score
 
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
-from distreduce.metrics.calibration import Weights, read_gaussian, read_numbers, read_weights, share_below
+from distreduce.metrics.calibration import Weights, average, read_gaussian, read_numbers, read_weights, share_below
 from distreduce.metrics.prediction import mean_squared_error, regression_scores
 
 LEVELS = np.linspace(0, 1, 99)  # those of regression_scores
@@ -37,6 +37,13 @@ def interval_levels(model: QuantilePredictor, X: Any, y: Array) -> Array:
     held = (low <= y[..., None]) & (y[..., None] <= high)
     # Central intervals are nested, so the first that contains y is the smallest.
     return np.where(held.any(axis=-1), inner[held.argmax(axis=-1)], 1.0)
+
+
+def judge_numbers(model: Any, X: Any, y: Array) -> dict[str, Array]:
+    """`levels` and `log_density` of targets for :func:`held_out_scores`; none if the model has a Gaussian alone."""
+    if not hasattr(model, "predict_quantiles"):
+        return {}
+    return {"levels": interval_levels(model, X, y), "log_density": model.log_density(X, y)}
 
 
 def level_curve(levels: Array, sample_weight: Weights = None) -> tuple[Array, Array]:
@@ -66,13 +73,15 @@ def held_out_scores(
     *,
     scale: ArrayLike | None = None,
     levels: ArrayLike | None = None,
+    log_density: ArrayLike | None = None,
     sample_weight: Weights = None,
 ) -> dict[str, float]:
     """``r2`` (mean over targets), ``rmse`` (of a single target, in its units) and, with std, the `regression_scores`.
 
     `scale` (c,) is the unit of each target in all scores except ``rmse``, such as its standard deviation in the
     training rows. With `levels`, which :func:`~distreduce.metrics.held_out.interval_levels` finds, ``mace`` and
-    ``coverage_90`` are those of the model's own intervals instead of Gaussian ones. `sample_weight` (n,) counts in all.
+    ``coverage_90`` are those of the model's own intervals instead of Gaussian ones. With `log_density`, that of each y
+    under the model, ``mll`` and ``nll`` are the model's own as well. `sample_weight` (n,) counts in all.
     """
     truth, said = read_numbers("y", y), read_numbers("mean", mean)
     # Squares of very large targets would overflow.
@@ -82,6 +91,10 @@ def held_out_scores(
     scores = {} if std is None else _gaussian(truth, said, std, scale, sample_weight)
     if levels is not None:
         scores |= level_scores(_levels(levels, truth), sample_weight)  # replace the Gaussian mace and coverage_90
+    if log_density is not None:
+        own = np.asarray(log_density, dtype=np.float64).reshape(truth.shape) + np.log(1.0 if scale is None else scale)
+        own = own.ravel()
+        scores |= {"mll": average(own, sample_weight), "nll": -average(own, sample_weight)}
     many = len(truth) > 1  # undefined for one sample
     r2 = float(r2_score(truth / unit, said / unit, sample_weight=sample_weight)) if many else float("nan")
     # Targets of different units have no common error.

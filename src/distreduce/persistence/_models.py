@@ -16,7 +16,7 @@ from distreduce.gp import GPClassifier, GPRegressor, SDRGPClassifier, SDRGPRegre
 from distreduce.gp._crossfit import Novelty
 from distreduce.gp._target_scale import TargetScale
 from distreduce.kernels import RBF, DistanceKernel
-from distreduce.mapping import KernelMap
+from distreduce.mapping import KernelMap, Predictions
 from distreduce.persistence._processes import Stacks, build_latent_gp, build_stacks, latent_gp, stack_widths
 from distreduce.persistence._schema import (
     Count,
@@ -104,8 +104,15 @@ def _check_map(found: Found) -> None:
     if inputs is None:  # rows are distances to the samples
         distances = isinstance(kernel, DistanceKernel) and not _scales_by_feature(kernel)
         require(distances, "map_.kernel is not a function of a distance")
-    elif _scales_by_feature(kernel):
-        require(len(kernel.length_scale) == inputs.shape[1], "map_.kernel does not have one length scale per feature")
+        require(found.get("predictions") is None, "map_ has predictions, but takes distances")
+        return
+    predictions, width = found.get("predictions"), inputs.shape[1]
+    if predictions is not None:
+        dense = isinstance(inputs, np.ndarray) and isinstance(kernel, DistanceKernel)
+        require(dense, "map_ has predictions, but no dense features or another kernel")
+        width += predictions.values.shape[1]
+    if _scales_by_feature(kernel):
+        require(len(kernel.length_scale) == width, "map_.kernel does not have one length scale per feature")
 
 
 def _scales_by_feature(kernel: Any) -> bool:
@@ -128,15 +135,34 @@ def _evidence_frame(columns: list[str], values: Any) -> pd.DataFrame:
     return frame.astype(types)
 
 
+def _choice_frame(values: Any) -> pd.DataFrame:
+    frame = pd.DataFrame(values, columns=["n_prototypes", "error", "standard_error", "chosen"])
+    require(frame["chosen"].isin([0, 1]).all() and frame["chosen"].sum() == 1, "prototype_choice_ has not one choice")
+    return frame.astype({"n_prototypes": np.int64, "chosen": bool})
+
+
 # Sizes: d features, n samples, m prototypes, p dimensions, k rows of the map, c classes or targets.
 FEATURES: dict[str, Kind] = {"n_features_in_": Count("d"), "feature_names_in_": Names("d", as_array=True)}
+PREDICTOR = Record(
+    {
+        "kernel": Function(),
+        "unit": Scalar(float, positive=True),
+        "coefficients": Floats(("k of the predictor", "predictions"), compact=True),
+        "inputs": Floats(("k of the predictor", "d"), compact=True),
+    },
+    check=_check_map,
+    build=KernelMap,
+)
+PREDICTIONS = Record({"values": Floats(("k", "predictions"), compact=True), "predictor": PREDICTOR}, build=Predictions)
 MAP = Record(
     {
         "kernel": Function(),
         "unit": Scalar(float, positive=True),
         "coefficients": Floats(("k", "p"), compact=True),
         "inputs": Maybe(Floats(("k", "d"), compact=True, storage="any")),
+        "predictions": Maybe(PREDICTIONS),
     },
+    optional=("predictions",),
     check=_check_map,
     build=KernelMap,
 )
@@ -169,6 +195,11 @@ LEFT_OUT: dict[str, Kind] = {
         {"columns": Names("columns"), "values": Floats(("m", "columns"), missing=True, compact=True)},
         pack=lambda frame: {"columns": list(frame.columns), "values": frame.to_numpy(dtype=np.float64)},
         build=_evidence_frame,
+    ),
+    "prototype_choice_": Record(
+        {"values": Floats(("tried", 4), least=0.0)},
+        pack=lambda frame: {"values": frame.to_numpy(dtype=np.float64)},
+        build=_choice_frame,
     ),
     "eta_": Scalar(float),
     "map_reg_": Scalar(float, positive=True),

@@ -96,7 +96,7 @@ def plot_choice(model: Any, *, ax: Any = None) -> Axes:
     """
     check_reduction(model)
     if not hasattr(model, "prototype_choice_"):
-        raise InvalidInputError("plot_choice needs a model fitted with n_prototypes='auto' in this process.")
+        raise InvalidInputError("plot_choice needs a model fitted with n_prototypes='auto'.")
     table = model.prototype_choice_
     ax = get_axes(ax)
     ax.errorbar(table["n_prototypes"], table["error"], table["standard_error"], fmt="o-", color="0.35", capsize=3)

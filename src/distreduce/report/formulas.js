@@ -43,16 +43,18 @@ function squaredDistance(a, b, scale) {
   return total;
 }
 
-// z(x) = Σ_i k(u, c_i) L_i with u = (x − o) / s.
+// z(x) = Σ_i k(u, c_i) L_i with u = (x − o) / s; predictions, if there are any, are further features.
 function embed(map, x, pool) {
   const [d, p] = [x.length, map.size];
+  const predicted = map.predictor ? embed(map.predictor, x, pool) : null;
   const place = new Float64Array(p);
   for (let i = 0; i < map.rows.length; i++) {
     const row = rowOf(pool, map.rows[i], d);
     let k = 0;
     if (map.kernel === "linear") for (let j = 0; j < d; j++) k += ((x[j] - map.offset[j]) / map.scale[j]) * ((row[j] - map.offset[j]) / map.scale[j]);
     else {
-      const far = squaredDistance(x, row, map.scale);
+      const further = predicted ? squaredDistance(predicted, rowOf(map.predicted, i, predicted.length)) : 0;
+      const far = squaredDistance(x, row, map.scale) + further;
       k = map.kernel === "rbf" ? Math.exp(-far / 2) : (1 + far / (2 * map.alpha)) ** -map.alpha;
     }
     for (let a = 0; a < p; a++) place[a] += k * map.coefficients[i * p + a];

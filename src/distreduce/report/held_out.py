@@ -29,6 +29,9 @@ class HeldOut:
     levels : array-like of the shape of y, optional
         Probability of the smallest central interval of the model that contains y: ``abs(2 F(y) − 1)`` with its
         distribution function F. Coverage and calibration are then those of the model, by default those of the Gaussian.
+    log_density : array-like of the shape of y, optional
+        Log density of y under the model, such as that of ``SDRGPRegressor.log_density``. By default that of the
+        Gaussian.
     scale : float or array-like of shape (c,), optional
         Standard deviation of each target in the training rows, the unit of the log density. By default the unit of y.
     about : str, optional
@@ -46,6 +49,7 @@ class HeldOut:
     scale: ArrayLike | None = None
     about: str = ""
     sample_weight: ArrayLike | None = None
+    log_density: ArrayLike | None = None
 
 
 @dataclass(frozen=True)

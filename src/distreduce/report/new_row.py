@@ -143,6 +143,8 @@ def _encode_map(formula: MapFormula, pool: RowPool) -> Node:
         "rows": pool.add(np.asarray(formula.centres) * formula.scale + formula.offset),
         "coefficients": _pack(formula.coefficients, "f8"),
         "size": formula.coefficients.shape[1],
+        "predictor": None if formula.predictor is None else _encode_map(formula.predictor, pool),
+        "predicted": None if formula.predicted is None else _pack(formula.predicted, "f8"),
     }
 
 

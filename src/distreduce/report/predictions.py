@@ -165,9 +165,8 @@ def _describe_models(named: Mapping[str, Given]) -> list[str]:
 
 
 def _score_numbers(each: HeldOut) -> dict[str, float]:
-    scores = held_out_scores(
-        each.y, each.mean, each.std, scale=each.scale, levels=each.levels, sample_weight=each.sample_weight
-    )
+    own = {"levels": each.levels, "log_density": each.log_density}
+    scores = held_out_scores(each.y, each.mean, each.std, scale=each.scale, sample_weight=each.sample_weight, **own)
     # Folders of older versions have quantiles without levels: coverage follows from the quantiles.
     if each.levels is None and each.low is not None:
         low, high = _read_bounds(each)
@@ -199,8 +198,15 @@ def _describe_units(named: Mapping[str, HeldOut]) -> list[str]:
     one = np.size(first.y) == len(np.asarray(first.y))
     return [
         "RMSE is in units of the target." if one else "R² is the mean over the targets.",
-        f"The log density is that of a Gaussian, in units of {unit}.",
+        f"The log density is that of {_describe_densities(named)}, in units of {unit}.",
     ]
+
+
+def _describe_densities(named: Mapping[str, HeldOut]) -> str:
+    gaussian = [name for name, each in named.items() if each.log_density is None]
+    if len(gaussian) == len(named):
+        return "a Gaussian"
+    return "the model itself" + (f" ({', '.join(gaussian)}: of a Gaussian)" if gaussian else "")
 
 
 def _describe_intervals(named: Mapping[str, HeldOut]) -> str:

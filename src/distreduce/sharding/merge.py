@@ -7,22 +7,22 @@ same shard or in one of few others, and the first s in the order of their hashes
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from distreduce._utils.threads import KERNEL
 from distreduce._utils.typing import Array, Index
 from distreduce.sharding.cells import Probes, find_probes
 from distreduce.sharding.shards import equal_bounds
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ divided by the golden ratio
 _LANES = np.array([0x243F6A8885A308D3, 0x13198A2E03707344], dtype=np.uint64)  # digits of π
+_BLOCK_ENTRIES = 50_000
 
 
 @dataclass(frozen=True)
@@ -126,25 +126,29 @@ def row_keys(X: Any, Y: Array | None = None) -> NDArray[np.uint64]:
         if table is not None:
             entries = sparse.csr_array(table, copy=True)
             entries.sum_duplicates()
-            _add_hashes(entries.indptr, entries.indices, entries.data, first_column, _LANES, keys)
+            _add_hashes(entries, first_column, keys)
     return keys
 
 
-@njit(**KERNEL)
-def _add_hashes(indptr: Array, columns: Array, values: Array, first: int, lanes: Array, keys: Array) -> None:
-    for i in range(len(indptr) - 1):
-        for entry in range(indptr[i], indptr[i + 1]):
-            value = float(values[entry])
-            if value != 0.0:  # a stored zero must not differ from one that is not stored
-                bits = np.float64(value if value == value else np.nan).view(np.uint64)  # one bit pattern for all NaN
-                column = np.uint64(first + columns[entry] + 1) * _GOLDEN
-                for lane in range(2):
-                    # Sums modulo 2⁶⁴ do not depend on the order of the entries.
-                    keys[i, lane] += _mix(bits ^ _mix(column ^ lanes[lane]))
+def _add_hashes(entries: sparse.csr_array, first: int, keys: NDArray[np.uint64]) -> None:
+    """Add the mixes of the numbers of every row to its keys; the columns are numbered from `first`."""
+    numbers = np.arange(first + 1, first + 1 + entries.shape[1], dtype=np.uint64)
+    columns = _mix((numbers * _GOLDEN)[:, None] ^ _LANES)
+    # Blocks of whole rows that fit into the cache.
+    ends = entries.indptr
+    cuts = np.unique(np.append(np.searchsorted(ends, np.arange(0, ends[-1], _BLOCK_ENTRIES)), len(keys)))
+    for top, bottom in itertools.pairwise(cuts):
+        block = slice(ends[top], ends[bottom])
+        values = entries.data[block].astype(np.float64)
+        values[np.isnan(values)] = np.nan  # one bit pattern for all NaN
+        mixed = _mix(values.view(np.uint64)[:, None] ^ columns[entries.indices[block]])
+        mixed[values == 0.0] = 0  # a stored zero must not differ from one that is not stored
+        # Sums modulo 2⁶⁴ do not depend on the order of the entries, and differences of running sums are exact.
+        sums = np.concatenate([np.zeros((1, 2), dtype=np.uint64), mixed.cumsum(axis=0, dtype=np.uint64)])
+        keys[top:bottom] += np.diff(sums[ends[top : bottom + 1] - ends[top]], axis=0)
 
 
-@njit(**KERNEL)
-def _mix(bits: np.uint64) -> np.uint64:
+def _mix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The finaliser of SplitMix64: every bit of the result depends on every bit of the argument."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

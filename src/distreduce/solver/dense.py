@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -120,14 +121,14 @@ class DenseOracle(SampleOracle):
     def _similarity_without(self, fold: int) -> Array:
         """Return the kernel matrix (n, n) in the metric that has not seen a fold."""
         assert self.map_kernel is not None
-        sample = self.sample
+        inputs = self.sample.features if self.map_inputs is None else self.map_inputs
         if self.fold_divisors is not None:
-            sample = replace(sample, features=divide_columns(sample.features, self.fold_divisors[fold]))
-        return _kernel_matrix(sample, self.map_kernel, self.workers)
+            inputs = divide_columns(inputs, self.fold_divisors[fold])
+        return _kernel_matrix(inputs, self.map_kernel, self.workers, precomputed=self.sample.precomputed)
 
     def medoids(self, plan: Plan) -> Index:
         of = medoids_from_distances if self.sample.precomputed else medoids
-        return of(self.sample.features, plan)
+        return of(self.sample.features, plan, self.sample.kernel_targets)
 
 
 def prepare_dense(
@@ -144,7 +145,8 @@ def prepare_dense(
         sample.features, plan, problem.n_components, random_state, precomputed=sample.precomputed
     )
     stage("map")
-    K = _kernel_matrix(sample, problem.input_kernel, workers)
+    inputs = sample.features if problem.map_features is None else problem.map_features
+    K = _kernel_matrix(inputs, problem.input_kernel, workers, precomputed=sample.precomputed)
     projection = MapRegression(K, sample.weights, problem.mu, problem.map_reg)
     divisors = None
     if problem.scales is not None and problem.fold_scales is not None:  # features are divided by `scales` already
@@ -161,7 +163,7 @@ def prepare_dense(
         folds=problem.folds,
         fold_divisors=divisors,
         fold_targets=problem.fold_targets,
-        map_inputs=None if sample.precomputed else sample.features,
+        map_inputs=None if sample.precomputed else inputs,
         workers=workers,
     )
 
@@ -201,15 +203,15 @@ def _initial_plan(
     )
 
 
-def _kernel_matrix(sample: Sample, kernel: Kernel, workers: Workers) -> Array:
+def _kernel_matrix(features: Any, kernel: Kernel, workers: Workers, *, precomputed: bool) -> Array:
     """Return K (n, n), computed in blocks of rows so that no other array of that size is needed."""
-    n = len(sample.weights)
+    n = features.shape[0]
     K = np.empty((n, n))
-    inputs = None if sample.precomputed else sample.features
+    inputs = None if precomputed else features
 
     def fill(chunk: int, n_chunks: int) -> None:
         rows = slice(chunk * BLOCK_ROWS, (chunk + 1) * BLOCK_ROWS)
-        K[rows] = kernel_rows(kernel, sample.features[rows], inputs)  # as in `transform`, so that both round alike
+        K[rows] = kernel_rows(kernel, features[rows], inputs)  # as in `transform`, so that both round alike
 
     workers.run(fill, -(-n // BLOCK_ROWS))
     return K

@@ -119,11 +119,14 @@ def fit_reduction(
 
 def _in_features(problem: ReductionProblem, inputs: Any, coefficients: Array) -> KernelMap:
     """Return the map for features that are not divided by the problem's scales: these become length scales."""
-    kernel = problem.input_kernel
+    kernel, predictions = problem.input_kernel, problem.predictions
     if problem.scales is not None:
         assert isinstance(kernel, RBF)
         kernel, inputs = RBF(kernel.length_scale * problem.scales), divide_columns(inputs, 1.0 / problem.scales)
-    return KernelMap(kernel, inputs, coefficients, problem.unit)
+    if predictions is not None:  # the last features
+        d = inputs.shape[1] - predictions.values.shape[1]
+        inputs, predictions = inputs[:, :d], replace(predictions, values=inputs[:, d:])
+    return KernelMap(kernel, inputs, coefficients, problem.unit, predictions)
 
 
 def _extend(oracle: SampleOracle, reduction: Reduction, problem: ReductionProblem) -> tuple[Array, LeftOut | None]:

@@ -16,7 +16,7 @@ from distreduce._utils.typing import Array, Index, Plan
 from distreduce.dependence import Dependence, TargetForm
 from distreduce.kernels import DistanceKernel, Kernel, Linear, RationalQuadratic
 from distreduce.losses import BregmanLoss, InnerLoss, SquaredLoss
-from distreduce.mapping import LeftOut
+from distreduce.mapping import LeftOut, Predictions
 from distreduce.mapping.landmarks import Memory
 from distreduce.sharding.sample import Sample, ShardedSample
 
@@ -61,8 +61,11 @@ class ReductionProblem:
     mu: float  # weight of the distance between prototypes and map
     map_reg: float  # ridge penalty λ of the map
     unit: float = 1.0  # X was divided by this number; the fitted map divides new samples by it
-    scales: Array | None = None  # (d,), by which the features were also divided; the fitted map takes them undivided
+    scales: Array | None = None  # by which the map's features were also divided; the fitted map takes them undivided
     fold_scales: Sequence[Array] | None = None  # the scales as learned without each fold
+    # Features (n, d + c) of the map, of which the last are predictions; None if they are those of the sample.
+    map_features: Array | None = None
+    predictions: Predictions | None = None
     folds: Index | None = None  # (n,), the fold in which a sample is left out, for left-out places in memory
     # The targets (n, c) that the coupling sees if a fold is left out; None if they are those of the sample.
     fold_targets: Mapping[int, Array] | None = None

@@ -30,7 +30,13 @@ from distreduce.mapping import LeftOut, barycentres
 from distreduce.mapping.landmarks import LandmarkRegression, Memory
 from distreduce.sharding.sample import ShardedSample
 from distreduce.sharding.shards import PlanPass, Shard, ShardPass, Shards
-from distreduce.solver.medoids import DistancesToMeans, PrototypeSums, nearest_members, prototype_means
+from distreduce.solver.medoids import (
+    DistancesToMeans,
+    PrototypeSums,
+    nearest_members,
+    prototype_means,
+    target_distances,
+)
 from distreduce.solver.problem import Coupled, ReductionProblem, Refine, SampleOracle, Settings
 
 # Landmarks of the out-of-sample map: fit and model grow with their number, not with that of the samples. New samples
@@ -103,7 +109,10 @@ class ShardedOracle(SampleOracle):
 
     def medoids(self, plan: Plan) -> Index:
         distances = self.shards.collect(DistancesToMeans(plan, _means(self.shards, plan)))
-        return nearest_members(plan, np.concatenate(distances))
+        targets = None
+        if self.target_kernel is not None:
+            targets = np.concatenate(self.shards.collect_part("kernel_targets")).astype(np.float64)
+        return nearest_members(plan, np.concatenate(distances), target_distances(plan, targets))
 
 
 def prepare_sharded(

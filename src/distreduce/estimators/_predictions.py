@@ -1,0 +1,105 @@
+"""Predictions of the targets as further features of the map, where the picture has too few dimensions for them.
+
+A map from x to the places of prototypes puts a sample that could belong to either of two of them midway between, where
+a third may lie. With predictions among its features it can follow what is predicted instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from distreduce._utils.threads import Workers
+from distreduce._utils.typing import Array, Index
+from distreduce.estimators._auto import (
+    CHOICE_SAMPLES,
+    PREDICTION_SAMPLES,
+    MapChoice,
+    choose,
+    choose_map,
+    draw_known,
+    fit_predictor,
+    predict_left_out,
+)
+from distreduce.kernels import RBF, Kernel
+from distreduce.mapping import KernelMap, Predictions
+from distreduce.sharding.sample import Sample
+
+# Length scales of features, in units of those of the map of features alone, and of predictions, in units of their size.
+FEATURE_REACH, PREDICTION_REACH = (1.0, 2.0), (0.25, 0.5, 1.0)
+
+
+def choose_with_predictions(estimator: Any, sample: Sample, folds: Index, unit: float, workers: Workers) -> MapChoice:
+    r"""Choose kernel, metric and ridge; predictions ŷ(x) of the targets join the features if left-out samples gain.
+
+    .. math:: k(x, x') = \exp\Big(-\frac{|x - x'|^2}{2 f^2 l^2} - \frac{|\hat y(x) - \hat y(x')|^2}{2 g^2 r^2}\Big)
+
+    Metric and length scale l are those chosen for x alone, and r² is the mean square of the predictions. Training
+    samples have the predictions of the other folds, which look like those of new samples. f is at most 2, so that x
+    keeps its say: it spreads the prototypes of a class.
+    """
+    alone = choose(estimator, sample, folds, unit, workers)
+    if not _can_predict(estimator, alone, sample):
+        return alone
+    assert sample.kernel_targets is not None and isinstance(alone.kernel, RBF)
+    drawn, rows = draw_known(sample, sample.kernel_targets, CHOICE_SAMPLES)
+    Y, length = sample.kernel_targets[rows], np.max(alone.kernel.length_scale)  # one for all features
+    # In as many dimensions as the predictions have, the map of the features alone can follow them.
+    if np.linalg.matrix_rank(Y - Y.mean(axis=0)) <= estimator.n_components:
+        return alone
+    predictions = _predictions(alone, sample, folds, unit)
+    d, c = sample.features.shape[1], predictions.values.shape[1]
+
+    def lengths(scales: Array | None, f: float, g: float) -> Array:
+        return np.r_[f * length * (np.ones(d) if scales is None else scales), np.full(c, g)]
+
+    reaches: dict[Kernel, tuple[float, float]] = {
+        RBF(lengths(alone.scales, f, g)): (f, g) for f in FEATURE_REACH for g in PREDICTION_REACH
+    }
+    wide = replace(drawn, features=np.hstack([drawn.features, predictions.values[rows]]))
+    found = choose_map(wide, Y, folds[rows], [(kernel, None) for kernel in reaches], workers=workers)
+    losses = (_left_out_errors(alone, drawn, Y, folds[rows]), _left_out_errors(found, wide, Y, folds[rows]))
+    if not _is_clearly_less(losses[1], losses[0], drawn.weights):
+        return alone
+    f, g = reaches[found.kernel]
+    fold_scales = None if alone.fold_scales is None else [lengths(scales, f, g) for scales in alone.fold_scales]
+    scales = lengths(alone.scales, f, g)
+    return replace(found, kernel=RBF(1.0), scales=scales, fold_scales=fold_scales, predictions=predictions, alone=alone)
+
+
+def _can_predict(estimator: Any, choice: MapChoice, sample: Sample) -> bool:
+    """Return whether all of the map is left to the data, which are features in memory that tell about the targets."""
+    given = (estimator.length_scale, estimator.map_reg, estimator.eta, estimator.input_kernel)
+    automatic = all(isinstance(value, str) for value in given) and given == ("auto", "auto", "auto", "rbf")
+    dense = not (sample.precomputed or sparse.issparse(sample.features))
+    return automatic and dense and choice.has_signal and not np.isnan(choice.error)
+
+
+def _predictions(choice: MapChoice, sample: Sample, folds: Index, unit: float) -> Predictions:
+    """Return predictions with a mean square of one, without their mean."""
+    Y, h, kernel = sample.kernel_targets, sample.weights, choice.kernel
+    assert Y is not None and isinstance(kernel, RBF)
+    drawn, rows = draw_known(sample, Y, PREDICTION_SAMPLES)
+    coefficients, mean = fit_predictor(choice, drawn, Y[rows])
+    if choice.scales is not None:
+        kernel = RBF(kernel.length_scale * choice.scales)
+    predictor = KernelMap(kernel, drawn.features, coefficients, unit)
+    # Cross-fitted where the regression has seen the target.
+    values = predictor(sample.features * unit)
+    values[rows] = predict_left_out(choice, drawn, Y[rows], folds[rows]) - mean
+    root = np.sqrt(h @ (values**2).sum(axis=1) / h.sum()) or 1.0
+    return Predictions(values / root, replace(predictor, coefficients=coefficients / root))
+
+
+def _left_out_errors(choice: MapChoice, sample: Sample, Y: Array, folds: Index) -> Array:
+    return np.asarray(((predict_left_out(choice, sample, Y, folds) - Y) ** 2).sum(axis=1))
+
+
+def _is_clearly_less(one: Array, other: Array, weights: Array) -> bool:
+    """Return whether the mean of one is below that of the other by two standard errors of the difference."""
+    less = other - one
+    mean = weights @ less / weights.sum()
+    return bool(mean > 2.0 * np.sqrt(weights @ (less - mean) ** 2) / weights.sum())
