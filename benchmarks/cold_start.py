@@ -17,6 +17,7 @@ from pathlib import Path
 FITS = """
 import json, time
 import numba.core.event as events
+import numpy as np
 from sklearn.datasets import load_diabetes, load_digits, load_iris
 from distreduce import SDR, SDRGPClassifier, SDRGPRegressor
 X, y = {data}
@@ -24,17 +25,17 @@ record = []
 for _ in range(2):
     with events.install_recorder("numba:compile") as compiled:
         began = time.process_time()
-        {model}.fit(X, y)
+        {model}.fit(X, np.ravel(y))
         record.append((time.process_time() - began, sum(event.is_start for _, event in compiled.buffer)))
 print(json.dumps(record))
 """
 IRIS, DIGITS = "load_iris(return_X_y=True)", "load_digits(return_X_y=True)"
-DIABETES = "load_diabetes(return_X_y=True)"
+DIABETES, PETALS = "load_diabetes(return_X_y=True)", "np.split(load_iris().data, [3], axis=1)"
 CASES = {
     "`SDR()`, iris": (IRIS, "SDR(random_state=0)"),
     "`SDR(n_prototypes=10)`, iris": (IRIS, "SDR(n_prototypes=10, random_state=0)"),
     "`SDRGPClassifier()`, iris": (IRIS, "SDRGPClassifier(random_state=0)"),
-    "`SDRGPRegressor()`, diabetes": (DIABETES, "SDRGPRegressor(random_state=0)"),
+    "`SDRGPRegressor()`, petal width of iris": (PETALS, "SDRGPRegressor(random_state=0)"),
     "`SDR()`, diabetes": (DIABETES, "SDR(random_state=0)"),
     "`SDR(n_prototypes=60)`, digits": (DIGITS, "SDR(n_prototypes=60, random_state=0)"),
 }
