@@ -25,6 +25,15 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
+@pytest.fixture
+def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Predictors of ten trees each: for what must hold however many trees there are."""
+    from distreduce.gp import _experts
+
+    monkeypatch.setattr(_experts, "FOREST_TREES", 10)
+    monkeypatch.setattr(_experts, "BOOSTING_STEPS", 10)
+
+
 @pytest.fixture(params=["numpy", "compiled"])
 def loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a test twice: with the NumPy that few rows use, and with the compiled loops that many rows use."""

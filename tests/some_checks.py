@@ -18,6 +18,14 @@ ABOUT_THE_FIT = (
     "check_readonly_memmap_input",
     "check_fit2d_1feature",
 )
+# What the experts of a stack could change about it.
+ABOUT_THE_EXPERTS = (
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_fit_idempotent",
+    "check_methods_sample_order_invariance",
+    "check_methods_subset_invariance",
+    "check_estimators_pickle",
+)
 
 
 def parametrize_with_some_checks(estimators: list[Any], names: tuple[str, ...]) -> Any:

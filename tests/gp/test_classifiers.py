@@ -18,7 +18,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from some_checks import ABOUT_THE_FIT, parametrize_with_some_checks
+from some_checks import ABOUT_THE_EXPERTS, parametrize_with_some_checks
 from threadpoolctl import threadpool_info
 
 from distreduce.exceptions import InvalidInputError
@@ -38,16 +38,11 @@ def test_scikit_learn_check(estimator: Any, check: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_trees")
 @parametrize_with_some_checks(
-    [SDRGPClassifier()],
-    (
-        *ABOUT_THE_FIT,
-        "check_classifiers_train",
-        "check_classifiers_one_label_sample_weights",
-        "check_classifier_data_not_an_array",
-    ),
+    [SDRGPClassifier(gp_steps=3)], (*ABOUT_THE_EXPERTS, "check_classifiers_one_label_sample_weights")
 )
-def test_scikit_learn_check_of_the_default(estimator: Any, check: Any) -> None:
+def test_scikit_learn_check_of_all_experts(estimator: Any, check: Any) -> None:
     check(estimator)
 
 

@@ -15,7 +15,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from some_checks import ABOUT_THE_FIT, parametrize_with_some_checks
+from some_checks import ABOUT_THE_EXPERTS, parametrize_with_some_checks
 from threadpoolctl import threadpool_info
 
 from distreduce.exceptions import InvalidInputError, UnsavableModelError
@@ -34,11 +34,9 @@ def test_scikit_learn_check(estimator, check):
 
 
 @pytest.mark.slow
-@parametrize_with_some_checks(
-    [SDRGPRegressor()],
-    (*ABOUT_THE_FIT, "check_regressors_train", "check_regressor_data_not_an_array"),
-)
-def test_scikit_learn_check_of_the_default(estimator, check):
+@pytest.mark.usefixtures("few_trees")
+@parametrize_with_some_checks([SDRGPRegressor(gp_steps=3)], ABOUT_THE_EXPERTS)
+def test_scikit_learn_check_of_all_experts(estimator, check):
     check(estimator)
 
 

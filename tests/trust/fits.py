@@ -13,11 +13,14 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 4))
 NUMBERS = X[:, 0] ** 2 + X[:, 1] + 0.1 * RNG.normal(size=40)
 CLASSES = np.digitize(NUMBERS, [0.0, 1.5])
+QUICK: Any = {"gp_steps": 3, "random_state": 0}  # every expert is in one of the two
 FITS: dict[str, Any] = {
     "SDR": lambda n_jobs: SDR(n_prototypes=8, random_state=0, n_jobs=n_jobs).fit(X, NUMBERS),
     "DistR": lambda n_jobs: DistR(n_prototypes=8, random_state=0, n_jobs=n_jobs).fit(X),
-    "SDRGPRegressor": lambda n_jobs: SDRGPRegressor(gp_steps=3, random_state=0, n_jobs=n_jobs).fit(X, NUMBERS),
-    "SDRGPClassifier": lambda n_jobs: SDRGPClassifier(2, gp_steps=3, random_state=0, n_jobs=n_jobs).fit(X, CLASSES),
+    "SDRGPRegressor": lambda n_jobs: SDRGPRegressor(experts=["linear", "boosting"], **QUICK, n_jobs=n_jobs).fit(
+        X, NUMBERS
+    ),
+    "SDRGPClassifier": lambda n_jobs: SDRGPClassifier(2, experts=["forest"], **QUICK, n_jobs=n_jobs).fit(X, CLASSES),
 }
 
 

@@ -226,7 +226,7 @@ def pair_distance(x: Array, y: Array) -> float:
 
 @njit(**ELEMENTWISE)
 def _add_sq_distances(A: Array, Bt: Array, out: Array) -> None:
-    """Add |a_i − b_j|² to `out`, four features at a time: five times as fast as SciPy's loops over one pair."""
+    """Add |a_i − b_j|² to `out`, four features at a time: two to five times as fast as SciPy."""
     d, n = Bt.shape
     for left in range(0, n, 256):  # columns that stay in the cache
         right = min(left + 256, n)
