@@ -103,8 +103,10 @@ class Reading:
         """Read "lr=0.1 centred=True", the switches that differ from the literal reading."""
         kinds: dict[str, Any] = {field.name: type(field.default) for field in fields(cls)}
         pairs = dict(word.split("=") for word in words.split())
-        read: dict[str, Any] = {name: kinds[name](text) for name, text in pairs.items() if kinds[name] is not bool}
-        return cls(**read, **{name: text == "True" for name, text in pairs.items() if kinds[name] is bool})
+        read: dict[str, Any] = {}
+        for name, text in pairs.items():
+            read[name] = text == "True" if kinds[name] is bool else kinds[name](text)
+        return cls(**read)
 
     def words(self) -> str:
         """Return the switches that differ from the literal reading, sorted; the inverse of `parse`."""

@@ -159,8 +159,8 @@ def _rows(frame: pd.DataFrame, readings: tuple[str, ...]) -> list[dict[str, Any]
     for words in dict.fromkeys(readings):
         scored = {key: _numbers(frame, words, *key) for key in _scorings(Reading.parse(words))}
         own, *others = (_distances(values) for values in scored.values())
-        if np.isnan(own).all():
-            continue  # not fitted yet
+        if np.isnan(own[[method == "SDR" for _, method, _ in NUMBERS]]).all():
+            continue  # not fitted yet; FGW-only may be that of another reading
         values = next(iter(scored.values()))
         used = [_cells(frame, words, data, "SDR")["used"].mean() for data in SETS]
         numbers = {
