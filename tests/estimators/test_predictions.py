@@ -37,12 +37,19 @@ def test_the_map_is_the_kernel_of_features_and_predictions() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"n_components": 5}, {"length_scale": "median"}, {"map_reg": 0.1}, {"eta": 100.0}, {"input_kernel": "rq"}],
+    [
+        {"n_prototypes": None},
+        {"n_components": 5},
+        {"length_scale": "median"},
+        {"map_reg": 0.1},
+        {"eta": 100.0},
+        {"input_kernel": "rq"},
+    ],
     ids=str,
 )
 def test_they_join_only_if_the_picture_is_too_small_and_all_is_left_to_the_data(options) -> None:
     X, y = blobs()
-    assert SDR(n_prototypes=20, random_state=0, **options).fit(X, y).map_.predictions is None
+    assert SDR(**({"n_prototypes": 20, "random_state": 0} | options)).fit(X, y).map_.predictions is None
 
 
 @pytest.mark.parametrize("kind", ["sparse", "precomputed", "numbers"])

@@ -21,7 +21,7 @@ from sklearn.base import clone
 import distreduce
 from distreduce import SDR, DistR, persistence
 from distreduce.losses import BregmanLoss
-from distreduce.mapping import KernelMap
+from distreduce.mapping import KernelMap, Predictions
 
 
 @pytest.fixture(params=list(CASES))
@@ -34,7 +34,7 @@ def pair(request: Any, tmp_path: Path) -> tuple[str, Any, Any]:
 
 def plain(value: Any) -> Any:
     """A value as something that == compares, with the type of its numbers."""
-    if isinstance(value, KernelMap):
+    if isinstance(value, KernelMap | Predictions):
         return {part.name: plain(getattr(value, part.name)) for part in fields(value)}
     if isinstance(value, pd.DataFrame):
         return {column: plain(value[column].to_numpy()) for column in value}

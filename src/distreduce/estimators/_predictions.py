@@ -28,18 +28,17 @@ from distreduce.kernels import RBF, Kernel
 from distreduce.mapping import KernelMap, Predictions
 from distreduce.sharding.sample import Sample
 
-# Length scales of features, in units of those of the map of features alone, and of predictions, in units of their size.
-FEATURE_REACH, PREDICTION_REACH = (1.0, 2.0), (0.25, 0.5, 1.0)
+REACHES = (0.25, 0.5, 1.0)  # length scales of predictions, in units of their size
 
 
 def choose_with_predictions(estimator: Any, sample: Sample, folds: Index, unit: float, workers: Workers) -> MapChoice:
     r"""Choose kernel, metric and ridge; predictions ŷ(x) of the targets join the features if left-out samples gain.
 
-    .. math:: k(x, x') = \exp\Big(-\frac{|x - x'|^2}{2 f^2 l^2} - \frac{|\hat y(x) - \hat y(x')|^2}{2 g^2 r^2}\Big)
+    .. math:: k(x, x') = \exp\Big(-\frac{|x - x'|^2}{2 l^2} - \frac{|\hat y(x) - \hat y(x')|^2}{2 g^2 r^2}\Big)
 
-    Metric and length scale l are those chosen for x alone, and r² is the mean square of the predictions. Training
-    samples have the predictions of the other folds, which look like those of new samples. f is at most 2, so that x
-    keeps its say: it spreads the prototypes of a class.
+    Metric and length scale l are those chosen for x alone: x keeps its say, which spreads the prototypes of a class.
+    r² is the mean square of the predictions. Training samples have the predictions of the other folds, which look like
+    those of new samples.
     """
     alone = choose(estimator, sample, folds, unit, workers)
     if not _can_predict(estimator, alone, sample):
@@ -53,20 +52,19 @@ def choose_with_predictions(estimator: Any, sample: Sample, folds: Index, unit: 
     predictions = _predictions(alone, sample, folds, unit)
     d, c = sample.features.shape[1], predictions.values.shape[1]
 
-    def lengths(scales: Array | None, f: float, g: float) -> Array:
-        return np.r_[f * length * (np.ones(d) if scales is None else scales), np.full(c, g)]
+    def lengths(scales: Array | None, reach: float) -> Array:
+        return np.r_[length * (np.ones(d) if scales is None else scales), np.full(c, reach)]
 
-    reaches: dict[Kernel, tuple[float, float]] = {
-        RBF(lengths(alone.scales, f, g)): (f, g) for f in FEATURE_REACH for g in PREDICTION_REACH
-    }
+    reaches: dict[Kernel, float] = {RBF(lengths(alone.scales, reach)): reach for reach in REACHES}
     wide = replace(drawn, features=np.hstack([drawn.features, predictions.values[rows]]))
     found = choose_map(wide, Y, folds[rows], [(kernel, None) for kernel in reaches], workers=workers)
     losses = (_left_out_errors(alone, drawn, Y, folds[rows]), _left_out_errors(found, wide, Y, folds[rows]))
     if not _is_clearly_less(losses[1], losses[0], drawn.weights):
         return alone
-    f, g = reaches[found.kernel]
-    fold_scales = None if alone.fold_scales is None else [lengths(scales, f, g) for scales in alone.fold_scales]
-    scales = lengths(alone.scales, f, g)
+    reach, fold_scales = reaches[found.kernel], alone.fold_scales
+    if fold_scales is not None:
+        fold_scales = [lengths(scales, reach) for scales in fold_scales]
+    scales = lengths(alone.scales, reach)
     return replace(found, kernel=RBF(1.0), scales=scales, fold_scales=fold_scales, predictions=predictions, alone=alone)
 
 

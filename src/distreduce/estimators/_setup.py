@@ -175,15 +175,18 @@ def _set_up_dense(
     folds = None if supervision is None else _leave_out_together(supervision.groups, merged, sample)
     fold_targets = map_features = None
     if supervision is not None and folds is not None and wants_choice(estimator):
+        reduces = (estimator.n_prototypes or len(folds)) < len(folds)
         if choice is None:
-            choice = choose_with_predictions(estimator, sample, folds, unit, workers)
+            # With one prototype per sample the map has as many places as it needs.
+            chooser = choose_with_predictions if reduces else choose
+            choice = chooser(estimator, sample, folds, unit, workers)
         supervision = replace(supervision, settings=resolve_eta(supervision.settings, choice, merged.weights.sum()))
         targets = sample.targets
         if _sees_expected_targets(estimator, choice):
             shares = supervision.targets.classes is not None
             targets = expected_targets(choice.metric, sample, folds, shares=shares)
             # With one prototype per sample the coupling does not depend on what it sees.
-            if (estimator.n_prototypes or len(folds)) < len(folds) <= MOST_CROSS_FITTED:
+            if reduces and len(folds) <= MOST_CROSS_FITTED:
                 fold_targets = expected_without_folds(choice.metric, sample, folds, shares=shares)
         if choice.predictions is not None:
             map_features = scale_features(np.hstack([sample.features, choice.predictions.values]), choice.scales)

@@ -3,6 +3,7 @@
 const LEAST_PADDING = 34;
 const RING = 7; // how far the widest ring lies outside its mark
 const CROWDED = 0.5; // largest radius of a typical mark, relative to the distance to the next, as in plotting/embedding.py
+const LEAST_SHRINK = 0.6; // of the radius: smaller marks could not be told from samples, as in plotting/embedding.py
 const MAX_ZOOM = 30;
 const MOVE = 450; // milliseconds from the left-out to the fitted places
 const state = {
@@ -43,7 +44,7 @@ function resize() {
   const smallest = data.oneToOne ? 2.5 : 3.5;
   const radii = data.prototypes.weight.map((w) => Math.sqrt((w * area) / Math.PI));
   view.radii = radii;
-  const share = data.oneToOne ? 1 : Math.min(1, (CROWDED * middle(nextDistances())) / middle(radii));
+  const share = data.oneToOne ? 1 : Math.min(1, Math.max(LEAST_SHRINK, (CROWDED * middle(nextDistances())) / middle(radii)));
   view.radii = radii.map((radius) => Math.min(40, Math.max(smallest, share * radius)));
   view.padding = padding();
 }
