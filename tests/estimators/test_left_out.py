@@ -19,7 +19,7 @@ from sklearn.preprocessing import scale
 
 from distreduce import SDR, cross_val_embedding
 from distreduce.estimators import _setup
-from distreduce.estimators._auto import MapChoice, choose, expected_without_folds
+from distreduce.estimators._auto import MapChoice, expected_without_folds
 from distreduce.exceptions import InvalidInputError, NoSignalWarning, OptimisticPictureWarning
 from distreduce.kernels import RBF
 from distreduce.losses import keep_in_range
@@ -201,7 +201,8 @@ def test_the_fewest_prototypes_that_are_not_clearly_worse_are_kept(tmp_path: Pat
 
 def test_metric_and_ridge_are_chosen_once_for_all_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
-    monkeypatch.setattr(_setup, "choose", lambda *args: calls.append(args) or choose(*args))
+    choose = _setup.choose_with_predictions
+    monkeypatch.setattr(_setup, "choose_with_predictions", lambda *args: calls.append(args) or choose(*args))
     SDR(n_prototypes="auto", random_state=0).fit(*noisy_numbers(60))
     assert len(calls) == 1
 

@@ -98,7 +98,7 @@ def test_a_loaded_model_saves_to_the_same_file(pair: Any, tmp_path: Path) -> Non
 
 
 def test_every_field_of_the_map_is_saved() -> None:
-    assert [part.name for part in fields(KernelMap)] == ["kernel", "inputs", "coefficients", "unit"]
+    assert [part.name for part in fields(KernelMap)] == ["kernel", "inputs", "coefficients", "unit", "predictions"]
 
 
 def test_feature_names_are_checked_after_loading(model: Any, saved: Path) -> None:

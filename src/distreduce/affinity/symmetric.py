@@ -106,13 +106,14 @@ def _solve_all_rows(distances: Array, weights: Array, target: float, tol: float)
     D = distances.astype(np.float64)
     farthest, nearest = D.max(axis=1), np.where(D > 0.0, D, np.inf).min(axis=1)
     at_zero = np.where(D > 0.0, 0.0, weights).sum(axis=1)
-    slack = np.log(at_zero) >= target - 1e-12
+    with np.errstate(divide="ignore"):  # −∞ for a row that is at a distance from itself
+        log_partition = np.log(at_zero)
+    slack = log_partition >= target - 1e-12
     D /= np.where(slack, 1.0, farthest)[:, None]
     # Newton's steps and bisection as in ``_bandwidth``, until no row is open.
     with np.errstate(divide="ignore", invalid="ignore"):  # of slack rows, which are replaced
         low = np.where(slack, 0.0, np.log(nearest / farthest / -MIN_EXPONENT))
     high, theta, open_rows = np.full(len(D), _LOG_WIDEST), np.clip(0.0, low, _LOG_WIDEST), ~slack
-    log_partition = np.log(at_zero)
     for _ in range(_MAX_STEPS):
         t = np.minimum(D * np.exp(-theta)[:, None], -MIN_EXPONENT)
         p = weights * np.exp(-t)

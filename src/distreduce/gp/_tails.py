@@ -90,4 +90,5 @@ class Tails:
             return np.asarray(seen)
         new = 1.0 / (self.freedom + 2.0)
         unseen = np.log(new / np.pi) - 2.0 * np.log(np.hypot(1.0, errors))  # squares would overflow
-        return np.logaddexp(np.log1p(-new) + seen, unseen)
+        with np.errstate(invalid="ignore"):  # NaN stays NaN, for whoever called to see
+            return np.logaddexp(np.log1p(-new) + seen, unseen)

@@ -89,7 +89,7 @@ def _prototype_cka(Z: Array, T: sparse.csr_array, targets: Targets, weights: Arr
 def drift(before: Any, after: Any, X: Any) -> float:
     r"""Measure how much a later fit sees the same samples differently, beyond a turn of the picture.
 
-    .. math:: \sqrt{\sum_i |z'_i - z_i|^2 \Big/ \sum_i |z_i - \bar z|^2}
+    .. math:: \sqrt{\frac{\sum_i |z'_i - z_i|^2}{\sum_i |z_i - \bar z|^2}}
 
     z are the places by `before`, z' those by `after`, aligned (:func:`distreduce.align_embedding`). Chance makes some
     drift too: compare with that between fits to two random halves of the earlier samples.
