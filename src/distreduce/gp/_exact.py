@@ -8,10 +8,10 @@ from functools import partial
 
 import numpy as np
 from numba import njit
-from scipy.linalg import LinAlgError, solve_triangular
+from scipy.linalg import LinAlgError, cho_solve, solve_triangular
 from scipy.spatial import KDTree
 
-from distreduce._utils.lapack import solve_factorised, solve_lower
+from distreduce._utils.lapack import solve_lower
 from distreduce._utils.numerics import jittered_cholesky
 from distreduce._utils.threads import KERNEL, MIN_EXPONENT, bounded_exp, single_threaded_blas
 from distreduce._utils.typing import Array, Index
@@ -157,7 +157,7 @@ class ExactGP(TrainedGP):
     def _prepare(self, noise: Array) -> None:
         with single_threaded_blas():  # a loaded model must have the same bits with any number of threads
             self._factor = factorise(self._covariance(self.inputs), noise)
-            self._weights = solve_factorised(self._factor, self.target)
+            self._weights = cho_solve((self._factor, True), self.target)
 
     def _covariance(self, others: Array) -> Array:
         """s·K(x, X)."""

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import blas, lapack
 from scipy.optimize import minimize
 
-from distreduce._utils.lapack import add_outer, factorise_in_place, multiply_symmetric, solve_factorised
+from distreduce._utils.lapack import factorise_in_place
 from distreduce._utils.numerics import half_inverse_from_factor, squared_distances
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
@@ -70,7 +71,7 @@ def negative_log_likelihood(
     scales, signal, noise = np.exp(parameters[:d]), np.exp(parameters[d]), np.exp(parameters[d + 1])
     # Σ = s K + σ² W⁻¹ with a small jitter.
     scaled = X / scales
-    covariance = add_outer(1.0, scaled, 0.0, np.zeros((len(X), len(X)), order="F"))
+    covariance = blas.dsyrk(1.0, scaled.T, trans=1, lower=1)
     norms = covariance.diagonal().copy()
     K = np.empty_like(covariance.T)
     slope = np.empty_like(K) if rough else K
@@ -82,13 +83,13 @@ def negative_log_likelihood(
     # The value, and G, its derivative by Σ.
     for rows, _ in _half_blocks(len(X)):  # what lies above the diagonal of a factor must be zero
         covariance[rows, rows] = np.tril(covariance[rows, rows])
-    alpha = solve_factorised(covariance, Y)
+    alpha = lapack.dpotrs(covariance, Y, lower=1)[0]
     value = 0.5 * float((Y * alpha).sum()) + c * float(np.log(pivots).sum())
-    G = add_outer(-0.5, alpha, 0.5 * c, half_inverse_from_factor(covariance))
+    G = blas.dsyrk(-0.5, alpha, beta=0.5 * c, c=half_inverse_from_factor(covariance), lower=1, overwrite_c=1)
     by_noise = noise * float(G.diagonal() @ (1 / weights))
     by_signal = _multiply_half(G.T, K, slope)
     # The last column of M [x, 1] is that of its row sums.
-    products = multiply_symmetric(G, np.c_[scaled, np.ones(len(X))])
+    products = blas.dsymm(1.0, G, np.c_[scaled, np.ones(len(X))], lower=1)
     by_scales = 2 * (products[:, -1] @ scaled**2 - np.einsum("if,if->f", scaled, products[:, :-1]))
     return value, np.r_[by_scales, by_signal, by_noise]
 
