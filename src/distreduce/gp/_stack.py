@@ -20,6 +20,7 @@ Views = Mapping[str, Array]
 LEAST_WEIGHT = 1e-3  # experts below it are left out of predictions
 CLEARLY = 2.0  # standard errors by which an expert must be behind to be given up
 WORTHLESS = 0.002  # nats per sample
+ENOUGH_TO_PRICE = 200  # left-out samples from which on experts are given up that are worth less
 REFERENCE = 5000  # left-out errors that a stack keeps
 # How constant the variance of an expert is: shares of its mean in the calibrated variance.
 CONSTANT = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
@@ -269,8 +270,11 @@ def keep_promising(log_densities: Mapping[str, Array], weights: Array) -> list[s
     r"""Names of the experts that may get a weight when there are more samples.
 
     At the best weights, :math:`\sum_i h_i (p_{ki}/\sum_j w_j p_{ji} - 1)` is zero for an expert k that has one, and
-    negative for the others (Karush, Kuhn and Tucker). It must be clearly negative: by two standard errors.
+    negative for the others (Karush, Kuhn and Tucker). It must be clearly negative: by two standard errors. Many samples
+    also tell what an expert is worth, as in :func:`weigh`: those that hardly lower the density by leaving are given up.
     """
+    if len(weights) >= ENOUGH_TO_PRICE:
+        return list(weigh(log_densities, weights, thrifty=True))
     logs, h = np.array(list(log_densities.values())), weights / weights.sum()
     densities = np.exp(logs - logs.max(axis=0))
     found = stacking_weights(logs, weights)
