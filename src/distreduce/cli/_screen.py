@@ -24,7 +24,8 @@ from distreduce.tables.prepare import PreparedTable
 
 MAX_LINES = 20
 SCORES = {"r2": "R²", "rmse": "RMSE", "accuracy": "accuracy", "mll": "log density", "mlp": "log probability",
-          "coverage_90": "within 90 %", "ece": "calibration error"}  # fmt: skip
+          "coverage_90": "within 90 %", "ece": "calibration error",
+          "ece_by_chance": "by chance alone"}  # fmt: skip
 EXPERT_NAMES = {
     "embedding": "Gaussian process on the embedding",
     "inputs": "smooth Gaussian process",
