@@ -41,6 +41,7 @@ from distreduce.estimators._validate import (
     read_groups,
     read_weights,
     reject_masked,
+    reject_text,
 )
 from distreduce.exceptions import DataWarning, InvalidInputError
 from distreduce.kernels import Kernel
@@ -129,6 +130,7 @@ def _read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any,
     sharded = _on_shards(estimator, _num_samples(X))
     if not isinstance(X, Rows):  # rows on a cluster have been checked there
         reject_masked(X)
+        reject_text(X, estimator)
         with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn's check sums X, which may overflow
             dtype: Any = [np.float64, np.float32] if sharded else np.float64  # float32 is kept: half the memory
             form = False if precomputed else "csr"
