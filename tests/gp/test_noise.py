@@ -26,9 +26,9 @@ def learn(rng, spread, n=400):
     arranged = arrange(X, y[:, None], np.ones(n))
     X, y = X[arranged.order], y[arranged.order]
     found = CrossFit({"linear": (X[:, 1], np.ones(n))}, np.arange(n))
-    make = partial(Stack.of, found, y, arranged.evidence, np.zeros(n, dtype=int))
+    make = partial(Stack.of, weights=arranged.evidence, groups=np.zeros(n, dtype=int))
     lesson = Lesson(X, y[:, None], arranged.weights, False)
-    return follow_noise(make(), make, found, lesson, arranged), X, y
+    return follow_noise(make(found, y), make, found, lesson, arranged), X, y
 
 
 @pytest.mark.parametrize("name", SPREADS)

@@ -119,14 +119,11 @@ def are_copies(groups: Index, targets: Array) -> bool:
     if len(shared) == 0:
         return True
     table = pd.DataFrame(np.round(targets[shared], 6)).assign(group=groups[shared])
-
-    def share(keys: list[Any], of: Array) -> Array:
-        """Share of the other samples that have these keys too."""
-        return np.asarray((table.groupby(keys)["group"].transform("size") - 1) / (of - 1))
-
     values = [*table.columns[:-1]]
-    agree = float(share([*values, "group"], table.groupby("group")["group"].transform("size")).mean())
-    chance = float(share(values, np.full(len(table), len(table))).mean())
+    alike, members, by_chance = (
+        table.groupby(keys)["group"].transform("size") - 1 for keys in ([*values, "group"], ["group"], values)
+    )
+    agree, chance = float((alike / members).mean()), float(by_chance.mean()) / (len(table) - 1)
     return agree - chance >= COPIES_AGREE * (1.0 - chance)
 
 
@@ -148,11 +145,15 @@ Keep = Callable[[Said, Index], Collection[str]]  # the experts worth going on wi
 
 @dataclass(frozen=True)
 class CrossFit:
-    """What the experts said of the left-out `rows` when these were new to them, and the first fold's predictors."""
+    """What the experts said of the left-out `rows` when these were new to them, and the first fold's predictors.
+
+    `noise` is the relative variance n(x) of the noise at these rows, which are new to it as well.
+    """
 
     left_out: Said
     rows: Index
     first: Mapping[str, Any] = field(default_factory=dict)
+    noise: Array | float = 1.0
 
 
 Found = dict[tuple[str, int], tuple[Any, tuple[Array, ...]]]  # predictors without a fold, and what they say of it

@@ -41,31 +41,25 @@ class Noise:
         return np.asarray(np.maximum(sizes, self.least) ** (2 / POWER) / self.unit)
 
 
-def follow_noise(
-    stack: Stack, learn: Callable[..., Stack], found: CrossFit, lesson: Lesson, arranged: Arranged
-) -> Stack:
-    """The stack, or the one whose noise depends on x if left-out targets are clearly more probable under it.
-
-    `learn` makes a stack of n(x) at the left-out samples. These values are left out as well: a second cross-fit.
-    """
-    y, h = lesson.targets[found.rows, 0], arranged.evidence[found.rows]
-    h = h / h.sum()
-    constant, best = stack.log_density_left_out(found, y), 0.0
+def follow_noise(stack: Stack, learn: Callable[..., Stack], found: CrossFit, lesson: Lesson, own: Arranged) -> Stack:
+    """The stack, or the one whose noise depends on x if left-out targets are clearly more probable under it."""
+    y, target, evidence = lesson.targets[found.rows, 0], lesson.targets[:, 0], own.evidence[found.rows]
+    h, constant, best = evidence / evidence.sum(), stack.log_density_left_out(found, y), 0.0
     sizes = np.abs(y - stack.mix(found.left_out)[0]) ** POWER
-    lesson = replace(lesson.take(found.rows), targets=sizes[:, None])
-    folds = assign_folds(np.unique(arranged.groups[found.rows], return_inverse=True)[1])
     least = LEAST * float(h @ sizes)
+    lesson = replace(lesson.take(found.rows), targets=sizes[:, None])
+    folds = assign_folds(np.unique(own.groups[found.rows], return_inverse=True)[1])
     # Few errors tell their scale alone; where there are none, cubes of them would underflow.
-    enough = arranged.evidence[found.rows].sum() >= FEW and least ** (2 / POWER) > 0.0
-    for model in MODELS if enough else ():
+    for model in MODELS if evidence.sum() >= FEW and least ** (2 / POWER) > 0.0 else ():
         guesses = np.empty(len(y))
-        for fold in range(folds.max() + 1):
+        for fold in np.unique(folds):  # a second cross-fit, so that these are left-out samples too
             part = folds == fold
             guesses[part] = model(lesson.take(np.flatnonzero(~part))).moments(lesson.inputs[part])[0]
         noise = Noise(model(lesson), least, 1.0)
         noise = replace(noise, unit=float(h @ noise.relate(guesses)))
-        other = learn(noise=noise.relate(guesses))
-        gain = other.log_density_left_out(found, y, noise.relate(guesses)) - constant
+        known = replace(found, noise=noise.relate(guesses))
+        other = learn(known, target)
+        gain = other.log_density_left_out(known, y) - constant
         mean = float(h @ gain)
         # By two standard errors: where the noise is constant, guesses of it only cost.
         if mean > max(best, CLEARLY * float(np.sqrt(h**2 @ (gain - mean) ** 2))):

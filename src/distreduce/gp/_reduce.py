@@ -347,7 +347,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         found = fitter.leave_out(keep)
         stack = learn(found, y)
         if isinstance(stack, Stack):
-            stack = follow_noise(stack, partial(learn, found, y), found, lesson, arranged)
+            stack = follow_noise(stack, learn, found, lesson, arranged)
         return replace(stack, processes=fitter.fit_all(stack.weights, found))
 
 

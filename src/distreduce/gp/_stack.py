@@ -63,17 +63,9 @@ class Stack:
     noise: Any = None
 
     @classmethod
-    def of(
-        cls,
-        found: CrossFit,
-        target: Array,
-        weights: Array,
-        groups: Index,
-        warp: Warp | None = None,
-        noise: Array | float = 1.0,
-    ) -> Stack:
-        """Weigh the experts, and learn scale and shape of the errors, from left-out predictions and n(x) there."""
-        y, h = target[found.rows], weights[found.rows]
+    def of(cls, found: CrossFit, target: Array, weights: Array, groups: Index, warp: Warp | None = None) -> Stack:
+        """Weigh the experts, and learn scale and shape of the errors, from left-out predictions."""
+        y, h, noise = target[found.rows], weights[found.rows], found.noise
         # Each expert by itself: how large its errors are, and how far they follow its variance.
         calibration = {
             name: calibrate_variance(y - mean, variance, h, noise) for name, (mean, variance) in found.left_out.items()
@@ -143,9 +135,9 @@ class Stack:
         slope = 0.0 if self.warp is None else self.warp.log_slope(y)
         return np.asarray(self.tails.log_density((u - mean) / std) - np.log(std) + slope)
 
-    def log_density_left_out(self, found: CrossFit, learned: Array, noise: Array | float = 1.0) -> Array:
+    def log_density_left_out(self, found: CrossFit, learned: Array) -> Array:
         """Log density of what the experts learned at the left-out samples."""
-        mean, variance = self.mix(found.left_out, noise)
+        mean, variance = self.mix(found.left_out, found.noise)
         return replace(self, warp=None).log_density(mean, np.sqrt(variance), learned)
 
     def unwarp(self, mean: Array, variance: Array) -> tuple[Array, Array]:
@@ -180,7 +172,7 @@ class Stack:
     @property
     def view_names(self) -> list[str]:
         """Names of the views that predictions need."""
-        return [*self.used(), *(["noise"] if self.noise is not None else [])]
+        return [*self.used(), *(["noise"] if self.noise else [])]
 
 
 def central_ranks(errors: Array, coverage: float) -> Array:
