@@ -19,6 +19,15 @@ settings.register_profile("distreduce", deadline=None, derandomize=True)
 settings.load_profile("distreduce")
 
 
+# The longest tests, in minutes each: the last test to begin must be a short one, or all other processes wait for it.
+LONGEST = ("test_site.py", "test_docs.py", "test_dask_fit.py", "test_quality.py", "test_regressor_large.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files with the longest tests first; the order within a file stays."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     """The seed of every test that draws numbers."""

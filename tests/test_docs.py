@@ -24,6 +24,8 @@ def test_python_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
     assert blocks
+    if page == "README.md":  # the test below runs its first block; the others need what it imports
+        blocks[0] = "\n".join(line for line in blocks[0].splitlines() if line.startswith(("from ", "import ")))
     exec(compile("\n".join(blocks), page, "exec"), {"__name__": "__main__"})  # noqa: S102 - our own pages
 
 

@@ -25,10 +25,8 @@ PUBLIC = (
 )
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
+def build_site(root):
     """The site and the output of Sphinx. Built from a copy, because the build writes pages beside the sources."""
-    root = tmp_path_factory.mktemp("checkout")
     for entry in ROOT.iterdir():  # pages include and link to files of the whole checkout
         if entry.is_file():
             shutil.copy(entry, root)
@@ -42,22 +40,13 @@ def site(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_the_site_builds_without_a_warning(site):
-    _, build = site
+def test_the_site_builds_without_a_warning_runs_its_gallery_and_needs_no_network(tmp_path):
+    """One test, because two processes of pytest would build the site twice."""
+    html, build = build_site(tmp_path)
     assert build.returncode == 0, build.stderr
-
-
-@pytest.mark.slow
-def test_every_script_of_the_gallery_runs(site):
-    html, _ = site
     cases = ElementTree.parse(html / "gallery.xml").findall("testcase")
     ran = {Path(case.attrib["file"]).name for case in cases if len(case) == 0}
     assert ran == {script.name for script in SCRIPTS}
-
-
-@pytest.mark.slow
-def test_pages_load_nothing_from_the_network(site):
-    html, _ = site
     pages = list(html.rglob("*.html"))
     loaded = [
         (page.name, address)

@@ -12,11 +12,17 @@ from sklearn.preprocessing import StandardScaler
 
 import distreduce
 from distreduce import SDR
-from distreduce._utils.text import did_you_mean, progress_bar, warn_user
+from distreduce._utils.text import count_of, did_you_mean, list_words, progress_bar, strip_control, warn_user
 from distreduce._utils.versions import library_versions
 from distreduce.exceptions import DataWarning
 
 KNOWN = ("boston", "fashion_mnist", "Price", 7)
+
+
+def test_words_of_messages():
+    assert (count_of(1, "iteration"), count_of(2000, "row")) == ("1 iteration", "2,000 rows")
+    assert (list_words(["a", "b"]), list_words(range(7), most=2)) == ("'a', 'b'", "0, 1, …")
+    assert strip_control("red \x1b[31m") == "red  [31m"
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ HEADINGS = {
     "R²": "r2", "RMSE": "rmse", "mean log density": "mll", "share in 90 % intervals": "coverage_90",
     "calibration error (MACE)": "mace", "accuracy": "accuracy", "mean log probability": "mlp",
     "Brier score (sum over classes)": "brier", "calibration error (ECE)": "ece",
+    "ECE by chance alone": "ece_by_chance",
 }  # fmt: skip
 TARGETS = {"one": ["price"], "two": ["price", "rent"], "classes": ["town"]}
 

@@ -122,7 +122,14 @@ def test_objective_is_the_last_of_the_history(fitted: Any) -> None:
 
 def test_summary_has_a_row_a_prototype_heaviest_first(fitted: Any) -> None:
     table = fitted.summary()
-    assert (len(table), (np.diff(table["weight"]) <= 0).all()) == (len(fitted.prototypes_), True)
+    assert (len(table), (np.diff(table["weight"]) <= 0).all()) == (np.count_nonzero(fitted.prototype_weights_), True)
+
+
+def test_summary_leaves_out_prototypes_that_stand_for_no_sample(classification: Any) -> None:
+    X, y = classification
+    model = SDR(n_prototypes=5, random_state=0).fit(X, y)
+    model.prototype_weights_ = np.array([0.5, 0.0, 0.3, 0.2, 0.0])
+    assert model.summary().index.tolist() == [0, 2, 3]
 
 
 def test_summary_counts_the_samples(fitted: Any) -> None:

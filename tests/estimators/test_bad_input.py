@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
@@ -231,6 +232,18 @@ def test_more_samples_than_arrays_fit_into_memory_are_refused_before_the_fit(mon
     X = np.random.default_rng(0).standard_normal((400, 2))
     with pytest.raises(InvalidInputError, match="400 samples need .* Give n_prototypes"):
         DistR().fit(X)
+
+
+@pytest.mark.parametrize("estimator", [SDR, SDRGPClassifier])
+@pytest.mark.parametrize(
+    ("column", "cell"),
+    [(["loam", None] * 15, "loam"), (pd.date_range("2024-01-01", periods=30), "2024-01-01 00:00:00")],
+)
+def test_a_raw_table_is_told_its_cure(estimator, column, cell):
+    table = pd.DataFrame(X).assign(soil=column)
+    cure = rf"'soil' has '{cell}'.*TablePreparer.*: make_pipeline\(TablePreparer\(\), {estimator.__name__}\(\)\)"
+    with pytest.raises(InvalidInputError, match=cure):
+        estimator().fit(table, Y > 0)
 
 
 @pytest.mark.parametrize("model", [SDR(n_prototypes=5), DistR(), SDRGPRegressor(), SDRGPClassifier()], ids=repr)

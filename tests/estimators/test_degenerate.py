@@ -250,3 +250,11 @@ def test_weights_of_many_orders_of_magnitude(orders: int, rng: np.random.Generat
         warnings.simplefilter("ignore", OptimisticPictureWarning)
         model = SDR(random_state=0).fit(X, X[:, 0], sample_weight=10.0 ** rng.uniform(-orders, orders, 60))
     assert_sane(model, X)
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_masses_that_seem_infeasible_to_the_simplex(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X, weights = np.round(rng.normal(size=(40, 2))), 10.0 ** np.random.default_rng(seed + 1).uniform(-12, 12, 40)
+    model = DistR(random_state=0, max_iter=5).fit(X, sample_weight=weights)  # neither POT's warning nor a roll-back
+    assert_sane(model, X)

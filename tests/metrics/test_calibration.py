@@ -19,6 +19,7 @@ from distreduce.metrics import (
     interval_coverage,
     mean_absolute_calibration_error,
 )
+from distreduce.metrics.calibration import calibration_error_by_chance
 
 Gaussian = tuple[np.ndarray, np.ndarray, np.ndarray]
 # Whole and half numbers over powers of two: exact hits of the mean, ties and residuals on the bounds are common.
@@ -140,6 +141,15 @@ def test_ece_of_honest_probabilities_vanishes(rng: np.random.Generator) -> None:
     p = rng.uniform(0.5, 1.0, 50_000)
     y = (rng.random(50_000) > p).astype(int)
     assert expected_calibration_error(y, np.c_[p, 1 - p], [0, 1]) < 0.015
+
+
+def test_the_error_by_chance_is_that_of_probabilities_that_are_right(rng):
+    assert calibration_error_by_chance(np.array([[0.1, 0.9]]), n_draws=4000) == pytest.approx(2 * 0.9 * 0.1, abs=0.01)
+    rows = rng.dirichlet([1.0, 1.0, 1.0], size=60)
+    truths = [[rng.choice(3, p=row) for row in rows] for _ in range(200)]
+    errors = [expected_calibration_error(y, rows, [0, 1, 2]) for y in truths]
+    assert calibration_error_by_chance(rows) == pytest.approx(np.mean(errors), abs=0.01)
+    assert calibration_error_by_chance(np.tile(rows, (100, 1))) < 0.03  # many rows have none
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, 90, -0.1, np.nan])

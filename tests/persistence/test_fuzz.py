@@ -43,7 +43,7 @@ def check_that_it_works(model: Any) -> None:
     with np.errstate(all="ignore"):
         if isinstance(model, SDR | DistR):
             assert model.map_(X).shape == (len(X), model.prototypes_.shape[1])
-            assert len(model.summary()) == len(model.prototypes_)
+            assert len(model.summary()) == np.count_nonzero(model.prototype_weights_ > 0)
         else:
             names = getattr(model, "feature_names_in_", None)  # forged ones, maybe
             assert len(predictions(model, X if names is None else pd.DataFrame(X, columns=names))) in (2, len(X))

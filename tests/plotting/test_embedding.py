@@ -9,7 +9,7 @@ import sys
 import matplotlib
 import numpy as np
 import pytest
-from matplotlib.colors import rgb_to_hsv, to_rgba, to_rgba_array
+from matplotlib.colors import to_rgba, to_rgba_array
 from matplotlib.figure import Figure
 from plotting.iris_plots import CODES, LABELS, LENGTHS, X, axes, discs
 from sklearn.exceptions import NotFittedError
@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from distreduce import SDR
 from distreduce.exceptions import InvalidInputError
 from distreduce.plotting import plot_embedding, plot_prototypes
-from distreduce.plotting.palette import OKABE_ITO, UNKNOWN, fade_mixed
+from distreduce.plotting.palette import OKABE_ITO, UNKNOWN
 
 
 def test_areas_are_in_the_proportion_of_the_weights(classes):
@@ -56,7 +56,7 @@ def test_prototypes_have_the_colours_of_the_evidence_unless_the_fitted_ones_are_
     doubtful.prototype_evidence_.loc[order[0], "dubious"] = True
     shown, believed = (discs(plot_embedding(doubtful, LABELS, axes(), places=name)) for name in ("left_out", "fitted"))
     shares = np.array([[0.0, 0.5, 0.5]]), classes.prototype_targets_[order]
-    evidence, belief = (fade_mixed(to_rgba_array(OKABE_ITO)[each.argmax(axis=1)], each) for each in shares)
+    evidence, belief = (to_rgba_array(OKABE_ITO)[each.argmax(axis=1)] for each in shares)
     np.testing.assert_allclose(shown.get_facecolors()[0, :3], evidence[0, :3])
     np.testing.assert_allclose(believed.get_facecolors()[:, :3], belief[:, :3], atol=1e-9)
     dashes = [pattern is not None for _, pattern in shown.get_linestyle()]
@@ -76,16 +76,25 @@ def test_samples_without_a_label_are_grey(classes):
     np.testing.assert_allclose(drawn[7, :3], to_rgba(UNKNOWN)[:3])
 
 
-def test_a_mixed_prototype_has_the_hue_of_its_main_class_and_is_paler():
+def test_a_mixed_prototype_has_the_colour_of_its_main_class_and_a_gap():
     plan = np.r_[np.zeros(50, int), np.ones(100, int)]  # setosa alone, the other two halves of one prototype
     model = SDR(n_prototypes=2, init=plan, max_iter=1, tol=1e3, random_state=0).fit(X, LABELS)
     shares = model.prototype_targets_[np.argsort(-model.prototype_weights_, kind="stable")]
-    drawn = discs(plot_embedding(model, LABELS, axes(), places="fitted")).get_facecolors()[:, :3]
+    marks = discs(plot_embedding(model, LABELS, axes(), places="fitted"))
+    drawn = marks.get_facecolors()[:, :3]
     main = to_rgba_array(OKABE_ITO)[shares.argmax(axis=1), :3]
-    np.testing.assert_allclose(rgb_to_hsv(drawn)[:, 0], rgb_to_hsv(main)[:, 0], atol=1e-9)
-    pale, pure = shares.max(axis=1).argmin(), shares.max(axis=1).argmax()
-    assert shares[pale].max() < 0.7 and rgb_to_hsv(drawn)[pale, 1] < 0.7 * rgb_to_hsv(main)[pale, 1]
-    np.testing.assert_allclose(drawn[pure], main[pure], atol=1e-9)
+    np.testing.assert_allclose(drawn, main, atol=1e-9)  # a paler one may look like another class
+    mixed, pure = shares.max(axis=1).argmin(), shares.max(axis=1).argmax()
+    # Disc, gap and core; the gap turns the other way. The core has the share of the class in what the rim encloses.
+    disc, gap, core = (_signed_area(part) for part in marks.get_paths()[mixed].to_polygons())
+    assert shares[mixed].max() < 0.7 and -disc < gap < 0
+    assert core / -gap == pytest.approx(shares[mixed].max())
+    assert len(marks.get_paths()[pure].to_polygons()) == 1
+
+
+def _signed_area(corners):
+    x, y = corners.T
+    return (x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2
 
 
 def test_marks_leave_samples_in_sight(classes):
@@ -98,7 +107,7 @@ def test_marks_leave_samples_in_sight(classes):
 def test_no_number_is_written_over_another(classes):
     crowded = copy.deepcopy(classes)
     crowded.prototypes_[:4] = crowded.prototypes_[0]
-    written = [text.get_text() for text in plot_prototypes(crowded, axes()).texts]
+    written = [text.get_text().split(":")[0] for text in plot_prototypes(crowded, axes()).texts]
     assert len({"0", "1", "2", "3"} & set(written)) == 1 and len(written) > 4
 
 
@@ -128,7 +137,9 @@ def test_prototypes_have_the_shape_of_their_most_frequent_class(unsupervised):
     drawn = discs(plot_embedding(unsupervised, [f"c{k}" for k in codes], axes())).get_paths()
     order = np.argsort(-unsupervised.prototype_weights_, kind="stable")[: len(drawn)]
     main = (unsupervised.coupling_.T @ np.eye(10)[codes])[order].argmax(axis=1)
-    assert [len(path.vertices) == 5 for path in drawn] == [k >= 8 for k in main]  # squares beyond the eighth class
+    assert [len(path.to_polygons()[0]) == 5 for path in drawn] == [
+        k >= 8 for k in main
+    ]  # squares beyond the eighth class
 
 
 def test_a_sample_without_a_label_is_a_disc(unsupervised):
@@ -161,7 +172,7 @@ def test_distr_takes_the_colours_from_y(unsupervised):
     order = np.argsort(-unsupervised.prototype_weights_, kind="stable")[: len(drawn)]
     shares = unsupervised.coupling_.T @ np.eye(3)[CODES]
     shares = (shares / shares.sum(axis=1, keepdims=True))[order]
-    expected = fade_mixed(to_rgba_array(OKABE_ITO)[shares.argmax(axis=1)], shares)
+    expected = to_rgba_array(OKABE_ITO)[shares.argmax(axis=1)]
     np.testing.assert_allclose(drawn, expected[:, :3])
 
 
@@ -204,7 +215,18 @@ def test_two_of_three_dimensions_can_be_chosen(solid):
 
 def test_prototypes_are_numbered_as_in_the_summary(classes):
     ax = plot_prototypes(classes, axes())
-    assert {int(text.get_text()) for text in ax.texts} == set(np.flatnonzero(classes.prototype_weights_ > 0))
+    written = dict(text.get_text().split(": ") for text in ax.texts)
+    main = classes.prototype_evidence_[classes.target_names_].to_numpy().argmax(axis=1)
+    assert written and written == {k: classes.classes_[main[int(k)]] for k in written}
+    assert ax.get_title() == "prototypes by their numbers in summary(): most frequent class"
+
+
+def test_prototypes_of_numbers_are_written_with_their_means(numbers):
+    ax = plot_prototypes(numbers, axes(), places="fitted")
+    written = {int(k): float(mean) for k, mean in (text.get_text().split(": ") for text in ax.texts)}
+    assert written
+    np.testing.assert_allclose(list(written.values()), numbers.prototype_targets_[list(written), 0], rtol=5e-3)
+    assert ax.get_title() == "prototypes by their numbers in summary(): mean y0"
 
 
 def test_importing_the_package_and_its_plots_does_not_import_matplotlib():

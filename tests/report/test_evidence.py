@@ -86,7 +86,7 @@ def test_the_verdict_on_a_picture(model, words, warns):
 def test_of_groups_the_verdict_is_careful():
     found = describe_optimism(Scored(0.9, 0.9, 0.9), "of the same clinic")
     assert found.verdict == "What you see holds for new samples of the same clinic" and found.warns
-    assert found.sentence.endswith("Of others only the held-out scores speak.")
+    assert found.sentence.endswith("For others, look at the held-out scores.")
 
 
 def test_the_sentence_holds_the_three_scores():

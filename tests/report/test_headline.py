@@ -10,6 +10,7 @@ from sklearn.metrics import mean_squared_error, r2_score
 
 from distreduce.report import HeldOut, HeldOutClasses
 from distreduce.report.headline import describe_headline
+from distreduce.report.predictions import describe_predictions
 
 NAMES = np.array(["a", "b"])
 
@@ -66,6 +67,14 @@ def test_the_sentence_has_the_numbers_of_scikit_learn(rng):
     errors = [f"{mean_squared_error(y, mean) ** 0.5:,.0f}" for mean in (ours.mean, np.full(100, 0.1))]
     assert f"error (RMSE) of {errors[0]}, against {errors[1]} if every row gets the mean" in found.sentence
     assert f"(R² {r2_score(y, ours.mean):.2f})" in found.sentence
+
+
+def test_the_sentence_and_the_table_write_an_error_alike(rng):
+    y = 1e3 * rng.normal(size=100)
+    named = {"GP": HeldOut(y, y + 362.3, np.ones(100))}
+    table = describe_predictions(named)
+    assert "362.3" in describe_headline(named, ["mass"]).sentence
+    assert table.scores[0][table.headings.index("RMSE")] == "362.3"
 
 
 def test_classes_are_compared_with_their_shares():

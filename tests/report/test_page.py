@@ -124,7 +124,7 @@ def test_a_model_of_an_older_file_has_a_page_of_its_fit(classes, X, labels, tmp_
 
 def test_the_score_of_left_out_samples_comes_first(classes, X, labels, tmp_path):
     text = visible(write_report(tmp_path / "r.html", classes, X, labels, title="Iris"))
-    score = f"reach accuracy {classes.neighbor_scores_['left_out']:.2f} for samples left out"
+    score = f"samples left out of the fit with accuracy {classes.neighbor_scores_['left_out']:.2f}"
     assert 0 < text.index(score) < text.index("4 features")
 
 

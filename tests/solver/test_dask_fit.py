@@ -65,15 +65,6 @@ def frame_of(X, n_partitions):
     return dd.from_pandas(pd.DataFrame(X, columns=NAMES), npartitions=n_partitions)
 
 
-def test_a_fit_on_a_cluster_is_the_fit_in_memory_however_rows_are_partitioned(client, data, in_memory):
-    """The sizes of the partitions need not be known either."""
-    X, y, weights = data
-    rows = da.from_array(X, chunks=(1100, 2))[da.from_array(np.ones(N, bool), chunks=1100)]
-    assert np.isnan(rows.chunks[0]).all()
-    fitted = model().fit(rows, da.from_array(y, chunks=1500), da.from_array(weights, chunks=999))
-    assert same(fitted, in_memory)
-
-
 def test_a_checkpoint_of_a_fit_in_memory_is_that_of_the_same_fit_on_a_cluster(client, data, in_memory, checkpoint):
     """The checkpoint of a fit in memory is accepted: it is finished, so no step is computed."""
     X, y, weights = data
@@ -84,9 +75,10 @@ def test_a_checkpoint_of_a_fit_in_memory_is_that_of_the_same_fit_on_a_cluster(cl
     assert not recomputed and same(fitted, in_memory)
 
 
-@pytest.mark.slow
-def test_a_worker_lost_in_the_middle_changes_nothing(client, data, in_memory, monkeypatch):
+def test_neither_partitions_of_unknown_sizes_nor_a_lost_worker_change_anything(client, data, in_memory, monkeypatch):
     X, y, weights = data
+    rows = da.from_array(X, chunks=(1100, 2))[da.from_array(np.ones(N, bool), chunks=1100)]
+    assert np.isnan(rows.chunks[0]).all()
     lost = []
 
     @contextmanager
@@ -100,7 +92,7 @@ def test_a_worker_lost_in_the_middle_changes_nothing(client, data, in_memory, mo
         yield kill
 
     monkeypatch.setattr(_base, "progress", killing)
-    fitted = model().fit(da.from_array(X, chunks=(1000, D)), y, weights)
+    fitted = model().fit(rows, da.from_array(y, chunks=1500), da.from_array(weights, chunks=999))
     client.wait_for_workers(2, timeout=60)
     assert lost and same(fitted, in_memory)
 

@@ -46,8 +46,8 @@ def in_a_new_process() -> list[bytes]:
 def test_fits_in_threads_at_once(name: str) -> None:
     expected = alone(name)
     with ThreadPoolExecutor(3) as pool:
-        found = list(pool.map(lambda n_jobs: fit(name, n_jobs), [1, 2, None]))
-    assert found == [expected] * 3
+        found = list(pool.map(lambda n_jobs: fit(name, n_jobs), [2, None]))
+    assert found == [expected] * 2
 
 
 def test_different_fits_in_threads_at_once() -> None:
@@ -61,19 +61,17 @@ def test_fits_in_processes_of_joblib() -> None:
     expected = in_a_new_process()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # loky's own, about workers that stop
-        found = Parallel(n_jobs=2, backend="loky")(delayed(fit)(name, None) for name in FITS)
+        found = Parallel(n_jobs=2, backend="loky")(delayed(fit)(name, 2) for name in FITS)
     assert found == expected
 
 
 @pytest.mark.slow
 @FORKING
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_fits_in_a_process_that_was(method: str) -> None:
-    if method not in multiprocessing.get_all_start_methods():
-        pytest.skip(f"this system cannot {method}")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_fits_in_a_process_that_was_forked() -> None:
     # What was forked has the loops of this process, and threads have been used by the time of the fork.
-    expected = [alone(name) for name in FITS] if method == "fork" else in_a_new_process()
-    with ProcessPoolExecutor(1, multiprocessing.get_context(method)) as pool:
+    expected = [alone(name) for name in FITS]
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
         assert list(pool.map(fit, FITS, [2] * len(FITS), timeout=300)) == expected
 
 

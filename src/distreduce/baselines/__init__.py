@@ -15,15 +15,7 @@ from distreduce.baselines.nca import NCA
 from distreduce.gp import GPClassifier as ARDGPClassifier
 from distreduce.gp import GPRegressor as ARDGPRegressor
 
-__all__ = [
-    "NCA",
-    "PCA",
-    "ARDGPClassifier",
-    "ARDGPRegressor",
-    "ConstantSpread",
-    "EmbeddingGP",
-    "KernelSupervisedPCA",
-]
+__all__ = ["NCA", "PCA", "ARDGPClassifier", "ARDGPRegressor", "ConstantSpread", "EmbeddingGP", "KernelSupervisedPCA"]
 
 _MOVED = {"ClusterThenReduce", "DKLClassifier", "DKLRegressor", "DeepGPRegressor", "LinearBaseline",
           "ReduceThenCluster", "SupervisedUMAP"}  # fmt: skip

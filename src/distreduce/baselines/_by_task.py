@@ -32,7 +32,7 @@ class ByTask(BaseEstimator):
     """An estimator that needs y and reads it by its parameter `task`."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "task": [StrOptions({"auto", "regression", "classification"})],
+        "task": [StrOptions({"auto", "regression", "classification"})]
     }
 
     def __sklearn_tags__(self) -> Any:

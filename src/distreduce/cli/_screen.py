@@ -24,7 +24,8 @@ from distreduce.tables.prepare import PreparedTable
 
 MAX_LINES = 20
 SCORES = {"r2": "R²", "rmse": "RMSE", "accuracy": "accuracy", "mll": "log density", "mlp": "log probability",
-          "coverage_90": "within 90 %", "ece": "calibration error"}  # fmt: skip
+          "coverage_90": "within 90 %", "ece": "calibration error",
+          "ece_by_chance": "by chance alone"}  # fmt: skip
 EXPERT_NAMES = {
     "embedding": "Gaussian process on the embedding",
     "inputs": "smooth Gaussian process",
@@ -203,7 +204,9 @@ def show_next_steps(folder: Path, metrics: dict[str, Any]) -> None:
     """Print where the results are and what to do with them."""
     picture = metrics["picture"]
     all_rows = picture["prototypes"] == metrics["rows"]["fit"]
-    few = "one prototype per row" if all_rows else f"{picture['prototypes_used']} prototypes"
+    used, allowed = picture["prototypes_used"], picture["prototypes"]
+    few = "one prototype per row" if all_rows else f"{used} prototypes"
+    few += f" ({allowed} were allowed, {used} were enough)" if used < allowed else ""
     command = "predict" if (folder / PREDICTOR).exists() else "transform"
     console = Console()
     console.print(Text.assemble("\nWrote ", (str(folder), "bold green"), f": {few}, models, tables and the report."))

@@ -32,8 +32,7 @@ from distreduce.exceptions import (
     SolverConvergenceWarning,
 )
 from distreduce.gp._target_scale import spread
-from distreduce.metrics import classification_scores
-from distreduce.metrics.held_out import held_out_scores, judge_numbers
+from distreduce.metrics.held_out import held_out_scores, judge_numbers, score_classes
 from distreduce.solver.dense import MOST_CROSS_FITTED
 from distreduce.tables.prepare import PreparedTable
 
@@ -214,7 +213,7 @@ def _score(model: Any, data: PreparedTable, train: Index, test: Index) -> tuple[
     y = target.values(test)
     if target.task == "classification":
         proba = model.predict_proba(X)
-        return classification_scores(y, proba, model.classes_, weights), class_table(proba, model.classes_)
+        return score_classes(y, proba, model.classes_, weights), class_table(proba, model.classes_)
     mean, std = model.predict(X, return_std=True)
     scale = spread(target.values(train), _take_weights(data, train))
     own = judge_numbers(model, X, y)

@@ -29,7 +29,9 @@ def score(
     Use rows that the fit has not seen. Beside each score stands that of no model,
     as in `fit`: the mean of the training rows, or their class shares. Log densities
     are in units of the training rows' standard deviation. Rows count by the column
-    that the fit took its weights from (--weights), if the file has it.
+    that the fit took its weights from (--weights), if the file has it. "By chance
+    alone" is the calibration error that so few rows would have even if all
+    probabilities were exactly right.
     """
     layout = read_layout(sep, no_header)
     results = open_results(folder, file)
@@ -74,8 +76,7 @@ def _score(
     """Return the scores of the predictor and of no model, in which rows count by their weights."""
     import numpy as np
 
-    from distreduce.metrics import classification_scores
-    from distreduce.metrics.held_out import held_out_scores, judge_numbers
+    from distreduce.metrics.held_out import held_out_scores, judge_numbers, score_classes
 
     if target.task == "regression":
         y = target.values(rows)
@@ -95,6 +96,6 @@ def _score(
     reduction, proba = predictor.reduction_, predictor.predict_proba(X[rows][known])
     shares = np.broadcast_to(reduction.prototype_weights_ @ reduction.prototype_targets_, proba.shape)
     return {
-        "predictor": classification_scores(labels[known], proba, classes, weights[known]),
-        "no model": classification_scores(labels[known], shares, classes, weights[known]),
+        "predictor": score_classes(labels[known], proba, classes, weights[known]),
+        "no model": score_classes(labels[known], shares, classes, weights[known]),
     }, notes

@@ -6,6 +6,7 @@ different cheapest vertices; on shards everything comes from m×m matrices (:mod
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -294,8 +295,10 @@ def transport_vertex(cost: Array, rows: Array, columns: Array) -> Plan:
             return hard_plan(assignment, rows, len(columns))
     import ot  # lazily: POT imports PyTorch if it is installed
 
-    # POT's simplex takes a problem with only negative costs to be infeasible, and returns zeros.
-    return sparse.csr_array(ot.emd(rows, columns, cost - cost.min(), numItermax=10_000_000))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Problem infeasible", category=UserWarning)
+        # POT's simplex takes a problem with only negative costs to be infeasible, and returns zeros.
+        return sparse.csr_array(ot.emd(rows, columns, cost - cost.min(), numItermax=10_000_000))
 
 
 def solve_balanced(
@@ -308,6 +311,8 @@ def solve_balanced(
     columns = np.asarray(initial.sum(axis=0)).ravel()
 
     def cheapest(gradient: Array) -> Plan:
-        return transport_vertex(gradient, problem.weights, columns)
+        found = transport_vertex(gradient, problem.weights, columns)
+        # Masses over twenty orders of magnitude seem infeasible to the simplex: the initial plan has these marginals.
+        return found if found.nnz else initial
 
     return conditional_gradient(problem, initial, cheapest, max_iter=max_iter, tol=tol, workers=workers)

@@ -81,11 +81,7 @@ def initial_plan_on_shards(
 
 
 def _supervised_centres(
-    m: int,
-    sample: ShardedSample,
-    kernel: Kernel | None,
-    affinity_of: AffinityOf,
-    random_state: np.random.RandomState,
+    m: int, sample: ShardedSample, kernel: Kernel | None, affinity_of: AffinityOf, random_state: np.random.RandomState
 ) -> Centres | None:
     """Centres that separate the targets as well; None if no sample of the subsample has a known target."""
     shards, weights, some = sample.shards, sample.weights, sample.subsample

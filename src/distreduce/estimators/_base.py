@@ -184,8 +184,8 @@ class BaseReduction(
         Returns
         -------
         pandas.DataFrame
-            One row per prototype, sorted by decreasing weight: weight, number of samples, medoid, coordinates, targets
-            and, after a fit to targets, the ``prototype_evidence_`` of left-out samples.
+            One row per prototype that stands for samples, by decreasing weight: weight, number of samples, medoid,
+            coordinates, targets and, after a fit to targets, the ``prototype_evidence_`` of left-out samples.
         """
         check_is_fitted(self)
         # Weights and members, then places, then targets if there are any.
@@ -204,7 +204,7 @@ class BaseReduction(
             evidence = self.prototype_evidence_
             frame = frame.join(evidence.rename(columns=lambda name: name if name in QUALITY else f"left-out {name}"))
         # Stable: equal weights keep the order of the prototypes.
-        return frame.sort_values("weight", ascending=False, kind="stable")
+        return frame[frame["weight"] > 0].sort_values("weight", ascending=False, kind="stable")
 
     def _supervise(self, y: Any, n_samples: int, weights: Array) -> Supervision | None:
         """Read the targets; None if the estimator has none."""

@@ -195,10 +195,7 @@ class SDR(BaseReduction):
     ((10, 2), (3, 2))
     """
 
-    _renamed: ClassVar[Mapping[str, Translation]] = {
-        **BaseReduction._renamed,
-        "target_form": translate_target_form,
-    }
+    _renamed: ClassVar[Mapping[str, Translation]] = {**BaseReduction._renamed, "target_form": translate_target_form}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseReduction._parameter_constraints,
         "n_prototypes": [*BaseReduction._parameter_constraints["n_prototypes"], StrOptions({"auto"})],

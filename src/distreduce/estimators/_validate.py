@@ -145,6 +145,21 @@ def check_graph(estimator: Any, X: Any) -> sparse.csr_array | None:
     return graph
 
 
+def reject_text(X: Any, estimator: Any) -> None:
+    """Raise InvalidInputError if a data frame has columns that are not numbers, such as texts or dates."""
+    for place, dtype in enumerate(X.dtypes if isinstance(X, pd.DataFrame) else ()):
+        column = X.iloc[:, place]
+        try:
+            if not pd.api.types.is_numeric_dtype(dtype):
+                column.dropna().astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(
+                f"X has a column that is not of numbers: {column.name!r} has {str(column.dropna().iloc[0])!r}. "
+                "distreduce.tables.TablePreparer turns texts, dates and gaps into numbers: "
+                f"make_pipeline(TablePreparer(), {type(estimator).__name__}()).fit(X, y)."
+            ) from error
+
+
 def reject_masked(X: Any) -> None:
     """Raise InvalidInputError for masked cells of X: NumPy would hand on what lies under the mask."""
     if isinstance(X, np.ma.MaskedArray) and X.mask.any():

@@ -14,7 +14,7 @@ from distreduce._utils.typing import Array, Index
 from distreduce.estimators import SDR
 from distreduce.estimators._mixins import SavingMixin
 from distreduce.estimators._targets import require_targets
-from distreduce.estimators._validate import read_groups, reject_masked
+from distreduce.estimators._validate import read_groups, reject_masked, reject_text
 from distreduce.gp._hyperparameters import Training
 from distreduce.sharding.dask_rows import gather
 
@@ -68,6 +68,7 @@ class BaseGP(SavingMixin, BaseEstimator):
         self._validate_params()
         require_targets(self, y)
         reject_masked(X)
+        reject_text(X, self)
         # One memory order, whatever was given: sums over the columns of a data frame would round differently.
         return np.asarray(validate_data(self, gather(X), dtype=np.float64, order="C", ensure_min_samples=2))
 

@@ -127,12 +127,7 @@ def mean_absolute_calibration_error(
 
 
 def expected_calibration_error(
-    y: ArrayLike,
-    probabilities: ArrayLike,
-    classes: ArrayLike,
-    *,
-    n_bins: int = 15,
-    sample_weight: Weights = None,
+    y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike, *, n_bins: int = 15, sample_weight: Weights = None
 ) -> float:
     """``ECE = Σ_b |B_b|/n · |accuracy(B_b) − confidence(B_b)|`` of the most probable class [1]_.
 
@@ -151,11 +146,25 @@ def expected_calibration_error(
     """
     _check_count("n_bins", n_bins, 1)
     codes, rows = read_probabilities(y, probabilities, classes)
-    confidence, correct = rows.max(axis=1), rows.argmax(axis=1) == codes
+    h = read_weights(sample_weight, len(codes))
+    return _calibration_error(rows.max(axis=1), rows.argmax(axis=1) == codes, h, n_bins)
+
+
+def calibration_error_by_chance(probabilities: Array, sample_weight: Weights = None, n_draws: int = 200) -> float:
+    """Mean of :func:`expected_calibration_error` if the probabilities were exactly right: few samples alone have some.
+
+    The mean is over `n_draws` sets of answers, drawn with a fixed seed: a sample is correct with its own confidence.
+    """
+    confidence, h = probabilities.max(axis=1), read_weights(sample_weight, len(probabilities))
+    rng = np.random.default_rng(0)
+    drawn = (rng.random(len(confidence)) < confidence for _ in range(n_draws))
+    return float(np.mean([_calibration_error(confidence, correct, h) for correct in drawn]))
+
+
+def _calibration_error(confidence: Array, correct: NDArray[np.bool_], h: Array, n_bins: int = 15) -> float:
     # "left" puts a confidence on a border into the lower bin, because bins are closed on the right.
     bins = np.searchsorted(np.linspace(0, 1, n_bins + 1)[1:-1], confidence, side="left")
     # |B_b|/n · |mean(correct) − mean(confidence)| needs only the sum of the differences; empty bins add zero.
-    h = read_weights(sample_weight, len(codes))
     return float(np.abs(np.bincount(bins, weights=h * (correct - confidence))).sum() / h.sum())
 
 

@@ -1,4 +1,4 @@
-"""Scores of held-out numbers, and the calibration of predicted quantiles, which need not be Gaussian."""
+"""Scores of held-out predictions, and the calibration of predicted quantiles, which need not be Gaussian."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from sklearn.metrics import r2_score
 
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
+from distreduce.metrics import calibration
 from distreduce.metrics.calibration import Weights, average, read_gaussian, read_numbers, read_weights, share_below
-from distreduce.metrics.prediction import mean_squared_error, regression_scores
+from distreduce.metrics.prediction import classification_scores, mean_squared_error, regression_scores
 
 LEVELS = np.linspace(0, 1, 99)  # those of regression_scores
 NINE_IN_TEN = 0.9  # the level of coverage_90, which is not among them
@@ -37,6 +38,12 @@ def interval_levels(model: QuantilePredictor, X: Any, y: Array) -> Array:
     held = (low <= y[..., None]) & (y[..., None] <= high)
     # Central intervals are nested, so the first that contains y is the smallest.
     return np.where(held.any(axis=-1), inner[held.argmax(axis=-1)], 1.0)
+
+
+def score_classes(y: ArrayLike, proba: ArrayLike, classes: ArrayLike, weights: Weights = None) -> dict[str, float]:
+    """:func:`distreduce.metrics.classification_scores`, and ``ece_by_chance``, which few rows alone would bring."""
+    by_chance = calibration.calibration_error_by_chance(np.asarray(proba, dtype=np.float64), weights)
+    return {**classification_scores(y, proba, classes, weights), "ece_by_chance": by_chance}
 
 
 def judge_numbers(model: Any, X: Any, y: Array) -> dict[str, Array]:

@@ -21,12 +21,7 @@ from distreduce.gp._inducing import SparseGP
 from distreduce.gp._stack import Stack
 from distreduce.gp._tails import Tails
 from distreduce.persistence._schema import Floats, Found, Indices, KeyedList, Kind, Maybe, Record, Scalar, Sizes
-from distreduce.persistence._stacks import (
-    STACKS,
-    check_size,
-    pack_stacks,
-    reject_numerical_errors,
-)
+from distreduce.persistence._stacks import STACKS, check_size, pack_stacks, reject_numerical_errors
 
 GAUSSIAN = Tails()
 SAME_INPUTS = {"rough_inputs": "inputs"}  # views that share the inputs of another one

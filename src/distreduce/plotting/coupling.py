@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
-from distreduce.exceptions import InvalidInputError
+from distreduce.estimators._validate import read_weights
 from distreduce.plotting.axes import check_reduction, get_axes
 from distreduce.plotting.targets import prototype_shares, sample_shares
 
@@ -75,7 +74,7 @@ def plot_coupling(
         carried = np.where(model.prototype_weights_ > 0, rows.T, 0.0)
     else:
         rows, names, title = sample_shares(model, y, target, n_bins)
-        carried = (model.coupling_.T @ (_read_weights(sample_weight, len(rows))[:, None] * rows)).T
+        carried = (model.coupling_.T @ (read_weights(sample_weight, rows)[:, None] * rows)).T
     # Shares of each prototype, sorted so that equal targets stand side by side.
     used = np.flatnonzero(carried.sum(axis=0) > 0)
     shares = carried[:, used] / carried[:, used].sum(axis=0)
@@ -90,13 +89,6 @@ def plot_coupling(
     ax.set_ylabel(title, parse_math=False)
     ax.figure.colorbar(image, ax=ax, label="share of the prototype's samples")
     return ax
-
-
-def _read_weights(sample_weight: ArrayLike | None, n: int) -> Array:
-    weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n,):
-        raise InvalidInputError(f"sample_weight must hold {n} numbers; got shape {weights.shape}.")
-    return weights
 
 
 def _label_cells(ax: Axes, rows: list[str], columns: list[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
 from distreduce.exceptions import InvalidInputError
 from distreduce.plotting.axes import check_reduction, draw_svg, get_axes
-from distreduce.plotting.palette import OKABE_ITO, SHAPES, Colours, Shapes, colour_by_target, marker_path
+from distreduce.plotting.palette import OKABE_ITO, PURE, Colours, Shapes, colour_by_target, marker_path
 from distreduce.plotting.targets import choose_places, sample_places
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def plot_embedding(
 
     Samples lie where they would had they not been in the fit, and a prototype has the mean target of the samples that
     lie near it there: what you see holds for new samples. Dashed prototypes are dubious (``prototype_evidence_``).
-    A prototype with samples of several classes has the colour of the most frequent, the paler the smaller its share.
+    A prototype with samples of several classes has the colour of the most frequent. If less than 95 % are of that
+    class, it is a rim with a core: the smaller the core, the smaller the share of the class.
     With more than eight classes, markers differ in shape as well as colour, and a prototype has the shape of its most
     frequent class; no two of 24 classes share both. An embedding with one dimension is drawn against the target, one
     with more than two in the plane of its first two principal axes.
@@ -122,20 +124,25 @@ def plot_prototypes(
     components: tuple[int, int] | None = None,
     numbers: bool | None = None,
 ) -> Axes:
-    """Draw the prototypes alone, each with its row number in ``model.summary()``: area is weight, colour is target.
+    """Draw the prototypes alone, each with its number in ``model.summary()`` and its class or mean target.
 
-    Dashed prototypes are dubious. With more than eight classes, the shape of a marker is that of the most frequent
-    class. By default the `numbers` are written if there are at most 40 prototypes. The other parameters are those of
-    :func:`plot_embedding`; with ``places="fitted"`` the targets are what the fit believes.
+    Area is weight, colour is target, and dashed prototypes are dubious. With more than eight classes, the shape of a
+    marker is that of the most frequent class. By default the `numbers` are written if there are at most 40 prototypes,
+    the heaviest first and none over another. The other parameters are those of :func:`plot_embedding`; with
+    ``places="fitted"`` the targets are what the fit believes.
     """
     check_reduction(model)
     colours = colour_by_target(model, None, target, places)
     view, ax = View(model, colours, components, places), get_axes(ax)
     _draw_prototypes(ax, model, view, colours, over_samples=False)
-    if numbers if numbers is not None else len(model.prototypes_) <= MAX_NUMBERED:
-        # Those that are drawn, the heaviest first.
-        drawn = np.argsort(-model.prototype_weights_, kind="stable")[: np.count_nonzero(model.prototype_weights_)]
-        _write_apart(ax, view, list(map(str, drawn)), view.prototypes()[drawn], fontsize=NUMBER)
+    # Those that are drawn, the heaviest first.
+    drawn = np.argsort(-model.prototype_weights_, kind="stable")[: np.count_nonzero(model.prototype_weights_)]
+    if numbers if numbers is not None else len(drawn) <= MAX_NUMBERED:
+        texts = [f"{k}{colours.describe(k)}" for k in drawn]
+        _write_apart(ax, view, texts, view.prototypes()[drawn], fontsize=NUMBER)
+        what = "most frequent class" if colours.classes is not None else f"mean {colours.name}"
+        what = "" if colours.prototype_values is None else f": {what}"
+        ax.set_title(f"prototypes by their numbers in summary(){what}", fontsize="small", parse_math=False)
     view.label_axes(ax, "targets")
     colours.draw_key(ax)
     return ax
@@ -148,13 +155,16 @@ def _draw_prototypes(
     weights = model.prototype_weights_
     # Prototypes without weight come last in the order and are cut off.
     order = np.argsort(-weights, kind="stable")[: np.count_nonzero(weights)]
-    places, shapes = view.prototypes(), colours.prototype_shapes
+    places, dubious = view.prototypes(), view.find_dubious()[order]
+    # A dubious mark stays whole: its dashes around a gap as well could not be read.
+    shares = np.ones(len(order)) if colours.main_shares is None else np.where(dubious, 1.0, colours.main_shares[order])
+    shapes = (
+        np.zeros(len(order), dtype=np.intp) if colours.prototype_shapes is None else colours.prototype_shapes[order]
+    )
     areas = _mark_areas(ax, view, places[order], weights[order]) if over_samples else TOTAL_AREA * weights[order]
-    marks = _scatter(
-        ax, places[order], areas, colours.prototypes[order],
-        None if shapes is None else shapes[order], alpha=0.9, linewidth=0.8,
-    )  # fmt: skip
-    dubious = view.find_dubious()[order]
+    # Thin edges where they go around rim and core.
+    edges = np.where(shares < PURE, 0.3, 0.8)
+    marks = _scatter(ax, places[order], areas, colours.prototypes[order], shapes, shares, alpha=0.9, linewidth=edges)
     marks.set_edgecolor(np.where(dubious, "black", "white"))
     marks.set_linestyle(["--" if each else "-" for each in dubious])
     if colours.classes is None or len(colours.classes) <= len(OKABE_ITO) or view.line:
@@ -194,12 +204,15 @@ def _write_apart(ax: Axes, view: View, names: list[str], places: Array, **style:
             _write(ax, name, place, **(style or {"weight": "bold"}))
 
 
-def _scatter(ax: Axes, places: Array, area: Any, colours: Array, shapes: Shapes | None, **style: Any) -> Any:
+def _scatter(
+    ax: Axes, places: Array, area: Any, colours: Array, shapes: Shapes | None, shares: Array | None = None, **style: Any
+) -> Any:
     marks = ax.scatter(places[:, 0], places[:, 1], s=area, c=colours, **style)
     if shapes is not None:
         # One collection for all shapes keeps the order in which no mark hides another.
-        paths = [marker_path(shape) for shape in range(len(SHAPES))]
-        marks.set_paths([paths[shape] for shape in shapes])
+        own = zip(shapes, np.ones(len(shapes)) if shares is None else shares, strict=True)
+        path = cache(marker_path)
+        marks.set_paths([path(int(shape), float(share)) for shape, share in own])
     return marks
 
 
@@ -219,11 +232,7 @@ class View:
     """
 
     def __init__(
-        self,
-        model: BaseReduction,
-        colours: Colours,
-        components: Sequence[int] | None = None,
-        places: str = "left_out",
+        self, model: BaseReduction, colours: Colours, components: Sequence[int] | None = None, places: str = "left_out"
     ) -> None:
         self.model, self.colours, self.places = model, colours, choose_places(model, places)
         p = model.embedding_.shape[1]

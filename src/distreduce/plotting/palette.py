@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from distreduce._utils.text import number_text
 from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
 from distreduce.plotting.axes import draw_legend
@@ -51,16 +52,22 @@ SHAPES: tuple[Array | None, ...] = (
 )
 
 
-def marker_path(shape: int) -> Path:
-    """Return a shape in the units of matplotlib, where the disc has radius one half."""
+def marker_path(shape: int, share: float = 1.0) -> Path:
+    """Return a shape in the units of matplotlib, where the disc has radius one half.
+
+    Below a share of `PURE` it is a rim and a core, whose area is that share of what the rim encloses. The colour stays
+    that of the class: a paler one may look like another class.
+    """
     from matplotlib.path import Path
     from matplotlib.transforms import Affine2D
 
     # A closed path repeats its first corner; matplotlib ignores the coordinates of the last.
     corners = SHAPES[shape]
-    if corners is None:
-        return Affine2D().scale(0.5).transform_path(Path.unit_circle())
-    return Path(np.r_[corners, corners[:1]] / 2, closed=True)
+    whole = Path.unit_circle() if corners is None else Path(np.r_[corners, corners[:1]], closed=True)
+    hole, core = INSIDE / 2, INSIDE / 2 * np.sqrt(share)
+    # Mirrored, the hole turns the other way than what is around it, which leaves it empty.
+    sizes = [(0.5, 0.5)] if share >= PURE else [(0.5, 0.5), (-hole, hole), (core, core)]
+    return Path.make_compound_path(*(Affine2D().scale(*size).transform_path(whole) for size in sizes))
 
 
 # Okabe and Ito's palette, which all common kinds of colour vision can tell apart; black last, as it draws the eye.
@@ -71,7 +78,7 @@ TOL_MUTED = ("#332288", "#CC6677", "#117733", "#88CCEE", "#882255", "#44AA99", "
 TOL_LIGHT = ("#77AADD", "#EE8866", "#EEDD88", "#FFAABB", "#99DDFF", "#44BB99", "#BBCC33", "#AAAA00")
 SAFE = (*OKABE_ITO, *TOL_MUTED, *TOL_LIGHT)
 COLOUR_MAP = "viridis"  # perceptually uniform and safe for colour-blind readers
-PALE, LEAST_COLOUR = np.array([0.87, 0.87, 0.87, 1.0]), 0.3  # what colours fade to, and what is always left of them
+PURE, INSIDE = 0.95, 0.8  # share of one class from which a mark is solid; the radius inside the rim of the others
 UNKNOWN = "#9A9A9A"
 MAX_LEGEND = len(SAFE)
 LEGEND_ROWS = 12
@@ -94,6 +101,14 @@ class Colours:
     name: str = ""
     sample_shapes: Shapes | None = None
     prototype_shapes: Shapes | None = None
+    main_shares: Array | None = None
+
+    def describe(self, prototype: int) -> str:
+        """Return the most frequent class of a prototype, or its mean target, behind a colon; nothing without either."""
+        if self.prototype_values is None:
+            return ""
+        value = self.prototype_values[prototype]
+        return f": {number_text(value, 3) if self.classes is None else self.classes[int(value)]}"
 
     def draw_key(self, ax: Axes) -> None:
         """Draw a legend of at most `MAX_LEGEND` classes, or a colour bar."""
@@ -144,23 +159,15 @@ def _colour_classes(values: Array, means: Array, classes: NDArray[Any]) -> Colou
     samples[known] = palette[values[known].argmax(axis=1)]
     codes = np.where(known, np.nan_to_num(values).argmax(axis=1), np.nan)
     main = means.argmax(axis=1)
-    colours = Colours(samples, fade_mixed(palette[main], means), codes, main.astype(float), classes, palette)
+    colours = Colours(
+        samples, palette[main], codes, main.astype(float), classes, palette, main_shares=means.max(axis=1)
+    )
     # With more classes than safe colours, the shape tells apart what the colour does not.
     if len(classes) <= len(OKABE_ITO):
         return colours
     shapes = class_shapes(len(classes))
     own = np.where(known, shapes[np.nan_to_num(codes).astype(np.intp)], 0)
     return replace(colours, sample_shapes=own, prototype_shapes=shapes[main])
-
-
-def fade_mixed(colours: Array, shares: Array) -> Array:
-    """Return colours (m, 4) of most frequent classes, the paler the smaller their share: a blend may look like a third.
-
-    A class that has everything keeps its colour; one of c that has a share of 1/c keeps `LEAST_COLOUR` of it.
-    """
-    c = shares.shape[1]
-    purity = np.clip((c * shares.max(axis=1) - 1) / max(c - 1, 1), 0, 1)[:, None]
-    return np.asarray(PALE + (LEAST_COLOUR + (1 - LEAST_COLOUR) * purity) * (colours - PALE))
 
 
 def _colour_numbers(numbers: Array, means: Array, name: str) -> Colours:

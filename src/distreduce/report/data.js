@@ -5,7 +5,7 @@ const ARRAYS = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, f4: Float32Ar
 const MISSING = 65535; // as in encode.py
 const STEPS = 65534;
 const GREY = [154, 154, 154];
-const PALE = [222, 222, 222];
+const PURE = 0.95; // the share of one class from which a mark is solid, as in plotting/palette.py
 const byId = (id) => document.getElementById(id);
 const data = JSON.parse(byId("data").textContent);
 
@@ -86,18 +86,16 @@ function sampleColours(colouring) {
 // What a prototype is coloured by: the evidence of left-out samples, or what the fit believes.
 const onPrototypes = (colouring) => (state.fitted && colouring.believed) || colouring.prototypes;
 
-// The colour of the most frequent class, the paler the smaller its share, as fade_mixed in plotting/palette.py.
+// The colour of the most frequent class, whose share the mark shows by its core: a paler colour may look like another class.
 function prototypeColours(colouring) {
   if (colouring.kind === "none") return Array(nPrototypes).fill(fromHex("#0072b2"));
   if (colouring.kind !== "class") return onPrototypes(colouring).map((mean) => onScale(colouring, mean));
-  const [classes, shares] = [palette(colouring), onPrototypes(colouring)];
-  const size = classes.length;
-  return Array.from({ length: nPrototypes }, (_, k) => {
-    const main = mostFrequent(shares, size, k);
-    const purity = Math.min(1, Math.max(0, (size * shares[k * size + main] - 1) / Math.max(size - 1, 1)));
-    return mix(PALE, classes[main], 0.3 + 0.7 * purity);
-  });
+  const classes = palette(colouring);
+  return Array.from({ length: nPrototypes }, (_, k) => classes[mainClass(colouring, k)]);
 }
+
+const mainShares = (colouring) => Array.from({ length: nPrototypes }, (_, k) =>
+  colouring.kind === "class" ? onPrototypes(colouring)[k * colouring.labels.length + mainClass(colouring, k)] : 1);
 
 function mostFrequent(shares, size, k) {
   const own = shares.subarray(k * size, (k + 1) * size);

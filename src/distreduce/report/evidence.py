@@ -117,14 +117,14 @@ def describe_optimism(model: Any, within: str = "") -> Verdict | None:
         verdict, warns = "What you see holds for new samples", False
     if within and not warns:
         verdict, warns = verdict.replace("new samples", f"new samples {within}"), True
-    texts = [decimal_text(value, 2) for value in (left_out, every, fitted)]
+    texts, score = [decimal_text(value, 2) for value in (left_out, every, fitted)], "accuracy" if classes else "R²"
     sentence = (
-        f"10 nearest neighbours on the map reach {'accuracy' if classes else 'R²'} {texts[0]} for samples left out of "
-        f"the fit, against {texts[1]} with all features"
-        + (f"; as fitted, the map would promise {texts[2]}." if fitted > left_out else ".")
+        f"The 10 nearest neighbours on the map predict samples left out of the fit with {score} {texts[0]}; "
+        f"the 10 nearest by all features, with {texts[1]}."
+        + (f" Places of the fit, which has seen the targets, would suggest {texts[2]}." if fitted > left_out else "")
     )
     if within:
-        sentence += " Of others only the held-out scores speak."
+        sentence += " For others, look at the held-out scores."
     about = {"left out": "what the map shows", "all features": "without the map", "fitted": "places of the fit"}
     shares = [min(max(value, 0.0), 1.0) for value in (left_out, every, fitted)]
     return Verdict(verdict, sentence, warns, list(zip(about, about.values(), texts, shares, strict=True)))

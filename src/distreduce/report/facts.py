@@ -37,8 +37,8 @@ def collect_facts(subject: Subject, named: Mapping[str, Given]) -> list[Fact]:
     if subject.one_to_one:
         facts.append(Fact(f"{m:,}", "prototypes", "one for every sample"))
     else:
-        idle = f"; the other {m - used:,} of {m:,} stand for none" if used < m else ""
-        facts.append(Fact(f"{used:,}", "prototypes", f"{number_text(n / used, 3)} samples each on average{idle}"))
+        spare = f"; {m:,} were allowed, {used:,} were enough" if used < m else ""
+        facts.append(Fact(f"{used:,}", "prototypes", f"{number_text(n / used, 3)} samples each on average{spare}"))
     facts.append(_describe_task(subject))
     return [*facts, *_describe_score(subject, named)]
 

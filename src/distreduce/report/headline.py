@@ -129,7 +129,7 @@ def _compare(name: str, first: Given, nothing: Given, better: bool, hints: bool)
         return f"{name} {verb} {n:,} held-out rows with R² {score_text(first)} on average; 0 is no model, 1 is perfect."
     unit = np.abs(errors).max() or 1.0
     sizes = [
-        number_text(float(unit * np.sqrt(average((part[:, 0] / unit) ** 2, first.sample_weight))), 3) for part in errors
+        number_text(float(unit * np.sqrt(average((part[:, 0] / unit) ** 2, first.sample_weight)))) for part in errors
     ]
     return (
         f"{name} {verb} {n:,} held-out rows with an error (RMSE) of {sizes[0]}, against {sizes[1]} if every row gets "

@@ -18,7 +18,7 @@ const state = {
 const view = { width: 0, height: 0, ratio: 1, radii: [], padding: LEAST_PADDING };
 const layers = { samples: byId("samples"), prototypes: byId("prototypes") };
 const current = () => data.colourings[state.colouring];
-let colours = { samples: null, prototypes: [], shapes: [] };
+let colours = { samples: null, prototypes: [], shapes: [], shares: [] };
 
 // A picture that is nearly a line needs no square: the map is as high as the picture at full width, within limits.
 function fitHeight(map) {
@@ -84,7 +84,10 @@ function frame() {
 const placeOf = (k, f = frame()) => [f.ax * places.px[k] + f.bx, f.ay * places.py[k] + f.by];
 
 function recolour() {
-  colours = { samples: sampleColours(current()), prototypes: prototypeColours(current()), shapes: prototypeShapes(current()) };
+  colours = {
+    samples: sampleColours(current()), prototypes: prototypeColours(current()),
+    shapes: prototypeShapes(current()), shares: mainShares(current()),
+  };
   draw();
 }
 
@@ -188,9 +191,9 @@ function paintPrototypes(context) {
     const dim = inside ? !inside.has(k) : state.selected >= 0 ? k !== state.selected
       : state.highlighted >= 0 && mainClass(current(), k) !== state.highlighted;
     context.globalAlpha = dim ? 0.42 : k === state.selected ? 0.95 : 0.85; // samples shine through
-    const edge = dark ? "rgb(255 255 255 / .6)" : card;
-    if (isDubious(k)) markDubious(context, placeOf(k, f), view.radii[k], colours.shapes[k], toCss(colours.prototypes[k]), ink);
-    else mark(context, placeOf(k, f), view.radii[k], colours.shapes[k], toCss(colours.prototypes[k]), edge);
+    const dubious = isDubious(k);
+    const edge = dubious ? ink : dark ? "rgb(255 255 255 / .6)" : card;
+    mark(context, placeOf(k, f), view.radii[k], colours.shapes[k], toCss(colours.prototypes[k]), edge, { share: colours.shares[k], dubious });
   }
   // Rings above all marks: under the pointer, selected, focused by the keyboard.
   context.globalAlpha = 1;

@@ -8,32 +8,34 @@ const prototypeShapes = (colouring) =>
 // How far a shape reaches from its middle, in radii of the disc.
 const reaches = data.shapes.map((corners) => (corners ? Math.max(...corners.map(([a, b]) => Math.hypot(a, b))) : 1));
 
-function outline(context, [x, y], radius, shape) {
+const INSIDE = 0.8; // the radius inside the rim of a mixed mark, as in plotting/palette.py
+
+// One outline, or several around the same middle.
+function outline(context, [x, y], radii, shape) {
+  const corners = data.shapes[shape];
   context.beginPath();
-  if (!data.shapes[shape]) context.arc(x, y, radius, 0, 2 * Math.PI);
-  else for (const [a, b] of data.shapes[shape]) context.lineTo(x + radius * a, y - radius * b);
-  context.closePath();
+  for (const radius of [radii].flat()) {
+    const [a, b] = corners ? corners[0] : [1, 0];
+    context.moveTo(x + radius * a, y - radius * b);
+    if (!corners) context.arc(x, y, radius, 0, 2 * Math.PI);
+    else for (const [c, d] of corners.slice(1)) context.lineTo(x + radius * c, y - radius * d);
+    context.closePath();
+  }
 }
 
-function mark(context, place, radius, shape, fill, edge) {
+// Where several classes meet (`share` is that of the most frequent), a rim and a core; a dubious prototype has a dashed edge.
+function mark(context, place, radius, shape, fill, edge, { share = 1, dubious = false } = {}) {
   outline(context, place, radius, shape);
+  if (share < PURE) {
+    context.fillStyle = cssColour("card");
+    context.fill();
+    outline(context, place, [1, INSIDE, INSIDE * Math.sqrt(share)].map((part) => part * radius), shape);
+  }
   context.fillStyle = fill;
-  context.fill();
-  context.lineWidth = Math.min(1.5, radius / 3);
-  context.strokeStyle = edge;
-  context.stroke();
-}
-
-// A dubious prototype: pale, with a dashed edge.
-function markDubious(context, place, radius, shape, fill, edge) {
-  const strength = context.globalAlpha;
+  context.fill("evenodd");
   outline(context, place, radius, shape);
-  context.globalAlpha = 0.4 * strength;
-  context.fillStyle = fill;
-  context.fill();
-  context.globalAlpha = strength;
-  context.setLineDash([3.5, 2.5]);
-  context.lineWidth = 1.6;
+  if (dubious) context.setLineDash([3.5, 2.5]);
+  context.lineWidth = dubious ? 1.6 : Math.min(1.5, radius / 3);
   context.strokeStyle = edge;
   context.stroke();
   context.setLineDash([]);
@@ -47,13 +49,13 @@ function ring(context, place, radius, colour, thick) {
 }
 
 // The mark of a class beside its name, drawn as on the map.
-function swatch(rgb, shape) {
+function swatch(rgb, shape, edge = "soft", look = {}) {
   const size = SWATCH * view.ratio;
   const canvas = make("canvas", { class: "swatch-mark", width: size, height: size, "aria-hidden": "true" });
   const context = canvas.getContext("2d");
   context.scale(view.ratio, view.ratio);
   const radius = Math.min(5.5, (SWATCH / 2 - 1) / reaches[shape]);
-  mark(context, [SWATCH / 2, SWATCH / 2 + (shape === 2 ? 1 : 0)], radius, shape, toCss(rgb), cssColour("soft"));
+  mark(context, [SWATCH / 2, SWATCH / 2 + (shape === 2 ? 1 : 0)], radius, shape, toCss(rgb), cssColour(edge), look);
   return canvas;
 }
 

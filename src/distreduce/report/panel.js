@@ -82,17 +82,10 @@ function drawLegend() {
   else if (colouring.kind !== "none") legend.append(...scaleBar(colouring));
   if (colouring.codes && colouring.codes.includes(MISSING))
     legend.append(make("p", { class: "note" }, make("span", { class: "swatch", style: `background:${toCss(GREY)}` }), " not known"));
-  if (data.evidence && data.evidence.dubious.some(Boolean)) legend.append(dubiousNote());
-}
-
-function dubiousNote() {
-  const size = SWATCH * view.ratio;
-  const canvas = make("canvas", { class: "swatch-mark", width: size, height: size, "aria-hidden": "true" });
-  const context = canvas.getContext("2d");
-  context.scale(view.ratio, view.ratio);
-  markDubious(context, [SWATCH / 2, SWATCH / 2], 5.5, 0, toCss(GREY), cssColour("ink"));
-  const count = data.evidence.dubious.filter(Boolean).length;
-  return make("p", { class: "note" }, canvas, ` dubious: ${count} of ${nPrototypes} prototypes`);
+  const explain = (look, text) => legend.append(make("p", { class: "note" }, swatch(GREY, 0, look.dubious ? "ink" : "card", look), ` ${text}`));
+  if (mainShares(colouring).some((share) => share < PURE)) explain({ share: 0.4 }, "mixed: the smaller the core, the more samples of other classes");
+  const count = data.evidence ? data.evidence.dubious.filter(Boolean).length : 0;
+  if (count) explain({ dubious: true }, `dubious: ${count} of ${nPrototypes} prototypes`);
 }
 
 function classButtons(colouring) {
@@ -189,7 +182,7 @@ function qualityList(k) {
 function evidenceParts(k) {
   const n = data.evidence.count[k];
   const parts = [];
-  if (isDubious(k)) parts.push(make("p", { class: "warning" }, n ? "Do not rely on this prototype: left-out samples near it show something else than the fit believes." : "Do not rely on this prototype: no left-out sample is nearest to it."));
+  if (isDubious(k)) parts.push(make("p", { class: "warning" }, n ? "Do not rely on this prototype: left-out samples near it contradict what the fit believes." : "Do not rely on this prototype: no left-out sample is nearest to it."));
   const least = Math.min(19, nSamples); // as in metrics/reduction.py
   parts.push(make("p", { class: "note" }, n >= least ? `${n.toLocaleString("en")} samples are nearest to it when left out of the fit. They show:`
     : `Only ${n === 1 ? "1 sample is" : `${n} samples are`} nearest to it when left out of the fit. The ${least} nearest show:`));

@@ -12,9 +12,9 @@ import numpy as np
 from distreduce._utils.text import count_of, decimal_text, number_text
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
-from distreduce.metrics import calibration_curve, classification_scores
+from distreduce.metrics import calibration_curve
 from distreduce.metrics.calibration import average, read_gaussian, read_numbers, read_probabilities, read_weights
-from distreduce.metrics.held_out import held_out_scores, level_curve
+from distreduce.metrics.held_out import held_out_scores, level_curve, score_classes
 from distreduce.plotting.calibration import draw_calibration, draw_predictions, draw_reliability
 from distreduce.report.charts import LOOKS, MAX_CURVES, Figure, make_figure
 from distreduce.report.encode import cell_text
@@ -39,7 +39,12 @@ CLASSES = {
     "mlp": "mean log probability",
     "brier": "Brier score (sum over classes)",
     "ece": "calibration error (ECE)",
+    "ece_by_chance": "ECE by chance alone",
 }
+BY_CHANCE = (
+    "ECE by chance alone: the calibration error that this many rows would show even if all probabilities were exactly "
+    "right. Only an error clearly above it speaks against a model."
+)
 
 
 @dataclass(frozen=True)
@@ -104,16 +109,13 @@ def describe_numbers(named: Mapping[str, HeldOut]) -> Predictions:
     # Only the first model is drawn against the truth, all are in the table.
     figures = [*_draw_against_truth(*next(iter(named.items()))), calibration]
     shown = {key: heading for key, heading in NUMBERS.items() if any(key in scores for scores in found.values())}
-    notes = [*_describe_models(named), " ".join([*_describe_units(named), _describe_intervals(named)])]
+    notes = [*_describe_models(named), " ".join(_describe_units(named))]
     return Predictions(*_make_table(named, found, shown), figures, [], [], notes)
 
 
 def describe_classes(named: Mapping[str, HeldOutClasses]) -> Predictions:
     """Return scores and reliability diagrams of all models, and the confusion matrix of the first."""
-    found = {
-        name: classification_scores(each.y, each.proba, each.classes, each.sample_weight)
-        for name, each in named.items()
-    }
+    found = {name: score_classes(each.y, each.proba, each.classes, each.sample_weight) for name, each in named.items()}
     first = next(iter(named.values()))
     h = read_weights(first.sample_weight, len(np.asarray(first.y)))  # unequal ones say as much as fewer equal (Kish)
     bins = {name: bin_confidence(each) for name, each in islice(named.items(), MAX_CURVES)}
@@ -127,7 +129,7 @@ def describe_classes(named: Mapping[str, HeldOutClasses]) -> Predictions:
     )
     # The confusion matrix, unless it would not fit on the page.
     codes, proba = read_probabilities(first.y, first.proba, first.classes)
-    classes, notes = [cell_text(label) for label in np.asarray(first.classes)], _describe_models(named)
+    classes, notes = [cell_text(label) for label in np.asarray(first.classes)], [*_describe_models(named), BY_CHANCE]
     table = _make_table(named, found, CLASSES)
     if len(classes) > MAX_CONFUSION:
         notes.append(
@@ -198,25 +200,18 @@ def _describe_units(named: Mapping[str, HeldOut]) -> list[str]:
     one = np.size(first.y) == len(np.asarray(first.y))
     return [
         "RMSE is in units of the target." if one else "R² is the mean over the targets.",
-        f"The log density is that of {_describe_densities(named)}, in units of {unit}.",
+        f"The log density is that of {_describe_source(named, 'log_density', 'the model itself')}, in units of {unit}.",
+        f"The 90 % intervals are those of {_describe_source(named, 'low', 'the model’s own quantiles')}; "
+        f"the calibration is that of {_describe_source(named, 'levels', 'the model’s own quantiles')}.",
     ]
 
 
-def _describe_densities(named: Mapping[str, HeldOut]) -> str:
-    gaussian = [name for name, each in named.items() if each.log_density is None]
+def _describe_source(named: Mapping[str, HeldOut], field: str, own: str) -> str:
+    """Return where a score comes from: the model's own distribution if it gave one, else a Gaussian."""
+    gaussian = [name for name, each in named.items() if getattr(each, field) is None]
     if len(gaussian) == len(named):
         return "a Gaussian"
-    return "the model itself" + (f" ({', '.join(gaussian)}: of a Gaussian)" if gaussian else "")
-
-
-def _describe_intervals(named: Mapping[str, HeldOut]) -> str:
-    gaussian = [name for name, each in named.items() if each.levels is None]
-    if len(gaussian) < len(named):
-        others = f" ({', '.join(gaussian)}: of a Gaussian)" if gaussian else ""
-        return f"The 90 % intervals and the calibration are those of the model’s own quantiles{others}."
-    if next(iter(named.values())).low is not None:
-        return "The 90 % intervals are those of the model’s own quantiles, the calibration is that of a Gaussian."
-    return "The 90 % intervals and the calibration are those of a Gaussian."
+    return own + (f" ({', '.join(gaussian)}: of a Gaussian)" if gaussian else "")
 
 
 def _draw_against_truth(name: str, each: HeldOut) -> list[Figure]:

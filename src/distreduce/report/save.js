@@ -88,7 +88,7 @@ class SvgContext {
     const line = `fill="none" stroke="${this.strokeStyle}" stroke-width="${this.lineWidth}" stroke-linejoin="round"${this.dash}`;
     return `${filled ? `fill="${this.fillStyle}"` : line}${this.globalAlpha < 1 ? ` opacity="${this.globalAlpha.toFixed(3)}"` : ""}`;
   }
-  fill() { this.parts.push(`<path d="${this.path}" ${this.look(true)}/>`); }
+  fill(rule) { this.parts.push(`<path d="${this.path}"${rule ? ` fill-rule="${rule}"` : ""} ${this.look(true)}/>`); }
   stroke() { this.parts.push(`<path d="${this.path}" ${this.look(false)}/>`); }
   text(text, x, y, filled) {
     const [, bold, size] = this.font.match(/^(600 )?([\d.]+)px/);

@@ -33,6 +33,19 @@ def test_samples_have_the_colours_of_the_plots(page, pages, classes, X, labels):
     np.testing.assert_allclose(marks, colour_by_target(classes, labels, 0).prototypes[numbers, :3] * 255, atol=1.5)
 
 
+def test_a_mixed_mark_has_a_gap_instead_of_another_colour(page, pages):
+    page.visit(pages / "hostile.html")
+    seen = page.run(
+        "const canvas = document.createElement('canvas'), context = canvas.getContext('2d'), found = [];"
+        "for (const share of [1, 0.5]) {"
+        "mark(context, [40, 40], 30, 0, 'rgb(0,114,178)', 'rgb(9,9,9)', {share});"
+        "for (const x of [40, 60, 67]) found.push([...context.getImageData(x, 40, 1, 1).data].slice(0, 3)); }"
+        "return [...found, fromHex(cssColour('card'))]"
+    )
+    blue, card = [0, 114, 178], seen.pop()
+    assert seen == [blue, blue, blue, blue, card, blue]
+
+
 def test_a_quarter_of_skewed_numbers_has_a_quarter_of_the_colours(page, pages):
     page.visit(pages / "numbers.html")
     skewed = page.run(
@@ -67,7 +80,7 @@ def many(tmp_path_factory, X, unsupervised):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_no_two_of_24_marks_of_the_legend_look_alike(page, many, theme):
     page.visit(many, theme=theme)
-    marks = page.run("return [...document.querySelectorAll('#legend .swatch-mark')].map((c) => c.toDataURL())")
+    marks = page.run("return [...document.querySelectorAll('#legend button .swatch-mark')].map((c) => c.toDataURL())")
     assert len(set(marks)) == len(marks) == 24
 
 

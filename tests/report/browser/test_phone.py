@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+
+from distreduce.report import HeldOutClasses, write_report
 
 pytestmark = pytest.mark.browser
 
@@ -14,3 +17,14 @@ def test_the_scores_fit_on_a_phone(page, pages, name):
         "const box = document.querySelector('table.scores').parentElement; return [box.clientWidth, box.scrollWidth]"
     )
     assert width <= room
+
+
+@pytest.mark.parametrize("width", ["desk", "phone"])
+def test_the_confusion_of_six_classes_is_not_cut(page, tmp_path, classes, X, labels, width):
+    names = ["Ash", "Birch", "Oak", "Scots pine", "Silver maple", "Willow"]
+    held_out = HeldOutClasses(names, np.eye(6), names)
+    page.visit(write_report(tmp_path / "six.html", classes, X, labels, held_out=held_out), width)
+    room, needed = page.run(
+        "const box = document.querySelector('table.confusion').parentElement; return [box.clientWidth, box.scrollWidth]"
+    )
+    assert needed <= room
