@@ -130,3 +130,11 @@ def test_omp_num_threads_lowers_what_none_stands_for(monkeypatch):
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)), raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     assert [effective_threads(n) for n in (None, -1, 3)] == [2, 8, 3]
+
+
+def test_workers_use_one_openmp_thread_each(monkeypatch):
+    from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
+
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    with threadpool_limits(limits=2, user_api="openmp"), workers(2) as pool:
+        assert pool.run(lambda *_: _openmp_effective_n_threads(), 4) == [1] * 4

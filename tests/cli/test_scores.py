@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from distreduce.cli._screen import show_experts, show_scores
+from distreduce.cli._screen import predict_left, show_experts, show_scores
 
 REGRESSION = {"r2": 0.91234, "rmse": 12.3456, "mll": -1.23456, "coverage_90": 0.87654}
 CLASSES = {"accuracy": 0.91234, "mlp": -0.23456, "ece": 0.06789}
@@ -45,3 +45,10 @@ def test_experts_are_shown_by_weight(capsys):
 def test_no_scores_are_no_table(capsys):
     show_scores({"held_out": None})
     assert capsys.readouterr().out == ""
+
+
+def test_the_time_left_follows_the_steps_that_are_done():
+    assert predict_left(0.0, 1.0, 0.0, 5.0) is None  # during the first step nothing is known
+    assert predict_left(0.25, 1.0, 10.0, 10.0) == pytest.approx(30.0)
+    assert predict_left(0.25, 1.0, 10.0, 22.0) == pytest.approx(18.0)  # within a step it falls
+    assert predict_left(0.25, 1.0, 10.0, 99.0) == 1.0

@@ -13,19 +13,18 @@ from distreduce.estimators import _auto
 from distreduce.estimators._auto import (
     Candidate,
     MapChoice,
-    assign_folds,
     choose_map,
     predict_left_out,
 )
 from distreduce.kernels import RBF
+from distreduce.mapping.folds import Folds
 from distreduce.sharding.sample import Sample
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
 WEIGHTS = RNG.integers(1, 4, 60).astype(float)
-FOLDS = assign_folds(np.arange(60))
-
-
+FOLD = np.random.default_rng(1).permutation(60) % 5
+FOLDS = Folds(np.arange(60), FOLD, WEIGHTS, np.arange(60))
 SAMPLE = Sample(X, WEIGHTS)
 
 
@@ -36,8 +35,8 @@ def choose(Y: Any, *candidates: Candidate, **options: Any) -> MapChoice:
 def ridge_predictions(length_scale: float, ridge: float, Y: Any) -> Any:
     """Left-out predictions by scikit-learn, with the others' weighted mean as intercept."""
     expected = np.empty_like(Y)
-    for fold in np.unique(FOLDS):
-        out, rest = fold == FOLDS, fold != FOLDS
+    for fold in range(5):
+        out, rest = fold == FOLD, fold != FOLD
         mean = np.average(Y[rest], axis=0, weights=WEIGHTS[rest])
         model = KernelRidge(alpha=ridge, kernel="rbf", gamma=0.5 / length_scale**2)
         expected[out] = mean + model.fit(X[rest], Y[rest] - mean, WEIGHTS[rest]).predict(X[out])
@@ -70,7 +69,7 @@ def test_left_out_predictions_are_those_of_the_other_folds() -> None:
 def test_a_learned_metric_has_not_seen_the_fold() -> None:
     """Targets of the left-out fold may be anything: scales and predictions for it stay."""
     y, fold = np.sin(2 * X[:, 0]), 2
-    other = np.where(fold == FOLDS, RNG.normal(size=60), y)
+    other = np.where(fold == FOLD, RNG.normal(size=60), y)
     learned = [choose(targets, (RBF(1.0), 1.0)) for targets in (y, other)]
     assert_array_equal(*(choice.scales_without(fold) for choice in learned))
     assert not np.array_equal(*(choice.scales for choice in learned))
@@ -81,11 +80,20 @@ def test_an_irrelevant_feature_gets_a_long_scale() -> None:
     assert chosen.scales is not None and chosen.scales[1:].min() > 10 * chosen.scales[0]
 
 
-def test_equal_features_are_left_out_together() -> None:
-    groups = np.repeat(np.arange(30), 2)
-    folds = assign_folds(groups)
-    assert_array_equal(folds[::2], folds[1::2])
-    assert set(np.bincount(folds)) == {12}
+def test_a_sample_in_parts_is_as_many_samples() -> None:
+    """Parts in several folds against scikit-learn's ridge on rows that are repeated."""
+    rows = np.repeat(np.arange(60), WEIGHTS.astype(int))
+    fold = RNG.permutation(len(rows)) % 5
+    sample, inverse, counts = np.unique(np.stack([rows, fold]), axis=1, return_inverse=True, return_counts=True)
+    folds = Folds(sample[0], sample[1], counts.astype(float), np.arange(60))
+    expected = np.empty((len(rows), 2))
+    for k in range(5):
+        out, rest = fold == k, fold != k
+        mean = Y[rows[rest]].mean(axis=0)
+        model = KernelRidge(alpha=0.2, kernel="rbf", gamma=0.5 / 1.5**2).fit(X[rows[rest]], Y[rows[rest]] - mean)
+        expected[out] = mean + model.predict(X[rows[out]])
+    choice = MapChoice(RBF(1.5), 0.2, None, None, 0.5, True)
+    assert_allclose(predict_left_out(choice, SAMPLE, Y, folds)[inverse.ravel()], expected, atol=1e-8)
 
 
 def test_noise_is_no_signal_in_most_tables() -> None:
@@ -95,7 +103,7 @@ def test_noise_is_no_signal_in_most_tables() -> None:
         rng = np.random.default_rng(seed)
         features, y = rng.normal(size=(100, 4)), rng.normal(size=(100, 1))
         candidates = [*((RBF(scale), None) for scale in (1.0, 2.0, 4.0)), (RBF(1.0), 2.0)]
-        folds = assign_folds(np.arange(100))
+        folds = Folds(np.arange(100), np.arange(100) % 5, np.ones(100), np.arange(100))
         alarms += choose_map(Sample(features, np.ones(100)), y, folds, candidates).has_signal
     assert alarms <= 3
 

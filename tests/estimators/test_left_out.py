@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_breast_cancer, make_classification, make_friedman1
+from sklearn.metrics import r2_score
 from sklearn.model_selection import GroupKFold
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import scale
@@ -20,9 +21,11 @@ from sklearn.preprocessing import scale
 from distreduce import SDR, cross_val_embedding
 from distreduce.estimators import _setup
 from distreduce.estimators._auto import MapChoice, expected_without_folds
+from distreduce.estimators._predictions import predictions_without_folds
 from distreduce.exceptions import InvalidInputError, NoSignalWarning, OptimisticPictureWarning
 from distreduce.kernels import RBF
 from distreduce.losses import keep_in_range
+from distreduce.mapping.folds import Folds
 from distreduce.persistence import load
 from distreduce.sharding.sample import Sample
 
@@ -56,13 +59,14 @@ def test_few_prototypes_do_not_show_left_out_samples_their_own_targets(monkeypat
 
 def test_expected_targets_without_a_fold_do_not_depend_on_it(rng: np.random.Generator) -> None:
     X, y = rng.normal(size=(60, 3)), rng.normal(size=(60, 1))
-    folds, choice = np.arange(60) % 5, MapChoice(RBF(1.0), 0.1, None, None, 0.5, True)
+    fold, choice = np.arange(60) % 5, MapChoice(RBF(1.0), 0.1, None, None, 0.5, True)
+    folds = Folds(np.arange(60), fold, np.ones(60), np.arange(60))
     before = expected_without_folds(choice, Sample(X, np.ones(60), targets=y, kernel_targets=y), folds, shares=False)
-    y = np.where((folds == 2)[:, None], y + 1.0, y)  # within the range of the targets, which predictions are kept in
+    y = np.where((fold == 2)[:, None], y + 1.0, y)  # within the range of the targets, which predictions are kept in
     after = expected_without_folds(choice, Sample(X, np.ones(60), targets=y, kernel_targets=y), folds, shares=False)
     assert before is not None and after is not None
     assert_array_equal(before[2], after[2])
-    assert np.isnan(before[2][folds == 2]).all() and not np.array_equal(before[1], after[1], equal_nan=True)
+    assert np.isnan(before[2][fold == 2]).all() and not np.array_equal(before[1], after[1], equal_nan=True)
 
 
 @SIZES
@@ -245,3 +249,31 @@ def test_groups_that_cannot_be_left_out_are_refused(rng: np.random.Generator) ->
         SDR(n_prototypes=6).fit(X, y, groups=np.arange(60) < 30)
     with pytest.raises(InvalidInputError, match="needs a dense affinity"):
         SDR(n_prototypes=6, affinity="sparse").fit(X, X[:, 0], groups=np.arange(60) % 5)
+
+
+@pytest.mark.parametrize("n_prototypes", [None, 6])
+@pytest.mark.parametrize("classes", [False, True])
+def test_repeated_measurements_are_not_copies(n_prototypes: Any, classes: bool) -> None:
+    """Eight different x, which new samples have again: the displayed score is that of new samples."""
+    rng = np.random.default_rng(0)
+    site = rng.integers(8, size=4400)
+    X = np.eye(8)[site]
+    shares = rng.permutation(np.linspace(0.05, 0.95, 8))
+    y = rng.random(4400) < shares[site] if classes else 4.0 * shares[site] + rng.normal(size=4400)
+    model = SDR(n_prototypes=n_prototypes, random_state=0).fit(X[:400], y[:400])  # NoSignalWarning would be an error
+    means = [y[:400][site[:400] == k].mean() for k in range(8)]
+    best = r2_score(y[400:], np.array(means)[site[400:]])
+    if classes:
+        best = float(np.mean(y[400:] == (np.array(means) > 0.5)[site[400:]]))
+    assert model.neighbor_scores_["left_out"] == pytest.approx(best, abs=0.08)  # scatters by 0.03
+
+
+def test_predictions_of_the_map_do_not_know_the_left_out_fold(rng: np.random.Generator) -> None:
+    X, Y = rng.normal(size=(60, 3)), np.eye(4)[rng.integers(4, size=60)]
+    fold, alone = np.arange(60) % 5, MapChoice(RBF(1.0), 0.1, None, None, 0.5, True)
+    folds = Folds(np.arange(60), fold, np.ones(60), np.arange(60))
+    before = predictions_without_folds(alone, Sample(X, np.ones(60), kernel_targets=Y), folds, 1.0)
+    Y[fold == 2] = np.roll(Y[fold == 2], 1, axis=1)
+    after = predictions_without_folds(alone, Sample(X, np.ones(60), kernel_targets=Y), folds, 1.0)
+    assert_array_equal(before[2], after[2])
+    assert not np.array_equal(before[1], after[1])

@@ -53,6 +53,26 @@ def test_copies_are_grouped_and_repeated_measurements_are_not(rng):
     assert len(measured.order) == 60 and len(set(measured.groups)) == 60
 
 
+@pytest.mark.parametrize("share", [0.4, 0.97])
+def test_few_different_rows_with_labels_of_their_own_are_no_copies(rng, share):
+    """A table of passengers has 14 different rows; labels that are sorted, or nearly all the same, agree by chance."""
+    X, labels = np.eye(14)[rng.integers(0, 14, 500)], (rng.random(500) < share).astype(int)
+    assert len(arrange(X, np.eye(2)[labels], np.ones(500)).order) == 500
+    # Where the label follows from the row, leaving equal rows out together is the safe choice.
+    assert len(arrange(X, np.eye(2)[X.argmax(axis=1) % 2], np.ones(500)).order) == 14
+
+
+def test_a_large_group_counts_as_much_as_a_small_one(rng):
+    groups = np.repeat([0, 1, 2], [90, 6, 4])
+    arranged = arrange(rng.normal(size=(100, 2)), rng.normal(size=(100, 1)), np.ones(100), groups)
+    np.testing.assert_allclose(np.bincount(arranged.groups, arranged.evidence), 1.0)
+    # Nor are the ends of conformal intervals those of the largest group.
+    kept, _ = thin_reference(
+        np.r_[np.zeros(90), np.ones(10)], groups, 1000, np.r_[np.full(90, 1 / 90), np.full(10, 0.2)]
+    )
+    assert len(kept) == 100 and 65 <= kept.sum() <= 68
+
+
 def test_each_sample_is_predicted_by_a_model_that_has_not_seen_it(rng):
     X = rng.normal(size=(30, 2))
     y = X[:, 0] + rng.normal(size=30)
@@ -100,7 +120,7 @@ def test_experts_are_given_up_after_the_first_folds(rng):
 
 def test_a_thinned_reference_keeps_the_quantiles(rng):
     scores = rng.normal(size=20_000)
-    thin, groups = thin_reference(scores, (scores > 0).astype(int), 1000)
+    thin, groups = thin_reference(scores, (scores > 0).astype(int), 1000, np.ones(20_000))
     assert len(thin) == 1000 and (np.diff(thin) >= 0).all() and ((thin > 0) == groups).all()
     np.testing.assert_allclose(np.quantile(thin, [0.05, 0.5, 0.95]), np.quantile(scores, [0.05, 0.5, 0.95]), atol=0.02)
 

@@ -142,6 +142,10 @@ def test_only_experts_that_are_clearly_behind_are_given_up(rng):
     rare = {"sure": np.where(np.arange(400) < 390, 0.0, -20.0), "careful": np.full(400, -1.0)}
     assert keep_promising(rare, np.ones(400)) == ["sure", "careful"]
     assert keep_promising({"alone": rng.normal(size=400)}, np.ones(400)) == ["alone"]
+    # A second expert of the same opinion gets a weight, but is worth nothing; few samples do not tell.
+    twins = {"one": densities["good"], "other": densities["good"] + 1e-3 * rng.normal(size=400)}
+    assert len(keep_promising(twins, np.ones(400))) == 1
+    assert len(keep_promising({name: own[:150] for name, own in twins.items()}, np.ones(150))) == 2
 
 
 def test_errors_of_a_stack_have_the_variance_that_it_claims(rng):

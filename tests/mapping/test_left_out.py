@@ -12,7 +12,8 @@ from sklearn.kernel_ridge import KernelRidge
 
 from distreduce.kernels import RBF
 from distreduce.mapping import MapRegression, left_out_embedding
-from distreduce.mapping.left_out import align, cross_fitted
+from distreduce.mapping.folds import Folds
+from distreduce.mapping.left_out import align, cross_fitted, share_neighbours
 
 
 def refitted(K, F, regularisation, groups):
@@ -55,22 +56,43 @@ def test_arguments_are_not_changed(rng):
 
 def test_folds_are_embedded_by_the_map_of_the_others(rng):
     X, F, weights = rng.normal(size=(40, 3)), rng.normal(size=(40, 2)), rng.uniform(0.5, 2.0, 40)
-    folds, known, k = np.arange(40) % 4, rng.random(40) < 0.8, 3
+    fold, known, k = np.arange(40) % 4, rng.random(40) < 0.8, 3
+    folds = Folds(np.arange(40), fold, weights, np.arange(40))
 
-    def refit(fold, rest, K):
-        return F[rest], MapRegression(K, weights[rest], 1.0, 0.1)
+    def refit(fold, rest, weights, K):
+        return F[rest], MapRegression(K, weights, 1.0, 0.1)
 
     fitted = rng.normal(size=(40, 2))
     found = cross_fitted(lambda fold: RBF(1.0 + fold)(X), refit, folds, known, fitted, k)
-    for fold in range(4):
-        out, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
-        ridge = KernelRidge(alpha=0.1, kernel="rbf", gamma=0.5 / (1.0 + fold) ** 2).fit(X[rest], F[rest], weights[rest])
+    for g in range(4):
+        out, rest = np.flatnonzero(fold == g), np.flatnonzero(fold != g)
+        ridge = KernelRidge(alpha=0.1, kernel="rbf", gamma=0.5 / (1.0 + g) ** 2).fit(X[rest], F[rest], weights[rest])
         expected = align(ridge.predict(X[out]), ridge.predict(X[rest]), fitted[rest], weights[rest])
         np.testing.assert_allclose(found.places[out], expected, atol=1e-8)
         # Neighbours are those of the same map, among samples with known targets.
         others = rest[known[rest]]
-        nearest = others[cdist(ridge.predict(X[out]), ridge.predict(X[others])).argsort(axis=1)[:, :k]]
-        np.testing.assert_array_equal(found.neighbours[out], nearest)
+        order = others[cdist(ridge.predict(X[out]), ridge.predict(X[others])).argsort(axis=1)[:, : 2 * k]]
+        for row, near in zip(found.neighbours[out].toarray(), order, strict=True):
+            used = near[: np.searchsorted(weights[near].cumsum(), k) + 1][:k]
+            assert set(np.flatnonzero(row)) == set(used)
+            assert row.sum() == pytest.approx(1.0)
+
+
+@given(st.integers(0, 10_000))
+def test_neighbours_by_weight_are_those_of_repeated_rows(seed):
+    """Against scikit-learn's neighbours of rows that are repeated; places may be shared by several samples."""
+    rng = np.random.default_rng(seed)
+    sites = rng.integers(6, size=12)
+    among, weights = rng.normal(size=(6, 2))[sites], rng.integers(1, 4, 12)
+    points, values = rng.normal(size=(5, 2)), rng.normal(size=(12, 1))
+    repeated = np.repeat(np.arange(12), weights)
+    distances = cdist(points, among[repeated])
+    found = share_neighbours(points, among, weights.astype(float), sites, 4) @ values
+    for k, row in enumerate(distances):
+        last = np.sort(row)[3]
+        sure, tied = values[repeated[row < last - 1e-9]], values[repeated[abs(row - last) <= 1e-9]]
+        expected = (sure.sum() + (4 - len(sure)) * tied.mean()) / 4  # the mean over ties broken at random
+        assert found[k, 0] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("p", [1, 2, 3])

@@ -88,6 +88,8 @@ TABLE = np.c_[NUMBERS, X[:, 1] ** 2]
 QUICK_REGRESSOR = SDRGPRegressor(experts=[], gp_steps=3, random_state=0)
 MANY = RNG.standard_normal((60, 3))
 SKEWED = np.exp(2 * MANY[:, 0] + 0.2 * RNG.standard_normal(60))
+NOISY = np.random.default_rng(1).standard_normal((150, 3))
+NOISY[:, 2] = NOISY[:, 0] + np.exp(1.5 * NOISY[:, 1]) * NOISY[:, 2]  # the target, whose noise grows with a feature
 # The classes built on Gaussian processes, in the same form.
 GP_CASES: dict[str, tuple[Any, Any, Any, Any]] = {
     "GPRegressor": (GPRegressor(), X, NUMBERS, NEW),
@@ -99,6 +101,12 @@ GP_CASES: dict[str, tuple[Any, Any, Any, Any]] = {
     "SDRGPRegressor": (SDRGPRegressor(gp_steps=3, random_state=0), X, NUMBERS, NEW),
     "SDRGPRegressor, several targets": (QUICK_REGRESSOR, FRAME, TABLE, FRAME[:3]),
     "SDRGPRegressor, warped": (SDRGPRegressor(experts=[], gp_steps=5, random_state=0), MANY, SKEWED, NEW),
+    "SDRGPRegressor, noise": (
+        SDRGPRegressor(experts=[], gp_steps=5, random_state=0),
+        NOISY[:, :2],
+        NOISY[:, 2],
+        NEW[:, :2],
+    ),
     "SDRGPRegressor, embedding alone": (SDRGPRegressor(3, residual=False, gp_steps=3, random_state=0), X, NUMBERS, NEW),
     "SDRGPRegressor, paper": (SDRGPRegressor.paper(random_state=0), X, NUMBERS, NEW),
     "SDRGPRegressor, prototypes": (

@@ -34,6 +34,7 @@ from distreduce.exceptions import ModelFileError, UnsavableModelError
 from distreduce.gp import GPClassifier, GPRegressor
 from distreduce.gp._class_stack import ClassStack
 from distreduce.gp._experts import Boosting, Forest, Linear
+from distreduce.gp._noise import Noise
 from distreduce.gp._stack import Stack
 from distreduce.gp._tails import Tails
 from distreduce.gp._trees import Trees
@@ -105,14 +106,17 @@ def test_single_precision_predicts_nearly_the_same(pair: Any, tmp_path: Path) ->
 
 def test_every_field_of_the_stacks_is_saved() -> None:
     """A field that a later version adds fails here until it is saved too."""
-    names = {part.name for kind in (Stack, ClassStack, Tails, Linear, Forest, Boosting, Trees) for part in fields(kind)}
+    kinds = (Stack, ClassStack, Tails, Linear, Forest, Boosting, Trees, Noise)
+    names = {part.name for kind in kinds for part in fields(kind)}
     assert names == {"processes", "weights", "variance_scale", "tails", "calibration", "warp", "errors", "temperatures",
                      "sharpness", "confidences", "parts", "freedom", "coefficients", "intercepts", "trees", "baseline",
                      "binary", "feature", "threshold", "left", "right", "values", "roots", "columns", "n_columns",
-                     "single", "groups", "logarithmic"}  # fmt: skip
+                     "single", "groups", "logarithmic", "noise", "expert", "least", "unit"}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["SDRGPRegressor", "SDRGPRegressor, warped", "SDRGPRegressor, several targets"])
+@pytest.mark.parametrize(
+    "name", ["SDRGPRegressor", "SDRGPRegressor, warped", "SDRGPRegressor, noise", "SDRGPRegressor, several targets"]
+)
 def test_intervals_densities_and_novelty_are_the_same_to_the_last_bit(name: str, tmp_path: Path) -> None:
     model, (_, _, y, new) = fitted_model(name), GP_CASES[name]
     model.save(tmp_path / "m")
@@ -132,9 +136,10 @@ def test_prediction_sets_are_the_same(tmp_path: Path) -> None:
     assert_array_equal(persistence.load(tmp_path / "m").predict_set(NEW, 0.7), model.predict_set(NEW, 0.7))
 
 
-def test_the_warped_case_has_a_warp() -> None:
-    """Or its round trip would prove nothing."""
+def test_the_cases_have_a_warp_and_noise() -> None:
+    """Or their round trips would prove nothing."""
     assert fitted_model("SDRGPRegressor, warped").stacks_[0].warp is not None
+    assert fitted_model("SDRGPRegressor, noise").stacks_[0].noise is not None
 
 
 def test_inputs_are_stored_once_for_all_experts_and_targets(tmp_path: Path) -> None:

@@ -12,11 +12,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike
 from scipy import sparse
-from scipy.linalg import LinAlgError, cho_factor, lapack
+from scipy.linalg import LinAlgError, lapack
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
+from distreduce._utils.lapack import factorise_in_place, multiply_factor
 from distreduce._utils.threads import (
     ELEMENTWISE,
     KERNEL,
@@ -46,6 +47,7 @@ def jittered_cholesky(A: Array, unit: Array | float, jitters: Iterable[float]) -
     LinAlgError
         The matrix is not positive definite even with the largest jitter.
     """
+    A = np.asfortranarray(A, dtype=np.float64)
     diagonal = A.diagonal().copy()
     if not (np.isfinite(diagonal).all() and np.isfinite(unit).all()):
         raise FloatingPointError("the matrix holds NaN or infinity")
@@ -54,12 +56,10 @@ def jittered_cholesky(A: Array, unit: Array | float, jitters: Iterable[float]) -
             for i in range(len(A)):
                 A[i, :i] = A[:i, i]
             A[np.diag_indices(len(A))] = diagonal + jitter * unit
-        try:
-            factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)[0]
-        except LinAlgError:
+        if not factorise_in_place(A):
             continue
-        if np.isfinite(factor.diagonal()).all():  # a NaN anywhere reaches a later pivot
-            return factor, jitter
+        if np.isfinite(A.diagonal()).all():  # a NaN anywhere reaches a later pivot
+            return A, jitter
         break  # jitter does not remove NaN
     # The upper triangle is still that of the input: it shows which of the two errors this is.
     if np.isfinite(np.triu(A, 1)).all():
@@ -78,8 +78,7 @@ def half_inverse_from_factor(factor: Array) -> Array:
     """The lower triangle of (F Fᵀ)⁻¹, in column order, from F, whose upper triangle must be zero."""
     inverse = np.empty_like(factor, order="F")
     _invert_triangle(factor, inverse)
-    half: Array = lapack.dlauum(inverse, lower=1, overwrite_c=1)[0]
-    return half
+    return multiply_factor(inverse)
 
 
 def _invert_triangle(F: Array, out: Array) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -38,12 +38,36 @@ EXPERT_NAMES = {
 
 
 @contextmanager
-def progress(total: int, *, silent: bool) -> Iterator[Callable[[str], object]]:
-    """Show a progress bar on standard error if that is a terminal; call the result with the name of each step."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(24), TimeElapsedColumn())
+def progress(steps: Mapping[str, float], *, silent: bool) -> Iterator[Callable[[str], object]]:
+    """Show a progress bar on standard error if that is a terminal; call the result with the name of each step.
+
+    `steps` has the share of the time that each is expected to take.
+    """
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(24), TimeElapsedColumn(), TimeLeft())
     with progress_bar(*columns, visible=not silent) as bar:
-        task = bar.add_task("rows", total=total)
-        yield lambda words: bar.update(task, description=words, advance=1)
+        task = bar.add_task("rows", total=sum(steps.values()), reached=0.0)
+
+        def advance(words: str) -> None:
+            done = sum(list(steps.values())[: list(steps).index(words)])
+            bar.update(task, description=words, completed=done, reached=bar.tasks[0].elapsed or 0.0)
+
+        yield advance
+
+
+class TimeLeft(ProgressColumn):
+    """The time that is left, in proportion to the steps that are done; none during the first."""
+
+    def render(self, task: Task) -> Text:
+        """Return what a line of the bar shows."""
+        left = predict_left(task.completed, task.total or 0.0, task.fields["reached"], task.elapsed or 0.0)
+        return Text("" if left is None else f"about {left:.0f} s left", style="progress.remaining")
+
+
+def predict_left(done: float, total: float, reached: float, elapsed: float) -> float | None:
+    """Seconds left if shares `done` of `total` were reached after `reached` seconds; it falls as time passes."""
+    if done == 0.0:
+        return None
+    return max(reached / done * (total - done) - (elapsed - reached), 1.0)
 
 
 @contextmanager

@@ -13,9 +13,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import InvalidParameterError
 
+from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array, Index
 from distreduce.baselines.constant_spread import fit_weighted
-from distreduce.cli._models import MODELS, OURS, FitOptions, fit_picture, make_model, take_blocks
+from distreduce.cli._models import MODELS, OURS, TREES, FitOptions, fit_picture, make_model, take_blocks
 from distreduce.cli._split import draw_rows, find_repeats, split_rows
 from distreduce.cli._tables import WEIGHT, class_table, judgement_table, number_table, truth_table
 from distreduce.estimators import SDR
@@ -34,6 +35,8 @@ from distreduce.gp._target_scale import spread
 from distreduce.metrics.held_out import held_out_scores, judge_numbers, score_classes
 from distreduce.solver.dense import MOST_CROSS_FITTED
 from distreduce.tables.prepare import PreparedTable
+
+PREDICTOR, PICTURE = "predictor", "picture"  # steps of a study
 
 
 @dataclass(frozen=True)
@@ -74,9 +77,16 @@ class Study:
         return None if self.comparison is None else self.comparison.predictions
 
 
-def count_steps(options: FitOptions) -> int:
-    """Return how often :func:`run_study` calls `advance`."""
-    return len(MODELS) + 2 if options.predict else 1
+def plan_steps(options: FitOptions) -> dict[str, float]:
+    """Return the steps that :func:`run_study` announces by `advance`, with the share of the time that each takes."""
+    if not options.predict:
+        return {PICTURE: 0.8}
+    scores = {OURS: 0.3, TREES: 0.03}
+    return {_score_step(name): scores.get(name, 0.0) for name in MODELS} | {PREDICTOR: 0.35, PICTURE: 0.2}
+
+
+def _score_step(model: str) -> str:
+    return f"held-out score, {model}"
 
 
 def run_study(data: PreparedTable, options: FitOptions, advance: Callable[[str], object]) -> Study:
@@ -136,13 +146,13 @@ def _run(data: PreparedTable, options: FitOptions, advance: Callable[[str], obje
             )
         if not len(comparison.test):
             notes.append("There is no held-out part (too few rows, or --test-size 0), so there are no scores.")
-        advance("predictor")
+        advance(PREDICTOR)
         started = time.perf_counter()
         predictor = make_model(OURS, data.target, options)
         fit_weighted(predictor, *_training_data(data, known))
         seconds["predictor"] = time.perf_counter() - started
     # The picture comes last, because an interrupt keeps what it has reached and everything before it.
-    advance("picture")
+    advance(PICTURE)
     started = time.perf_counter()
     model = fit_picture(data, options, rows)
     seconds["picture"] = time.perf_counter() - started
@@ -171,12 +181,13 @@ def compare_models(data: PreparedTable, options: FitOptions, advance: Callable[[
     scores, seconds, tables = {}, {}, []
     for name in MODELS:
         # Even without held-out rows, so that the number of steps is the same.
-        advance(f"held-out score, {name}")
+        advance(_score_step(name))
         if len(test):
             started = time.perf_counter()
             model = make_model(name, data.target, options)
-            fit_weighted(model, *_training_data(data, train))
-            scores[name], table = _score(model, data, train, test)
+            with single_threaded_blas():  # trees of so few rows grow no faster with more threads
+                fit_weighted(model, *_training_data(data, train))
+                scores[name], table = _score(model, data, train, test)
             seconds[name] = time.perf_counter() - started
             front = pd.DataFrame({"model": name, "row": test})
             if data.aside.weights is not None:

@@ -16,6 +16,8 @@ from distreduce.cli.apply import NoHeader, Raw, Separator, read_layout
 from distreduce.tables.formats import check_file
 from distreduce.tables.output import check_folder, whole_folder
 
+TABLES = "tables and report"
+
 
 class Missing(str, Enum):
     """What to do with missing values."""
@@ -189,7 +191,7 @@ def fit(
     from distreduce.cli import _screen
     from distreduce.cli._folder import Source, collect_metrics, write_results
     from distreduce.cli._models import FitOptions
-    from distreduce.cli._study import count_steps, run_study
+    from distreduce.cli._study import plan_steps, run_study
     from distreduce.cli.report import write_page
     from distreduce.solver.checkpoint import check_kind, check_place
     from distreduce.tables.aside import Aside
@@ -217,9 +219,10 @@ def fit(
         if verbose:
             _screen.show_guesses(data, file.name)
             _screen.show_notes(data.notes)  # now, because the rest may take minutes
-        with _screen.progress(count_steps(options) + 2, silent=not verbose) as advance:
+        steps = plan_steps(options) | {TABLES: 0.1}
+        with _screen.progress(steps, silent=not verbose) as advance:
             study = run_study(data, options, advance)
-            advance("tables and report")
+            advance(TABLES)
             # Tables, then the page, which shows the command to repeat.
             command = shlex.join(["distreduce", *sys.argv[1:]])
             source = Source.describe(file, target or [], command, task.value, layout)

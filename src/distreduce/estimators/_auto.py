@@ -10,10 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import cho_solve, eigh
-from sklearn.utils import check_random_state
 
 from distreduce._utils.numerics import divide_columns
 from distreduce._utils.threads import SERIAL, Workers
@@ -21,9 +19,9 @@ from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError, NumericalError
 from distreduce.kernels import RBF, DistanceKernel, Kernel, RationalQuadratic
 from distreduce.losses import keep_in_range, supervised_rows
+from distreduce.mapping.folds import FOLDS, Folds
 from distreduce.mapping.kernel_map import NOT_FINITE, KernelMap, Predictions, factorise_kernel
 from distreduce.mapping.relevance import input_kernel, median_length_scale, relevance_length_scales
-from distreduce.sharding.merge import row_keys
 from distreduce.sharding.sample import Sample
 
 CHOICE_SAMPLES = 400  # learning length scales costs n³, and more samples hardly move them
@@ -33,7 +31,6 @@ MOST_LEARNED = 2000  # features with a length scale of their own; images and cou
 FACTORS = (0.5, 1.0, 2.0)
 # Without targets nothing tells how smooth the map should be: the paper's ridge.
 UNSUPERVISED_RIDGE = 1e-2
-FOLDS = 5
 # Half decades: the error is flat around its minimum.
 RIDGES = tuple(10.0 ** np.arange(-4.0, 2.1, 0.5))
 # Student's t of the rank correlation between left-out predictions and targets must be above this. The choice between
@@ -74,23 +71,6 @@ def wants_choice(estimator: Any) -> bool:
     return any(isinstance(value, str) and value == "auto" for value in chosen)
 
 
-def find_groups(features: Any, *, precomputed: bool = False) -> Index:
-    """Return a number for each sample, the same for samples with equal features, which are left out together."""
-    if precomputed:
-        first = (features == 0).argmax(axis=1)  # of the samples at distance zero
-        # Numbered by their distances to the others, which do not depend on the order of the rows.
-        return np.unique(np.sort(features, axis=1).sum(axis=1)[first], return_inverse=True)[1].ravel()
-    # Rows of a merged sample are sorted: by first appearance the numbers do not depend on units.
-    _, first, inverse = np.unique(row_keys(features, None), axis=0, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse.ravel()]
-
-
-def assign_folds(groups: Index) -> Index:
-    """Return the fold of each sample, at random but always the same; a group (equal features) is left out together."""
-    n_groups = int(groups.max()) + 1
-    return np.asarray(check_random_state(0).permutation(n_groups)[groups] % FOLDS)
-
-
 def draw_known(sample: Sample, Y: Array, size: int) -> tuple[Sample, Index]:
     """Return at most `size` samples whose targets Y are known, evenly spaced, and their numbers."""
     known = np.flatnonzero(supervised_rows(Y))
@@ -101,15 +81,17 @@ def draw_known(sample: Sample, Y: Array, size: int) -> tuple[Sample, Index]:
     return drawn, rows
 
 
-def choose(estimator: Any, sample: Sample, folds: Index, unit: float, workers: Workers) -> MapChoice:
+def choose(estimator: Any, sample: Sample, folds: Folds, unit: float, workers: Workers) -> MapChoice:
     """Choose kernel, metric and ridge; what the user gave is kept."""
     assert sample.kernel_targets is not None
     drawn, rows = draw_known(sample, sample.kernel_targets, CHOICE_SAMPLES)
-    if len(np.unique(folds[rows])) < 2:  # too few known targets to leave any out, and so to call them noise
+    folds = folds.take(rows)
+    # Too few known targets to leave any out, and so to call them noise.
+    if min(len(folds.numbers), len(np.unique(folds.sites))) < 2:
         return choose_without_targets(estimator, sample, unit, has_signal=True)
     ridges = RIDGES if estimator.map_reg == "auto" else (estimator.map_reg / estimator.mu,)
     candidates = _candidates(estimator, drawn, sample, unit)
-    choice = choose_map(drawn, sample.kernel_targets[rows], folds[rows], candidates, ridges, workers)
+    choice = choose_map(drawn, sample.kernel_targets[rows], folds, candidates, ridges, workers)
     if choice.has_signal or estimator.eta != "auto":
         return choice
     return choose_without_targets(estimator, sample, unit, has_signal=False)
@@ -160,7 +142,7 @@ def resolve_eta(settings: Mapping[str, Any], choice: MapChoice, total_weight: fl
 def choose_map(
     sample: Sample,
     Y: Array,
-    folds: Index,
+    folds: Folds,
     candidates: Sequence[Candidate],
     ridges: Sequence[float] = RIDGES,
     workers: Workers = SERIAL,
@@ -176,32 +158,32 @@ def choose_map(
     where K_g is the kernel in a metric that was learned without the fold: left-out samples are new to all of it.
     """
     errors, learned_scales = _left_out_errors(sample, Y, folds, candidates, ridges, workers)
-    h = sample.weights
-    totals = errors @ h
+    totals = errors @ folds.weights
     relative = totals[:, 1:] / np.maximum(totals[:, :1], np.finfo(float).tiny)
     best, ridge = divmod(int(relative.argmin()), len(ridges))
     (kernel, start), scales, fold_scales = candidates[best], None, None
     if start is not None:
-        scales = relevance_length_scales(sample.features, Y, h, start)
+        scales = relevance_length_scales(sample.features, Y, sample.weights, start)
         fold_scales = [learned_scales.get((best, fold), scales) for fold in range(FOLDS)]  # some folds may be empty
     choice = MapChoice(kernel, float(ridges[ridge]), scales, fold_scales, float(relative[best, ridge]), True)
-    return replace(choice, has_signal=_is_clear(predict_left_out(choice, sample, Y, folds), Y, h))
+    predicted = predict_left_out(choice, sample, Y, folds)
+    return replace(choice, has_signal=_is_clear(predicted, Y[folds.sample], folds.weights))
 
 
 def _left_out_errors(
     sample: Sample,
     Y: Array,
-    folds: Index,
+    folds: Folds,
     candidates: Sequence[Candidate],
     ridges: Sequence[float],
     workers: Workers,
 ) -> tuple[Array, dict[tuple[int, int], Array]]:
-    """Return squared errors (candidates, 1 + ridges, n), the mean's first, and scales learned by (candidate, fold).
+    """Return squared errors (candidates, 1 + ridges, parts), the mean's first, and scales by (candidate, fold).
 
     Learned scales that clearly lose the first two folds are not learned for the others: their errors stay infinite.
     """
-    used, h = [int(fold) for fold in np.unique(folds)], sample.weights
-    errors = np.full((len(candidates), 1 + len(ridges), len(Y)), np.inf)
+    used, h = folds.numbers, folds.weights
+    errors = np.full((len(candidates), 1 + len(ridges), len(h)), np.inf)
     errors[:, 0] = 1.0
     learned_scales: dict[tuple[int, int], Array] = {}
 
@@ -209,10 +191,10 @@ def _left_out_errors(
         """Fill in the errors of the pairs (candidate, fold)."""
 
         def predict(task: int, n_tasks: int) -> tuple[Array, Array | None]:
-            return _predict_fold(sample, Y, candidates[pairs[task][0]], folds == pairs[task][1], ridges)
+            return _predict_fold(sample, Y, candidates[pairs[task][0]], folds, pairs[task][1], ridges)
 
         for (k, fold), (found, scales) in zip(pairs, workers.run(predict, len(pairs)), strict=True):
-            errors[k][:, folds == fold] = found
+            errors[k][:, folds.out(fold)] = found
             if scales is not None:
                 learned_scales[k, fold] = scales
 
@@ -220,7 +202,7 @@ def _left_out_errors(
     learned = [k for k, (_, start) in enumerate(candidates) if start is not None]
     first, later = used[:FIRST_FOLDS], used[FIRST_FOLDS:]
     leave_out([(k, fold) for k in plain for fold in used] + [(k, fold) for k in learned for fold in first])
-    seen = np.isin(folds, first)
+    seen = np.isin(folds.fold, first)
     able = [k for k in learned if not plain or _may_win(errors[:, :, seen], h[seen], k, plain)]
     leave_out([(k, fold) for k in able for fold in later])
     return errors, learned_scales
@@ -236,17 +218,17 @@ def _may_win(errors: Array, h: Array, candidate: int, others: Sequence[int]) -> 
 
 
 def _predict_fold(
-    sample: Sample, Y: Array, candidate: Candidate, out: NDArray[np.bool_], ridges: Sequence[float]
+    sample: Sample, Y: Array, candidate: Candidate, folds: Folds, fold: int, ridges: Sequence[float]
 ) -> tuple[Array, Array | None]:
     """Return squared errors (1 + ridges, left out) of a fold, the mean's first, and the metric learned without it."""
-    rest, h, (kernel, start) = ~out, sample.weights, candidate
+    out, (rest, h), (kernel, start) = folds.sample[folds.out(fold)], folds.rest(fold), candidate
     scales = None
     if start is not None:
         # Not from the scales of all samples: few steps would not forget what these know of the fold.
-        scales = relevance_length_scales(sample.features[rest], Y[rest], h[rest], start)
+        scales = relevance_length_scales(sample.features[rest], Y[rest], h, start)
     K = _similarity(sample, kernel, scales)
-    mean = h[rest] @ Y[rest] / h[rest].sum()
-    root = np.sqrt(h[rest])
+    mean = h @ Y[rest] / h.sum()
+    root = np.sqrt(h)
     # One eigendecomposition of √h K √h serves all ridges.
     values, vectors = eigh(K[np.ix_(rest, rest)] * np.outer(root, root), check_finite=False)
     left = (K[np.ix_(out, rest)] * root) @ vectors
@@ -276,17 +258,17 @@ def _ranks(values: Array, weights: Array) -> Array:
     return np.stack([np.sign(column[:, None] - column) @ weights for column in values.T], axis=1)
 
 
-def predict_left_out(choice: MapChoice, sample: Sample, Y: Array, folds: Index) -> Array:
-    """Return the targets (n, c) of each sample as the samples of the other folds predict them."""
-    predicted, h = np.empty_like(Y), sample.weights
+def predict_left_out(choice: MapChoice, sample: Sample, Y: Array, folds: Folds) -> Array:
+    """Return the targets (k, c) of each part of the samples as the other folds predict them."""
+    predicted = np.empty((len(folds.sample), Y.shape[1]))
     K = None
-    for fold in np.unique(folds):
-        out, rest = folds == fold, folds != fold
+    for fold in folds.numbers:
+        out, (rest, h) = folds.out(fold), folds.rest(fold)
         if K is None or choice.fold_scales is not None:  # one metric for all folds needs one matrix
-            K = _similarity(sample, choice.kernel, choice.scales_without(int(fold)))
-        mean = h[rest] @ Y[rest] / h[rest].sum()
-        coefficients = _solve(K[np.ix_(rest, rest)], choice.ridge / h[rest], Y[rest] - mean)
-        predicted[out] = mean + K[np.ix_(out, rest)] @ coefficients
+            K = _similarity(sample, choice.kernel, choice.scales_without(fold))
+        mean = h @ Y[rest] / h.sum()
+        coefficients = _solve(K[np.ix_(rest, rest)], choice.ridge / h, Y[rest] - mean)
+        predicted[out] = mean + K[np.ix_(folds.sample[out], rest)] @ coefficients
     return predicted
 
 
@@ -308,7 +290,7 @@ def _solve(K: Array, ridge: Array, Y: Array) -> Array:
 
 
 def expected_targets(
-    choice: MapChoice, sample: Sample, folds: Index, *, shares: bool, size: int = PREDICTION_SAMPLES
+    choice: MapChoice, sample: Sample, folds: Folds, *, shares: bool, size: int = PREDICTION_SAMPLES
 ) -> Array:
     """Return what the samples of other folds predict for the targets of each sample; NaN where they are unknown.
 
@@ -320,7 +302,8 @@ def expected_targets(
     assert Y is not None
     drawn, rows = draw_known(sample, Y, size)
     expected = np.full(Y.shape, np.nan)
-    expected[rows] = predict_left_out(choice, drawn, Y[rows], folds[rows])
+    folds = folds.take(rows)
+    expected[rows] = folds.average(predict_left_out(choice, drawn, Y[rows], folds))
     # Samples that were not drawn are new to the regression on those that were.
     others = np.setdiff1d(np.flatnonzero(supervised_rows(Y)), rows)
     if len(others):
@@ -339,22 +322,23 @@ def fit_predictor(choice: MapChoice, sample: Sample, Y: Array) -> tuple[Array, A
     return _solve(_similarity(sample, choice.kernel, choice.scales), choice.ridge / h, Y - mean), mean
 
 
-def expected_without_folds(choice: MapChoice, sample: Sample, folds: Index, *, shares: bool) -> dict[int, Array] | None:
+def expected_without_folds(choice: MapChoice, sample: Sample, folds: Folds, *, shares: bool) -> dict[int, Array] | None:
     """Return, for every fold, the expected targets of the other samples, computed without that fold.
 
     Those of :func:`expected_targets` know the fold: to place it among them would give its targets away. None if there
     are too few folds with known targets.
     """
     assert sample.targets is not None
-    if len(np.unique(folds[supervised_rows(sample.targets)])) < 3:
+    if len(folds.take(np.flatnonzero(supervised_rows(sample.targets))).numbers) < 3:
         return None
     found = {}
-    for fold in np.unique(folds):
-        rest = np.flatnonzero(folds != fold)
-        metric = replace(choice, scales=choice.scales_without(int(fold)), fold_scales=None)
-        found[int(fold)] = np.full(sample.targets.shape, np.nan)
-        found[int(fold)][rest] = expected_targets(
-            metric, sample.take(rest), folds[rest], shares=shares, size=PREDICTION_SAMPLES // 2
+    for fold in folds.numbers:
+        rest, h = folds.rest(fold)
+        metric = replace(choice, scales=choice.scales_without(fold), fold_scales=None)
+        others = replace(sample.take(rest), weights=h)
+        found[fold] = np.full(sample.targets.shape, np.nan)
+        found[fold][rest] = expected_targets(
+            metric, others, folds.without(fold), shares=shares, size=PREDICTION_SAMPLES // 2
         )
     return found
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.neighbors import NearestNeighbors
 
 from distreduce._utils.numerics import nearest
 from distreduce._utils.typing import Array, Index
-from distreduce.estimators._auto import FOLDS
 from distreduce.estimators._setup import FitSetup
 from distreduce.estimators._targets import Targets
 from distreduce.losses import supervised_rows
 from distreduce.mapping import LeftOut
+from distreduce.mapping.folds import Folds, assign_folds, find_sites
+from distreduce.mapping.left_out import share_neighbours
 from distreduce.sharding.rows import Rows
 from distreduce.sharding.sample import Sample
 
@@ -37,17 +37,17 @@ def neighbor_scores(setup: FitSetup, embedding: Array, left_out: LeftOut) -> dic
     values = targets.scaled[merged.rows]
     known = np.flatnonzero(supervised_rows(values))
     chosen = known[np.unique(np.linspace(0, len(known) - 1, SCORED_SAMPLES).astype(int))]
-    rows, Y, weights = merged.rows[chosen], values[chosen], merged.weights[chosen]
-    folds = np.arange(len(chosen)) % FOLDS if setup.problem.folds is None else setup.problem.folds[chosen]
-    fitted, places = embedding[rows], left_out.places[chosen]
-    expected = {"fitted": _expect(fitted, fitted, Y, folds)}
-    if left_out.neighbours is None:
-        expected["left_out"] = _expect(places, fitted, Y, folds)
-    else:
-        expected["left_out"] = values[left_out.neighbours[chosen]].mean(axis=1)
+    rows, Y, fitted = merged.rows[chosen], values[chosen], embedding[merged.rows[chosen]]
     features, precomputed = _features(setup, rows)
-    expected["all_features"] = _expect(features, features, Y, folds, precomputed=precomputed)
-    return {name: _score(Y, mean, weights, targets.task) for name, mean in expected.items()}
+    folds = setup.problem.folds
+    parts = assign_folds(find_sites(features), merged.weights[chosen], Y) if folds is None else folds.take(chosen)
+    expected = {"fitted": _expect(fitted, fitted, Y, parts)}
+    if folds is None or left_out.neighbours is None:
+        expected["left_out"] = _expect(left_out.places[chosen], fitted, Y, parts)
+    else:
+        expected["left_out"] = left_out.neighbours[np.isin(folds.sample, chosen)] @ values
+    expected["all_features"] = _expect(features, features, Y, parts, precomputed=precomputed)
+    return {name: _score(Y[parts.sample], mean, parts.weights, targets.task) for name, mean in expected.items()}
 
 
 def _features(setup: FitSetup, rows: Index) -> tuple[Any, bool]:
@@ -62,19 +62,18 @@ def _features(setup: FitSetup, rows: Index) -> tuple[Any, bool]:
     return (found / size if size > LARGE else found), precomputed
 
 
-def _expect(points: Any, among: Any, Y: Array, folds: Index, *, precomputed: bool = False) -> Array:
-    """Return the mean target (n, c) of the nearest neighbours of each point among the samples of other folds."""
-    expected = np.repeat(Y.mean(axis=0, keepdims=True), len(Y), axis=0)  # if all samples are in one fold
-    for fold in np.unique(folds):
-        out, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+def _expect(points: Any, among: Any, Y: Array, folds: Folds, *, precomputed: bool = False) -> Array:
+    """Return the mean target (k, c) of the nearest neighbours of each part of the samples among the other folds."""
+    expected = np.repeat(Y.mean(axis=0, keepdims=True), len(folds.sample), axis=0)  # if all samples are in one fold
+    for fold in folds.numbers:
+        out, (rest, weights) = folds.out(fold), folds.rest(fold)
         if not len(rest):
             break
-        search = NearestNeighbors(
-            n_neighbors=min(NEIGHBORS, len(rest)), metric="precomputed" if precomputed else "minkowski"
-        )
-        search.fit(among[np.ix_(rest, rest)] if precomputed else among[rest])
-        found = search.kneighbors(points[np.ix_(out, rest)] if precomputed else points[out], return_distance=False)
-        expected[out] = Y[rest][found].mean(axis=1)
+        new, others = folds.sample[out], np.ix_(rest, rest) if precomputed else rest
+        there = points[np.ix_(new, rest)] if precomputed else points[new]
+        sites = folds.sites[rest]
+        shares = share_neighbours(there, among[others], weights, sites, NEIGHBORS, precomputed=precomputed)
+        expected[out] = shares @ Y[rest]
     return expected
 
 

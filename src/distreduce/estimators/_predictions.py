@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from distreduce._utils.threads import Workers
-from distreduce._utils.typing import Array, Index
+from distreduce._utils.typing import Array
 from distreduce.estimators._auto import (
     CHOICE_SAMPLES,
     PREDICTION_SAMPLES,
@@ -26,12 +26,13 @@ from distreduce.estimators._auto import (
 )
 from distreduce.kernels import RBF, Kernel
 from distreduce.mapping import KernelMap, Predictions
+from distreduce.mapping.folds import Folds
 from distreduce.sharding.sample import Sample
 
 REACHES = (0.25, 0.5, 1.0)  # length scales of predictions, in units of their size
 
 
-def choose_with_predictions(estimator: Any, sample: Sample, folds: Index, unit: float, workers: Workers) -> MapChoice:
+def choose_with_predictions(estimator: Any, sample: Sample, folds: Folds, unit: float, workers: Workers) -> MapChoice:
     r"""Choose kernel, metric and ridge; predictions ŷ(x) of the targets join the features if left-out samples gain.
 
     .. math:: k(x, x') = \exp\Big(-\frac{|x - x'|^2}{2 l^2} - \frac{|\hat y(x) - \hat y(x')|^2}{2 g^2 r^2}\Big)
@@ -57,9 +58,10 @@ def choose_with_predictions(estimator: Any, sample: Sample, folds: Index, unit: 
 
     reaches: dict[Kernel, float] = {RBF(lengths(alone.scales, reach)): reach for reach in REACHES}
     wide = replace(drawn, features=np.hstack([drawn.features, predictions.values[rows]]))
-    found = choose_map(wide, Y, folds[rows], [(kernel, None) for kernel in reaches], workers=workers)
-    losses = (_left_out_errors(alone, drawn, Y, folds[rows]), _left_out_errors(found, wide, Y, folds[rows]))
-    if not _is_clearly_less(losses[1], losses[0], drawn.weights):
+    parts = folds.take(rows)
+    found = choose_map(wide, Y, parts, [(kernel, None) for kernel in reaches], workers=workers)
+    losses = (_left_out_errors(alone, drawn, Y, parts), _left_out_errors(found, wide, Y, parts))
+    if not _is_clearly_less(losses[1], losses[0], parts.weights):
         return alone
     reach, fold_scales = reaches[found.kernel], alone.fold_scales
     if fold_scales is not None:
@@ -76,24 +78,43 @@ def _can_predict(estimator: Any, choice: MapChoice, sample: Sample) -> bool:
     return automatic and dense and choice.has_signal and not np.isnan(choice.error)
 
 
-def _predictions(choice: MapChoice, sample: Sample, folds: Index, unit: float) -> Predictions:
+def predictions_without_folds(choice: MapChoice, sample: Sample, folds: Folds, unit: float) -> dict[int, Array]:
+    """Return, for every fold, the predictions (n, c) for all samples, computed without that fold.
+
+    Those of the map know the targets of a fold: to place the fold among them would give its targets away.
+    """
+    found = {}
+    for fold in folds.numbers:
+        rest, weights = folds.rest(fold)
+        metric = replace(choice.metric, scales=choice.metric.scales_without(fold), fold_scales=None)
+        others = replace(sample.take(rest), weights=weights)
+        known = _predictions(metric, others, folds.without(fold), unit, PREDICTION_SAMPLES // 2)
+        found[fold] = known.predictor(sample.features * unit)
+        found[fold][rest] = known.values
+    return found
+
+
+def _predictions(
+    choice: MapChoice, sample: Sample, folds: Folds, unit: float, size: int = PREDICTION_SAMPLES
+) -> Predictions:
     """Return predictions with a mean square of one, without their mean."""
     Y, h, kernel = sample.kernel_targets, sample.weights, choice.kernel
     assert Y is not None and isinstance(kernel, RBF)
-    drawn, rows = draw_known(sample, Y, PREDICTION_SAMPLES)
+    drawn, rows = draw_known(sample, Y, size)
     coefficients, mean = fit_predictor(choice, drawn, Y[rows])
     if choice.scales is not None:
         kernel = RBF(kernel.length_scale * choice.scales)
     predictor = KernelMap(kernel, drawn.features, coefficients, unit)
     # Cross-fitted where the regression has seen the target.
     values = predictor(sample.features * unit)
-    values[rows] = predict_left_out(choice, drawn, Y[rows], folds[rows]) - mean
+    folds = folds.take(rows)
+    values[rows] = folds.average(predict_left_out(choice, drawn, Y[rows], folds)) - mean
     root = np.sqrt(h @ (values**2).sum(axis=1) / h.sum()) or 1.0
     return Predictions(values / root, replace(predictor, coefficients=coefficients / root))
 
 
-def _left_out_errors(choice: MapChoice, sample: Sample, Y: Array, folds: Index) -> Array:
-    return np.asarray(((predict_left_out(choice, sample, Y, folds) - Y) ** 2).sum(axis=1))
+def _left_out_errors(choice: MapChoice, sample: Sample, Y: Array, folds: Folds) -> Array:
+    return np.asarray(((predict_left_out(choice, sample, Y, folds) - Y[folds.sample]) ** 2).sum(axis=1))
 
 
 def _is_clearly_less(one: Array, other: Array, weights: Array) -> bool:

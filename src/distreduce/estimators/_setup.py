@@ -19,18 +19,16 @@ from distreduce._utils.typing import Array, Index
 from distreduce.estimators._auto import (
     CHOICE_SAMPLES,
     MapChoice,
-    assign_folds,
     choose,
     expected_targets,
     expected_without_folds,
-    find_groups,
     require_distances,
     resolve_eta,
     scale_features,
     wants_choice,
 )
 from distreduce.estimators._fit_context import check_checkpoint, open_checkpoint
-from distreduce.estimators._predictions import choose_with_predictions
+from distreduce.estimators._predictions import choose_with_predictions, predictions_without_folds
 from distreduce.estimators._targets import Targets, standardize
 from distreduce.estimators._validate import (
     check_distances,
@@ -48,6 +46,7 @@ from distreduce.estimators._validate import (
 from distreduce.exceptions import DataWarning, InvalidInputError
 from distreduce.kernels import Kernel
 from distreduce.losses import BregmanLoss, SquaredLoss, supervised_rows
+from distreduce.mapping.folds import Folds, assign_folds, find_sites
 from distreduce.mapping.relevance import input_kernel
 from distreduce.sharding.dask_rows import compute, empty_rows, is_dask, read_rows
 from distreduce.sharding.merge import Merged, merge_duplicates
@@ -174,10 +173,10 @@ def _set_up_dense(
     check_spread(rows, len(merged.rows), precomputed=precomputed)
     unit = _unit(estimator, rows)
     sample = Sample(rows / unit, merged.weights, precomputed, *_solver_targets(supervision, merged))
-    folds = None if supervision is None else _leave_out_together(supervision.groups, merged, sample)
-    fold_targets = map_features = None
+    folds = None if supervision is None else _leave_out(supervision.groups, merged, sample)
+    fold_targets = fold_predictions = map_features = None
     if supervision is not None and folds is not None and wants_choice(estimator):
-        reduces = (estimator.n_prototypes or len(folds)) < len(folds)
+        reduces = (estimator.n_prototypes or len(merged.rows)) < len(merged.rows)
         if choice is None:
             # With one prototype per sample the map has as many places as it needs.
             chooser = choose_with_predictions if reduces else choose
@@ -188,23 +187,27 @@ def _set_up_dense(
             shares = supervision.targets.classes is not None
             targets = expected_targets(choice.metric, sample, folds, shares=shares)
             # With one prototype per sample the coupling does not depend on what it sees.
-            if reduces and len(folds) <= MOST_CROSS_FITTED:
+            if reduces and len(merged.rows) <= MOST_CROSS_FITTED:
                 fold_targets = expected_without_folds(choice.metric, sample, folds, shares=shares)
         if choice.predictions is not None:
             map_features = scale_features(np.hstack([sample.features, choice.predictions.values]), choice.scales)
+            if fold_targets is not None:
+                fold_predictions = predictions_without_folds(choice, sample, folds, unit)
         sample = replace(sample, features=scale_features(sample.features, choice.metric.scales), targets=targets)
     problem = _problem(estimator, sample, sample, supervision, unit, X.shape[0], merged, choice)
     own_graph = None if graph is None else graph[merged.rows][:, merged.rows]
-    problem = replace(problem, folds=folds, fold_targets=fold_targets, map_features=map_features, graph=own_graph)
+    problem = replace(problem, folds=folds, fold_targets=fold_targets, graph=own_graph)
+    problem = replace(problem, map_features=map_features, fold_predictions=fold_predictions)
     return merged, problem, own_generator(estimator.random_state), choice
 
 
-def _leave_out_together(groups: Index | None, merged: Merged, sample: Sample) -> Index:
-    """Return the fold of each sample; without groups, samples with equal features leave together."""
-    if groups is None:
-        return assign_folds(find_groups(sample.features, precomputed=sample.precomputed))
-    # Numbered by first appearance among the sorted samples, so that the order of the rows does not matter.
-    return assign_folds(pd.factorize(groups[merged.rows])[0])
+def _leave_out(groups: Index | None, merged: Merged, sample: Sample) -> Folds:
+    """Return the folds in which samples are left out."""
+    assert sample.kernel_targets is not None
+    sites = find_sites(sample.features, precomputed=sample.precomputed)
+    # Groups numbered by first appearance among the sorted samples, so that the order of the rows does not matter.
+    numbers = None if groups is None else pd.factorize(groups[merged.rows])[0]
+    return assign_folds(sites, sample.weights, sample.kernel_targets, numbers)
 
 
 def _set_up_sharded(
@@ -241,14 +244,14 @@ def _sees_expected_targets(estimator: Any, choice: MapChoice) -> bool:
     return estimator.eta == "auto" and choice.has_signal and not np.isnan(choice.error)
 
 
-def _draw_known(rows: Rows, merged: Merged, supervision: Supervision, unit: float) -> tuple[Sample, Index]:
+def _draw_known(rows: Rows, merged: Merged, supervision: Supervision, unit: float) -> tuple[Sample, Folds]:
     """Draw samples with known targets: the first by hash, a random order that does not depend on other samples."""
     targets, kernel_targets = _solver_targets(supervision, merged)
     assert targets is not None and kernel_targets is not None
     chosen = np.flatnonzero(supervised_rows(kernel_targets))[:CHOICE_SAMPLES]
     features = rows.take(merged.rows[chosen]) / unit
     drawn = Sample(features, merged.weights[chosen], False, targets[chosen], kernel_targets[chosen])
-    return drawn, assign_folds(find_groups(features))
+    return drawn, assign_folds(find_sites(features), drawn.weights, kernel_targets[chosen])
 
 
 def _target_values(supervision: Supervision | None) -> Array | None:

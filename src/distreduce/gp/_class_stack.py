@@ -62,7 +62,7 @@ class ClassStack:
         mixture = np.log(own.mix({name: scores for name, (scores,) in found.left_out.items()}))
         sharpness = fit_temperature(mixture, y, h)
         confidence = soften(sharpness * mixture)[np.arange(len(y)), y]
-        kept, groups = thin_reference(confidence, y, REFERENCE)
+        kept, groups = thin_reference(confidence, y, REFERENCE, h)
         return replace(own, sharpness=sharpness, confidences=kept, groups=groups)
 
     def choose_logarithms(self, said: Said, y: Index, weights: Array) -> ClassStack:

@@ -34,7 +34,7 @@ FOLD_TRAINING_ROWS = 500  # hyperparameters of the folds; those of the final exp
 # neighbours may be copies themselves.)
 NEARLY_EQUAL, OTHERS = 0.05, 5
 LIKE_THESE = 5000  # training samples that new ones are compared with
-COPIES_AGREE = 0.9  # share of samples with equal features that have equal targets, from which on they are copies
+COPIES_AGREE = 0.9  # how far samples with equal features agree in y, beyond chance, if they are copies
 
 
 def find_copies(distinct: Array) -> Index:
@@ -63,7 +63,8 @@ class Arranged:
     groups : (k,) array
         Group of each, which leaves as a whole: copies of each other, or the groups that were given.
     evidence : (k,) array
-        Weights in what left-out samples teach. Errors of one given group are alike, so a group counts as one sample.
+        Weights in what left-out samples teach. Errors of one given group are alike, so that each group, large or small,
+        counts as one sample: a model that lacks the largest group is unlike the one that will predict.
     inputs : (n, d) array
         All samples as given, copies with noise replaced by the first of their group.
     distinct, copies : (m, d) and (m,) arrays
@@ -104,20 +105,26 @@ def arrange(inputs: Array, targets: Array, weights: Array, groups: Index | None 
             order, totals, leaving[order] if copied else np.arange(len(order)), totals, cleaned, distinct, copies
         )
     joined = join_groups(groups, leaving)
-    own, names = pd.factorize((joined if np.ptp(joined) > 0 else groups)[order])
-    return Arranged(order, totals, own, totals * (len(names) / totals.sum()), cleaned, distinct, copies)
+    own = pd.factorize((joined if np.ptp(joined) > 0 else groups)[order])[0]
+    return Arranged(order, totals, own, totals / np.bincount(own, totals)[own], cleaned, distinct, copies)
 
 
 def are_copies(groups: Index, targets: Array) -> bool:
     """Whether samples with equal features, which share a group, are copies: they agree in y as well.
 
     Equal features with targets that differ are repeated measurements: each of them is as new to an expert as the next
-    sample with these features will be.
+    sample with these features will be. Few different targets agree by chance, which does not count (Cohen's kappa).
     """
-    order = np.argsort(groups, kind="stable")
-    same = np.diff(groups[order]) == 0
-    agree = np.all(np.abs(np.diff(targets[order], axis=0)) < 1e-6, axis=1)[same]
-    return not same.any() or float(np.mean(agree)) > COPIES_AGREE
+    shared = np.flatnonzero(np.bincount(groups)[groups] > 1)
+    if len(shared) == 0:
+        return True
+    table = pd.DataFrame(np.round(targets[shared], 6)).assign(group=groups[shared])
+    values = [*table.columns[:-1]]
+    alike, members, by_chance = (
+        table.groupby(keys)["group"].transform("size") - 1 for keys in ([*values, "group"], ["group"], values)
+    )
+    agree, chance = float((alike / members).mean()), float(by_chance.mean()) / (len(table) - 1)
+    return agree - chance >= COPIES_AGREE * (1.0 - chance)
 
 
 def assign_folds(groups: Index) -> Index:
@@ -138,11 +145,15 @@ Keep = Callable[[Said, Index], Collection[str]]  # the experts worth going on wi
 
 @dataclass(frozen=True)
 class CrossFit:
-    """What the experts said of the left-out `rows` when these were new to them, and the first fold's predictors."""
+    """What the experts said of the left-out `rows` when these were new to them, and the first fold's predictors.
+
+    `noise` is the relative variance n(x) of the noise at these rows, which are new to it as well.
+    """
 
     left_out: Said
     rows: Index
     first: Mapping[str, Any] = field(default_factory=dict)
+    noise: Array | float = 1.0
 
 
 Found = dict[tuple[str, int], tuple[Any, tuple[Array, ...]]]  # predictors without a fold, and what they say of it
@@ -218,9 +229,15 @@ def _with_links(names: list[str], kept: Collection[str]) -> list[str]:
     return [name for name in names if name in kept or name in linked[: needed + 1]]
 
 
-def thin_reference(scores: Array, groups: Index, size: int) -> tuple[Array, Index]:
-    """At most `size` of the scores, sorted, and their groups: what new samples are compared with."""
+def thin_reference(scores: Array, groups: Index, size: int, weights: Array) -> tuple[Array, Index]:
+    """At most `size` of the scores, sorted, and their groups: what new samples are compared with.
+
+    With unequal weights these are quantiles of the weighted scores, so that some are repeated and others missing.
+    """
     order = np.argsort(scores, kind="stable")
+    if np.ptp(weights) > 0:
+        reach, k = np.cumsum(weights[order]), len(order)
+        order = order[np.searchsorted(reach, (np.arange(k) + 0.5) / k * reach[-1]).clip(max=k - 1)]
     kept = order[evenly_spaced(len(order), size)]
     return scores[kept], groups[kept]
 

@@ -11,6 +11,7 @@ from numba import njit
 from scipy.linalg import LinAlgError, cho_solve, solve_triangular
 from scipy.spatial import KDTree
 
+from distreduce._utils.lapack import solve_lower
 from distreduce._utils.numerics import jittered_cholesky
 from distreduce._utils.threads import KERNEL, MIN_EXPONENT, bounded_exp, single_threaded_blas
 from distreduce._utils.typing import Array, Index
@@ -173,7 +174,7 @@ class ExactGP(TrainedGP):
             mean[rows] = weighted_rows(cross, weights).reshape(-1, *self.target.shape[1:])
             # The rounding of a solution depends on its place among the last few columns: here are none.
             even = np.pad(cross, ((0, -t % EVEN_COLUMNS), (0, 0)))
-            explained = solve_triangular(self._factor, even.T, lower=True, check_finite=False)
+            explained = solve_lower(self._factor, even.T)
             variance[rows] = prior - np.einsum("ij,ij->j", explained, explained)[:t]
         # An observation varies at least as much as its noise; rounding can go below.
         return mean, np.maximum(variance, self.hyperparameters.noise)

@@ -211,7 +211,7 @@ class Forest:
         return np.asarray(np.log(shares + 0.5 / len(self.trees.roots)))
 
 
-def learn_forest(lesson: Lesson) -> Forest:
+def learn_forest(lesson: Lesson, least_leaf: int = 1) -> Forest:
     """A random forest of at most `FOREST_ROWS` samples per tree."""
     few = min(len(lesson.inputs), FOREST_ROWS)
     options: dict[str, Any] = {
@@ -219,7 +219,9 @@ def learn_forest(lesson: Lesson) -> Forest:
         "random_state": lesson.seed,
         "n_jobs": 1,
         "max_samples": None if few == len(lesson.inputs) else few,
-        "min_samples_leaf": 1 if few < FOREST_ROWS else 3,  # else files of fitted models become large
+        "min_samples_leaf": least_leaf
+        if few < FOREST_ROWS
+        else max(3, least_leaf),  # else files of fitted models become large
     }
     if not lesson.is_class:
         model = RandomForestRegressor(max_features=1 / 3 if lesson.inputs.shape[1] > 3 else 1.0, **options)

@@ -34,6 +34,7 @@ from distreduce.gp._estimator import count_chunks, read_new_samples, take_chunk
 from distreduce.gp._exact import evenly_spaced
 from distreduce.gp._experts import EXPERTS, Expert, Lesson, learn_own
 from distreduce.gp._hyperparameters import Training
+from distreduce.gp._noise import follow_noise
 from distreduce.gp._stack import Stack, keep_promising
 from distreduce.gp._target_scale import feature_spread
 from distreduce.kernels import RBF
@@ -43,7 +44,7 @@ from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
 from distreduce.sharding.merge import row_keys
 
 AnyStack = TypeVar("AnyStack", Stack, ClassStack)
-Learn = Callable[[CrossFit, Array], AnyStack]  # from left-out predictions and the target
+Learn = Callable[..., AnyStack]  # from left-out predictions and the target
 GAUSSIAN_PROCESSES = ("inputs", "rough_inputs", "isotropic")
 # Experts besides the Gaussian processes; `experts` may name them, or hold estimators of one's own.
 OTHERS = ("linear", "forest", "boosting")
@@ -345,6 +346,8 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
         found = fitter.leave_out(keep)
         stack = learn(found, y)
+        if isinstance(stack, Stack):
+            stack = follow_noise(stack, learn, found, lesson, arranged)
         return replace(stack, processes=fitter.fit_all(stack.weights, found))
 
 

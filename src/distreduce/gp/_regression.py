@@ -166,7 +166,7 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
 
     def _latent(self, X: Array) -> list[tuple[Stack, tuple[Array, Array]]]:
         """Every stack with the mean and variance of what it learned, at validated samples."""
-        names = sorted({name for stack in self.stacks_ for name in stack.used()})
+        names = sorted({name for stack in self.stacks_ for name in stack.view_names})
 
         def predict_chunk(chunk: int, _: int) -> list[tuple[Array, Array]]:
             views = self._views(take_chunk(X, chunk), names)
@@ -187,7 +187,7 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
 
     def _covariance(self, X: Array, std: Array) -> Array:
         """Joint covariance of the samples in the units of y: correlations of the stacks, deviations `std`."""
-        views = self._views(X, sorted({name for stack in self.stacks_ for name in stack.used()}))
+        views = self._views(X, sorted({name for stack in self.stacks_ for name in stack.view_names}))
         found = []
         for stack, deviation in zip(self.stacks_, std.reshape(len(X), -1).T, strict=True):
             covariance = stack.covariance(views)

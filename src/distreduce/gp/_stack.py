@@ -20,6 +20,7 @@ Views = Mapping[str, Array]
 LEAST_WEIGHT = 1e-3  # experts below it are left out of predictions
 CLEARLY = 2.0  # standard errors by which an expert must be behind to be given up
 WORTHLESS = 0.002  # nats per sample
+ENOUGH_TO_PRICE = 200  # left-out samples from which on experts are given up that are worth less
 REFERENCE = 5000  # left-out errors that a stack keeps
 # How constant the variance of an expert is: shares of its mean in the calibrated variance.
 CONSTANT = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
@@ -41,13 +42,15 @@ class Stack:
     tails : Tails
         Shape of the errors in units of the mixture's standard deviation.
     calibration : mapping from str to (float, float)
-        Constant and factor of each expert's variance; (0, 1) where there is none.
+        Constant a and factor b of each expert's variance v: a n(x) + b v(x). They are (0, 1) where there is none.
     warp : Warp or None
         Function of the standardised target that the experts learned.
     errors : (k,) array
         Sorted left-out errors in units of the standard deviation; empty if there are none.
     groups : (k,) array
         The prototype of each of them.
+    noise : Noise or None
+        n(x), how large the variance of the noise is at x relative to its mean; None is 1 everywhere.
     """
 
     processes: Mapping[str, Any]
@@ -58,48 +61,57 @@ class Stack:
     warp: Warp | None = None
     errors: Array = field(default_factory=lambda: np.empty(0))
     groups: Index = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    noise: Any = None
 
     @classmethod
     def of(cls, found: CrossFit, target: Array, weights: Array, groups: Index, warp: Warp | None = None) -> Stack:
         """Weigh the experts, and learn scale and shape of the errors, from left-out predictions."""
-        y, h = target[found.rows], weights[found.rows]
+        y, h, noise = target[found.rows], weights[found.rows], found.noise
         # Each expert by itself: how large its errors are, and how far they follow its variance.
         calibration = {
-            name: calibrate_variance(y - mean, variance, h) for name, (mean, variance) in found.left_out.items()
+            name: calibrate_variance(y - mean, variance, h, noise) for name, (mean, variance) in found.left_out.items()
         }
         own = cls({}, {}, calibration=calibration, warp=warp)
-        own = replace(own, weights=weigh(own.log_densities(found.left_out, y), h, thrifty=len(y) < len(target)))
+        densities = own.log_densities(found.left_out, y, noise)
+        own = replace(own, weights=weigh(densities, h, thrifty=len(y) < len(target)))
         # The mixture: its variance includes the disagreement of its parts, which the data may not confirm.
-        mean, variance = own.mix(found.left_out)
+        mean, variance = own.mix(found.left_out, noise)
         errors = (y - mean) / np.sqrt(variance)
         unit = max(1e-12, float(h @ errors**2 / h.sum()))
         errors = errors / np.sqrt(unit)
         # The errors were used to calibrate and weigh the experts, so they are a little too small.
         scale = unit * h.sum() / max(h.sum() - len(calibration), 0.9 * h.sum())
-        kept, groups = thin_reference(errors, groups[found.rows], REFERENCE)
+        kept, groups = thin_reference(errors, groups[found.rows], REFERENCE, h)
         return replace(own, variance_scale=scale, tails=Tails.of(errors, h), errors=kept, groups=groups)
 
-    def log_densities(self, moments: Mapping[str, tuple[Array, ...]], y: Array) -> dict[str, Array]:
+    def log_densities(
+        self, moments: Mapping[str, tuple[Array, ...]], y: Array, noise: Array | float = 1.0
+    ) -> dict[str, Array]:
         """Log densities of targets under each expert by itself."""
-        return {name: log_density(y, *self.calibrate(name, own)) for name, own in moments.items()}
+        return {name: log_density(y, *self.calibrate(name, own, noise)) for name, own in moments.items()}
 
     def moments(self, views: Views) -> tuple[Array, Array]:
         """Mean and variance of what the experts learned at each row."""
-        return self.mix({name: self.processes[name].moments(views[name]) for name in self.used()})
+        found = {name: self.processes[name].moments(views[name]) for name in self.used()}
+        return self.mix(found, self.noise_at(views))
 
-    def mix(self, moments: Mapping[str, tuple[Array, ...]]) -> tuple[Array, Array]:
+    def noise_at(self, views: Views) -> Array | float:
+        """n(x) at each row."""
+        return 1.0 if self.noise is None else np.asarray(self.noise(views["noise"]))
+
+    def mix(self, moments: Mapping[str, tuple[Array, ...]], noise: Array | float = 1.0) -> tuple[Array, Array]:
         """Mean and variance of the mixture of experts with these moments."""
         used = self.used()
-        parts = [self.calibrate(name, moments[name]) for name in used]
+        parts = [self.calibrate(name, moments[name], noise) for name in used]
         means, variances = (np.array(part) for part in zip(*parts, strict=True))
         mean, variance = mixed_moments(np.array(list(used.values())), means, variances)
         return mean, self.variance_scale * variance
 
-    def calibrate(self, name: str, moments: tuple[Array, ...]) -> tuple[Array, Array]:
+    def calibrate(self, name: str, moments: tuple[Array, ...], noise: Array | float = 1.0) -> tuple[Array, Array]:
         """Moments of an expert with the variance that its left-out errors confirm."""
         mean, variance = moments
         constant, factor = self.calibration.get(name, (0.0, 1.0))
-        return mean, constant + factor * variance
+        return mean, constant * noise + factor * variance
 
     def quantiles(self, mean: Array, std: Array, levels: Array) -> Array:
         """Quantiles (t, levels) of the standardised target."""
@@ -124,6 +136,11 @@ class Stack:
         slope = 0.0 if self.warp is None else self.warp.log_slope(y)
         return np.asarray(self.tails.log_density((u - mean) / std) - np.log(std) + slope)
 
+    def log_density_left_out(self, found: CrossFit, learned: Array) -> Array:
+        """Log density of what the experts learned at the left-out samples."""
+        mean, variance = self.mix(found.left_out, found.noise)
+        return replace(self, warp=None).log_density(mean, np.sqrt(variance), learned)
+
     def unwarp(self, mean: Array, variance: Array) -> tuple[Array, Array]:
         """Mean and standard deviation of the standardised target, as averages over its quantiles."""
         if self.warp is None:
@@ -136,11 +153,11 @@ class Stack:
 
         Experts other than GPs know no covariance between samples: theirs is diagonal.
         """
-        mean, _ = self.moments(views)
+        (mean, _), noise = self.moments(views), self.noise_at(views)
         # The law of total covariance: within the parts, and between their means.
         total = np.zeros((len(mean), len(mean)))
         for name, weight in self.used().items():
-            own, variance = self.calibrate(name, self.processes[name].moments(views[name]))
+            own, variance = self.calibrate(name, self.processes[name].moments(views[name]), noise)
             process = getattr(self.processes[name], "gp", self.processes[name])
             within = np.diag(variance)
             if hasattr(process, "covariance"):
@@ -152,6 +169,11 @@ class Stack:
     def used(self) -> dict[str, float]:
         """Experts and their weights, without those of negligible weight."""
         return select_used(self.weights)
+
+    @property
+    def view_names(self) -> list[str]:
+        """Names of the views that predictions need."""
+        return [*self.used(), *(["noise"] if self.noise else [])]
 
 
 def central_ranks(errors: Array, coverage: float) -> Array:
@@ -187,15 +209,17 @@ def weigh_by_leave_one_out(processes: Mapping[str, Any], *, rescaled: bool) -> S
     return Stack(dict(processes), shares, max(1e-6, total / max(h.sum() - k, 0.5 * h.sum())))
 
 
-def calibrate_variance(errors: Array, variance: Array, weights: Array) -> tuple[float, float]:
-    """Constant and factor of the variance under which left-out errors have the greatest Gaussian likelihood."""
+def calibrate_variance(
+    errors: Array, variance: Array, weights: Array, noise: Array | float = 1.0
+) -> tuple[float, float]:
+    """a and b of the variance a n(x) + b v(x) under which left-out errors have the greatest Gaussian likelihood."""
     total = weights.sum()
-    typical, error = float(weights @ variance / total), float(weights @ errors**2 / total)
+    typical, error = float(weights @ variance / total), float(weights @ (errors**2 / noise) / total)
     if typical == 0.0:  # trees that all agree
         return max(error, 1e-12), 0.0
     best = (-np.inf, 0.0, 1.0)
     for constant in CONSTANT:
-        shape = np.maximum(constant * typical + (1 - constant) * variance, 1e-12 * typical)
+        shape = np.maximum(constant * typical * noise + (1 - constant) * variance, 1e-12 * typical)
         scale = max(float(weights @ (errors**2 / shape) / total), 1e-12)
         value = -float(weights @ np.log(shape)) - total * np.log(scale)
         if value > best[0]:
@@ -269,8 +293,11 @@ def keep_promising(log_densities: Mapping[str, Array], weights: Array) -> list[s
     r"""Names of the experts that may get a weight when there are more samples.
 
     At the best weights, :math:`\sum_i h_i (p_{ki}/\sum_j w_j p_{ji} - 1)` is zero for an expert k that has one, and
-    negative for the others (Karush, Kuhn and Tucker). It must be clearly negative: by two standard errors.
+    negative for the others (Karush, Kuhn and Tucker). It must be clearly negative: by two standard errors. Many samples
+    also tell what an expert is worth, as in :func:`weigh`: those that hardly lower the density by leaving are given up.
     """
+    if len(weights) >= ENOUGH_TO_PRICE:
+        return list(weigh(log_densities, weights, thrifty=True))
     logs, h = np.array(list(log_densities.values())), weights / weights.sum()
     densities = np.exp(logs - logs.max(axis=0))
     found = stacking_weights(logs, weights)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.linalg import orthogonal_procrustes, solve
+from sklearn.neighbors import NearestNeighbors
 
-from distreduce._utils.numerics import inverse_from_factor, nearest
+from distreduce._utils.numerics import inverse_from_factor
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import NumericalError
+from distreduce.mapping.folds import Folds
 from distreduce.mapping.kernel_map import MapRegression, factorise_kernel
 
 
@@ -52,14 +56,15 @@ class LeftOut:
     """Places of samples as if they were new."""
 
     places: Array  # (n, p), where a map fitted without a sample puts it
-    # (n, k), the nearest others with known targets there, where that map puts them; None if only the places are known.
-    neighbours: Index | None = None
+    # (k, n), for each part of the folds the shares of its nearest others with known targets, where that map puts them;
+    # None if only the places are known.
+    neighbours: sparse.csr_array | None = None
 
 
 def cross_fitted(
     similarity: Callable[[int], Array],
-    refit: Callable[[int, Index, Array], tuple[Array, MapRegression]],
-    folds: Index,
+    refit: Callable[[int, Index, Array, Array], tuple[Array, MapRegression]],
+    folds: Folds,
     known: NDArray[np.bool_],
     fitted: Array,
     k: int = 10,
@@ -77,10 +82,10 @@ def cross_fitted(
     similarity : callable
         Given a fold, returns K_g (n, n).
     refit : callable
-        Given a fold, the numbers of the other samples and their K_g, which it may overwrite, returns their embedding
-        F_{-g} by the reduction and the regression of the map.
-    folds : (n,) array
-        Fold of each sample.
+        Given a fold, the numbers and weights of the other samples and their K_g, which it may overwrite, returns their
+        embedding F_{-g} by the reduction and the regression of the map.
+    folds : Folds
+        In which samples are left out. A sample with parts in several folds lies at the mean of their places.
     known : (n,) array
         Which samples have known targets and can be neighbours.
     fitted : (n, p) array
@@ -88,22 +93,46 @@ def cross_fitted(
     k : int
         Number of neighbours; fewer if there are not as many.
     """
-    k = min(k, *(int((known & (folds != fold)).sum()) for fold in np.unique(folds)))
-    places, neighbours = np.empty_like(fitted), np.zeros((len(folds), k), dtype=np.intp)
-    for fold in np.unique(folds):
-        out, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
-        K = similarity(int(fold))
-        F, regression = refit(int(fold), rest, K[np.ix_(rest, rest)])
+    places, complete = np.empty((len(folds.sample), fitted.shape[1])), True
+    shares = sparse.csr_array((len(places), len(fitted)))
+    for fold in folds.numbers:
+        out, (rest, weights) = folds.out(fold), folds.rest(fold)
+        K = similarity(fold)
+        F, regression = refit(fold, rest, weights, K[np.ix_(rest, rest)])
         coefficients = regression.coefficients(F)
-        new = K[np.ix_(out, rest)] @ coefficients
+        new = K[np.ix_(folds.sample[out], rest)] @ coefficients
         if not np.isfinite(new).all():
             raise NumericalError("Its coefficients without some of the samples are not finite")
         # The others where the same map puts them, by its normal equations.
         there, able = regression.fitted(F, coefficients), known[rest]
-        places[out] = align(new, there, fitted[rest], regression.weights)
-        if k:  # else all known targets are in one fold
-            neighbours[out] = rest[able][nearest(new, there[able], k)[1]]
-    return LeftOut(places, neighbours if k else None)
+        places[out] = align(new, there, fitted[rest], weights)
+        if able.any():  # else all known targets are in one fold
+            near = share_neighbours(new, there[able], weights[able], folds.sites[rest[able]], k).tocoo()
+            shares += sparse.coo_array((near.data, (out[near.row], rest[able][near.col])), shape=shares.shape)
+        else:
+            complete = False
+    return LeftOut(folds.average(places), shares if complete else None)
+
+
+def share_neighbours(
+    points: Any, among: Any, weights: Array, sites: Index, k: int, *, precomputed: bool = False
+) -> sparse.csr_array:
+    """Return what part each sample has in the k nearest neighbours of each point: rows (n, m) that sum to one.
+
+    A sample of weight two counts as two. Samples of one site are equally near; if there are too many of them, each has
+    a part, which is the mean over ties broken at random. With `precomputed`, points and among hold distances.
+    """
+    _, first, site = np.unique(sites, return_index=True, return_inverse=True)
+    search = NearestNeighbors(n_neighbors=min(k, len(first)), metric="precomputed" if precomputed else "minkowski")
+    search.fit(among[np.ix_(first, first)] if precomputed else among[first])
+    near = search.kneighbors(points[:, first] if precomputed else points, return_distance=False)
+    mass = np.bincount(site, weights)[near]
+    taken = np.clip(k - (mass.cumsum(axis=1) - mass), 0.0, mass)
+    taken /= taken.sum(axis=1, keepdims=True)
+    borders = np.arange(0, near.size + 1, near.shape[1])
+    picked = sparse.csr_array((taken.ravel(), near.ravel(), borders), shape=(len(near), len(first)))
+    within = sparse.csr_array((weights / np.bincount(site, weights)[site], (site, np.arange(len(site)))))
+    return sparse.csr_array(picked @ within)
 
 
 def align(points: Array, source: Array, target: Array, weights: Array) -> Array:

@@ -13,6 +13,7 @@ from scipy import sparse
 from scipy.linalg import blas, lapack
 from scipy.optimize import minimize
 
+from distreduce._utils.lapack import factorise_in_place
 from distreduce._utils.numerics import half_inverse_from_factor, squared_distances
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
@@ -76,14 +77,15 @@ def negative_log_likelihood(
     slope = np.empty_like(K) if rough else K
     _fill_half(covariance.T, K, slope, norms, float(signal), rough)
     covariance[np.diag_indices(len(X))] += noise / weights + 1e-10 * signal
-    factor, failed = lapack.dpotrf(covariance, lower=1, overwrite_a=1)
-    pivots = factor.diagonal()
-    if failed or not (np.isfinite(pivots).all() and np.isfinite(norms).all()):
+    positive, pivots = factorise_in_place(covariance), covariance.diagonal()
+    if not (positive and np.isfinite(pivots).all() and np.isfinite(norms).all()):
         return _WORST, np.zeros_like(parameters)
     # The value, and G, its derivative by Σ.
-    alpha = lapack.dpotrs(factor, Y, lower=1)[0]
+    for rows, _ in _half_blocks(len(X)):  # what lies above the diagonal of a factor must be zero
+        covariance[rows, rows] = np.tril(covariance[rows, rows])
+    alpha = lapack.dpotrs(covariance, Y, lower=1)[0]
     value = 0.5 * float((Y * alpha).sum()) + c * float(np.log(pivots).sum())
-    G = blas.dsyrk(-0.5, alpha, beta=0.5 * c, c=half_inverse_from_factor(factor), lower=1, overwrite_c=1)
+    G = blas.dsyrk(-0.5, alpha, beta=0.5 * c, c=half_inverse_from_factor(covariance), lower=1, overwrite_c=1)
     by_noise = noise * float(G.diagonal() @ (1 / weights))
     by_signal = _multiply_half(G.T, K, slope)
     # The last column of M [x, 1] is that of its row sums.

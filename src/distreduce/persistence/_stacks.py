@@ -19,6 +19,7 @@ from distreduce.gp._class_stack import ClassStack
 from distreduce.gp._exact import MAX_EXACT, ExactGP, NeighbourGP
 from distreduce.gp._experts import EXACT_ROWS, EXPERTS, KERNELS, Boosting, Forest, Linear, Process
 from distreduce.gp._hyperparameters import Hyperparameters
+from distreduce.gp._noise import Noise
 from distreduce.gp._stack import Stack
 from distreduce.gp._tails import Tails
 from distreduce.gp._trees import Trees
@@ -89,6 +90,7 @@ TREES = Record(
     build=Trees,
 )
 POSITIVE = Scalar(float, positive=True)
+LINEAR = Record({"coefficients": Floats(("w", "c")), "intercepts": Floats(("c",))}, build=Linear)
 EXPERT = Record(
     {
         "weight": Scalar(float),
@@ -97,7 +99,7 @@ EXPERT = Record(
         "constant": Maybe(Scalar(float)),
         "factor": Maybe(Scalar(float)),
         "process": Maybe(Record({"length_scales": Floats(("w",), above=0.0), "signal": POSITIVE, "noise": POSITIVE})),
-        "linear": Maybe(Record({"coefficients": Floats(("w", "c")), "intercepts": Floats(("c",))}, build=Linear)),
+        "linear": Maybe(LINEAR),
         "trees": Maybe(TREES),
         "baseline": Maybe(Floats(("b",))),
         "binary": Maybe(Scalar(bool)),
@@ -114,8 +116,9 @@ STACK = Record(
         "reference": Floats(("reference",)),
         "groups": Indices(("reference",)),
         "experts": KeyedList("name", EXPERTS, EXPERT),
+        "noise": Record({"least": POSITIVE, "unit": POSITIVE, "linear": Maybe(LINEAR), "trees": Maybe(TREES)}),
     },
-    optional=("groups",),  # files of earlier versions have none
+    optional=("groups", "noise"),  # files of earlier versions have none
 )
 VIEW = Record(
     {
@@ -164,6 +167,10 @@ def _pack_stack(stack: Any) -> Found:
     if isinstance(stack, ClassStack):
         nothing = dict.fromkeys(("variance_scale", "tails", "freedom", "warp"))
         return {**shared, **nothing, "sharpness": stack.sharpness, "reference": stack.confidences}
+    if stack.noise is not None:
+        kind = "linear" if isinstance(stack.noise.expert, Linear) else "trees"
+        shared["noise"] = {"least": stack.noise.least, "unit": stack.noise.unit, "linear": None, "trees": None}
+        shared["noise"][kind] = stack.noise.expert if kind == "linear" else stack.noise.expert.trees
     return {
         **shared,
         "variance_scale": stack.variance_scale,
@@ -224,8 +231,19 @@ def build_cross_fitted(parts: Found, widths: Mapping[str, int]) -> tuple[Stack, 
         sound = own["freedom"] >= 0 and (share >= 0).all() and abs(share.sum() - 1) < 1e-6 and (variance > 0).all()
         require(bool(sound), "the tails are not a distribution")
         reference = _order_reference(own)
-        stacks.append(Stack(experts, _weights(own), own["variance_scale"], tails, numbers, warp, *reference))
+        noise = _build_noise(own, widths["inputs"])
+        stacks.append(Stack(experts, _weights(own), own["variance_scale"], tails, numbers, warp, *reference, noise))
     return tuple(stacks)
+
+
+def _build_noise(own: Found, width: int) -> Noise | None:
+    """How the noise depends on x; raise RefusedError unless it is a positive number everywhere."""
+    if "noise" not in own:
+        return None
+    kind = "forest" if own["noise"]["linear"] is None else "linear"
+    expert = _build_expert(kind, own["noise"], None, width, None)
+    require(expert.scores(np.zeros((1, width))).shape == (1, 1), "the noise of a target is not one number")
+    return Noise(expert, own["noise"]["least"], own["noise"]["unit"])
 
 
 def build_class_stack(parts: Found, widths: Mapping[str, int], n_classes: int) -> ClassStack:

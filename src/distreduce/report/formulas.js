@@ -186,10 +186,11 @@ function unwarp([y, u], value) {
 
 // Mean, standard deviation and quantiles of one numeric target, in its units.
 function numberPrediction(stack, views, pool, centre, unit) {
+  const noise = stack.noise ? Math.max(consult(stack.noise.expert, views, pool, false)[0], stack.noise.least) ** stack.noise.power / stack.noise.unit : 1;
   const parts = stack.experts.map((expert, e) => {
     const [mean, variance] = consult(expert, views, pool, false);
     const [constant, factor] = stack.calibration[e];
-    return [stack.weights[e], mean, constant + factor * variance];
+    return [stack.weights[e], mean, constant * noise + factor * variance];
   });
   let mean = parts.reduce((sum, [weight, own]) => sum + weight * own, 0);
   const variance = stack.varianceScale * parts.reduce((sum, [weight, own, spread]) => sum + weight * (spread + (own - mean) ** 2), 0);

@@ -18,6 +18,7 @@ from distreduce.gp._class_stack import LEAST_INDICATOR, ClassStack
 from distreduce.gp._crossfit import OTHERS
 from distreduce.gp._exact import NEIGHBOUR_JITTER, NEIGHBOURS, ExactGP
 from distreduce.gp._experts import LEAST_PROBABILITY, Boosting, Forest, Linear, Process
+from distreduce.gp._noise import POWER, Noise
 from distreduce.gp._stack import Stack
 from distreduce.gp._trees import Trees
 from distreduce.gp._warp import LEVELS
@@ -198,7 +199,13 @@ def _encode_stack(stack: Stack | ClassStack, scale: Array, pool: RowPool) -> Nod
         "levels": stack.tails.quantiles(LEVELS).tolist(),
         "quantiles": stack.tails.quantiles(np.array(QUANTILES)).tolist(),
         "warp": None if stack.warp is None else stack.warp.knots.T.tolist(),
+        "noise": None if stack.noise is None else _encode_noise(stack.noise, scale, pool),
     }
+
+
+def _encode_noise(noise: Noise, scale: Array, pool: RowPool) -> Node:
+    node = _encode_expert("noise", noise.expert, scale, pool)
+    return {"expert": node, "least": noise.least, "unit": noise.unit, "power": 2 / POWER}
 
 
 def _encode_expert(name: str, expert: Any, scale: Array, pool: RowPool) -> Node:

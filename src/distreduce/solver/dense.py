@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from distreduce._utils.numerics import divide_columns, sq_distances
 from distreduce._utils.threads import Workers
@@ -22,6 +23,7 @@ from distreduce.exceptions import NumericalError
 from distreduce.kernels import Kernel
 from distreduce.losses import InnerLoss, supervised_rows
 from distreduce.mapping import LeftOut, MapRegression, barycentres
+from distreduce.mapping.folds import Folds
 from distreduce.mapping.kernel_map import kernel_rows
 from distreduce.mapping.left_out import cross_fitted
 from distreduce.sharding.sample import Sample
@@ -43,9 +45,10 @@ class DenseOracle(SampleOracle):
     affinity: Array  # C (n, n)
     projection: MapRegression | None = None  # None leaves the map out of the objective
     map_kernel: Kernel | None = None  # K of the map, needed only to leave samples out
-    folds: Index | None = None  # (n,), in which samples are left out; None without targets
+    folds: Folds | None = None  # in which samples are left out; None without targets
     fold_divisors: Sequence[Array] | None = None  # of the features, for the metric that has not seen each fold
     fold_targets: Mapping[int, Array] | None = None  # that the coupling sees without each fold; None: those of the fit
+    fold_predictions: Mapping[int, Array] | None = None  # the last features of the map without each fold
 
     def structure_constant(self, loss: InnerLoss) -> float:
         return structure_constant(self.affinity, self.sample.weights, loss)
@@ -104,14 +107,15 @@ class DenseOracle(SampleOracle):
         if len(F) > MOST_CROSS_FITTED:
             return LeftOut(projection.left_out(F))
 
-        def refit(fold: int, rest: Index, K: Array) -> tuple[Array, MapRegression]:
+        def refit(fold: int, rest: Index, weights: Array, K: Array) -> tuple[Array, MapRegression]:
             """Where the fit puts the other samples: its last steps are repeated with targets that know no fold."""
-            regression = MapRegression(K, sample.weights[rest], projection.mu, projection.map_reg)
+            regression = MapRegression(K, weights, projection.mu, projection.map_reg)
             if self.fold_targets is None:
                 return F[rest], regression
-            others = replace(sample.take(rest), targets=self.fold_targets[fold][rest])
+            others = replace(sample.take(rest), weights=weights, targets=self.fold_targets[fold][rest])
             affinity = self.affinity[np.ix_(rest, rest)]
-            start = {"plan": plan[rest], "prototypes": prototypes}
+            stays = sparse.diags_array(weights / sample.weights[rest])  # one where no part of a sample leaves
+            start = {"plan": sparse.csr_array(stays @ plan[rest]), "prototypes": prototypes}
             found, Z = refine(replace(self, sample=others, affinity=affinity, projection=regression, **start))
             return barycentres(found, others.weights) @ Z, regression
 
@@ -123,6 +127,9 @@ class DenseOracle(SampleOracle):
         """Return the kernel matrix (n, n) in the metric that has not seen a fold."""
         assert self.map_kernel is not None
         inputs = self.sample.features if self.map_inputs is None else self.map_inputs
+        if self.fold_predictions is not None:
+            predictions = self.fold_predictions[fold]
+            inputs = np.hstack([inputs[:, : -predictions.shape[1]], predictions])
         if self.fold_divisors is not None:
             inputs = divide_columns(inputs, self.fold_divisors[fold])
         return _kernel_matrix(inputs, self.map_kernel, self.workers, precomputed=self.sample.precomputed)
@@ -152,9 +159,11 @@ def prepare_dense(
     inputs = sample.features if problem.map_features is None else problem.map_features
     K = _kernel_matrix(inputs, problem.input_kernel, workers, precomputed=sample.precomputed)
     projection = MapRegression(K, sample.weights, problem.mu, problem.map_reg)
-    divisors = None
+    divisors, predictions = None, problem.fold_predictions
     if problem.scales is not None and problem.fold_scales is not None:  # features are divided by `scales` already
         divisors = [scales / problem.scales for scales in problem.fold_scales]
+    if problem.scales is not None and predictions is not None:
+        predictions = {fold: P / problem.scales[-P.shape[1] :] for fold, P in predictions.items()}
     return DenseOracle(
         sample=sample,
         affinity=affinity,
@@ -167,6 +176,7 @@ def prepare_dense(
         folds=problem.folds,
         fold_divisors=divisors,
         fold_targets=problem.fold_targets,
+        fold_predictions=predictions,
         map_inputs=None if sample.precomputed else inputs,
         workers=workers,
     )

@@ -17,6 +17,7 @@ from distreduce.dependence import Dependence, TargetForm
 from distreduce.kernels import DistanceKernel, Kernel, Linear, RationalQuadratic
 from distreduce.losses import BregmanLoss, InnerLoss, SquaredLoss
 from distreduce.mapping import LeftOut, Predictions
+from distreduce.mapping.folds import Folds
 from distreduce.mapping.landmarks import Memory
 from distreduce.sharding.sample import Sample, ShardedSample
 
@@ -66,9 +67,11 @@ class ReductionProblem:
     # Features (n, d + c) of the map, of which the last are predictions; None if they are those of the sample.
     map_features: Array | None = None
     predictions: Predictions | None = None
-    folds: Index | None = None  # (n,), the fold in which a sample is left out, for left-out places in memory
+    folds: Folds | None = None  # in which samples are left out, for left-out places in memory
     # The targets (n, c) that the coupling sees if a fold is left out; None if they are those of the sample.
     fold_targets: Mapping[int, Array] | None = None
+    # The predictions (n, c) among the map's features if a fold is left out, not divided; None if they stay.
+    fold_predictions: Mapping[int, Array] | None = None
     # Whether the coupling sees, instead of a target, what the map's regression on the other samples says about it.
     expects_targets: bool = False
     # Whether a prototype ends at the mean place of its samples on the map; a large ridge moves the map away from Z.

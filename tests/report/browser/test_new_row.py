@@ -11,6 +11,7 @@ import pytest
 from browser_page import HOSTILE
 from distreduce import SDR, SDRGPClassifier, SDRGPRegressor
 from distreduce.gp._exact import NeighbourGP
+from distreduce.gp._noise import Noise
 from distreduce.metrics.reduction import find_nearest_prototypes
 from distreduce.report import new_row, write_report
 from distreduce.tables import TablePreparer
@@ -58,7 +59,9 @@ def fitted(flats):
     exact = stack.processes["isotropic"].gp
     parts = exact.inputs, exact.target, exact.hyperparameters, exact.kernel, exact.weights
     processes = stack.processes | {"isotropic": replace(stack.processes["isotropic"], gp=NeighbourGP(*parts))}
-    numbers.stacks_ = (replace(stack, processes=processes, weights=dict.fromkeys(processes, 1 / len(processes))),)
+    # The noise depends on x; where the trees say less than 0.05 it has a floor.
+    equal, noise = dict.fromkeys(processes, 1 / len(processes)), Noise(processes["forest"], 0.05, 0.7)
+    numbers.stacks_ = (replace(stack, processes=processes, weights=equal, noise=noise),)
     of_classes = classes.fit(X, kind).stack_
     # One expert whose indicators become logarithms, beside others whose do not.
     classes.stack_ = replace(

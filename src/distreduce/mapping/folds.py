@@ -1,0 +1,126 @@
+"""Folds: which samples, or which part of their weight, are left out together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from distreduce._utils.typing import Array, Index
+from distreduce.losses import supervised_rows
+from distreduce.sharding.merge import row_keys
+
+FOLDS = 5
+# Samples of equal features are copies if they differ in y at most this often, relative to any two samples.
+COPIES_DIFFER = 0.25
+MOST_COPIES = 10**6  # of a sample, dealt out to the folds one by one; a larger weight in larger pieces
+
+
+@dataclass(frozen=True)
+class Folds:
+    """The parts of a weighted sample that leave with each fold.
+
+    A sample is one part as a rule. A sample that stands for several equal measurements has parts in several folds: with
+    each of them, some of its weight leaves and the rest stays.
+    """
+
+    sample: Index  # (k,), number of the sample that each part belongs to, ascending
+    fold: Index  # (k,), in which it leaves
+    weights: Array  # (k,)
+    sites: Index  # (n,), the same number for samples with equal features, which no map can tell apart
+
+    @property
+    def numbers(self) -> list[int]:
+        """The folds that hold any sample."""
+        return [int(fold) for fold in np.unique(self.fold)]
+
+    def out(self, fold: int) -> Index:
+        """Return the parts that leave."""
+        return np.flatnonzero(self.fold == fold)
+
+    def rest(self, fold: int) -> tuple[Index, Array]:
+        """Return the samples that stay, and their weight that stays."""
+        kept = self.fold != fold
+        weights = np.bincount(self.sample[kept], self.weights[kept], minlength=len(self.sites))
+        rows = np.flatnonzero(weights)
+        return rows, weights[rows]
+
+    def take(self, rows: Index) -> Folds:
+        """Return the folds of some samples, whose numbers are ascending."""
+        place = np.full(len(self.sites), -1)
+        place[rows] = np.arange(len(rows))
+        kept = place[self.sample] >= 0
+        return Folds(place[self.sample[kept]], self.fold[kept], self.weights[kept], self.sites[rows])
+
+    def without(self, fold: int) -> Folds:
+        """Return the folds of the samples that stay."""
+        kept = self.fold != fold
+        return Folds(self.sample[kept], self.fold[kept], self.weights[kept], self.sites).take(self.rest(fold)[0])
+
+    def average(self, values: Array) -> Array:
+        """Return, for each sample, the mean (n, c) over its site of what the parts have (k, c).
+
+        One value for the site, as for a new sample there: small differences between the parts, each of which was left
+        out of its own value, would give their targets away.
+        """
+        if len(np.unique(self.sites)) == len(values):  # nothing to average
+            return values
+        site = self.sites[self.sample]
+        totals, mass = np.zeros((site.max() + 1, values.shape[1])), np.bincount(site, self.weights)
+        np.add.at(totals, site, self.weights[:, None] * values)
+        return np.asarray(totals[self.sites] / mass[self.sites, None])
+
+
+def find_sites(features: Any, *, precomputed: bool = False) -> Index:
+    """Return a number for each sample, the same for samples with equal features."""
+    if precomputed:
+        first = (features == 0).argmax(axis=1)  # of the samples at distance zero
+        # Numbered by their distances to the others, which do not depend on the order of the rows.
+        return np.unique(np.sort(features, axis=1).sum(axis=1)[first], return_inverse=True)[1].ravel()
+    # Rows of a merged sample are sorted: by first appearance the numbers do not depend on units.
+    _, first, inverse = np.unique(row_keys(features, None), axis=0, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse.ravel()]
+
+
+def assign_folds(sites: Index, weights: Array, targets: Array, groups: Index | None = None) -> Folds:
+    """Assign samples to folds at random, but always in the same way.
+
+    With `groups` whole groups leave together. Without, copies of a sample leave together, but repeated measurements do
+    not: new samples will have the same features again. Each of them leaves alone, a sample of weight w as w samples.
+    """
+    if groups is None and not are_copies(sites, weights, targets):
+        copies = np.clip(np.floor(weights), 1, MOST_COPIES).astype(np.int64)
+        counts = np.random.default_rng(0).multinomial(copies, np.full(FOLDS, 1.0 / FOLDS))
+        sample, fold = np.nonzero(counts)
+        return Folds(sample, fold, (weights / copies)[sample] * counts[sample, fold], sites)
+    together = sites
+    if groups is not None:
+        together = groups
+        sites = np.unique(np.stack([sites, groups]), axis=1, return_inverse=True)[1].ravel()
+    fold = check_random_state(0).permutation(int(together.max()) + 1)[together] % FOLDS
+    return Folds(np.arange(len(sites)), fold, weights, sites)
+
+
+def are_copies(sites: Index, weights: Array, targets: Array) -> bool:
+    r"""Whether samples with equal features are copies of each other, not repeated measurements.
+
+    Two of them, drawn at random, rarely differ in y where any two samples of all differ:
+
+    .. math:: P(y \neq y' \mid x = x') \le \tfrac14\, P(y \neq y')
+
+    A sample of weight w counts as w samples.
+    """
+    known = supervised_rows(targets)
+    sites, h = sites[known], weights[known]
+    values = np.unique(targets[known], axis=0, return_inverse=True)[1].ravel()
+    pairs, cell = np.unique(np.stack([sites, values]), axis=1, return_inverse=True)
+    within, total = np.bincount(sites, h), np.bincount(values, h)
+    equal = np.bincount(cell.ravel(), h)
+    others = within[pairs[0]] - 1.0
+    repeated = others > 0
+    if not repeated.any() or h.sum() <= 1:
+        return True
+    differ = 1.0 - np.average((equal[repeated] - 1.0) / others[repeated], weights=equal[repeated])
+    return bool(differ <= COPIES_DIFFER * (1.0 - total @ (total - 1.0) / (h.sum() * (h.sum() - 1.0))))
