@@ -55,7 +55,7 @@ def test_copies_of_a_row_are_on_one_side_of_the_split(tmp_path, task):
 
 
 def test_repeated_measurements_are_drawn_one_by_one(tmp_path):
-    """A table of passengers has 14 different x: by (x, y), one label of each went to either side, and accuracy was 0.09."""
+    """Kept together by (x, y), one label of each x went to either side, and accuracy was 0.09."""
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"a": rng.integers(7, size=300), "b": rng.integers(2, size=300)})
     table["y"] = np.where(rng.random(300) < 0.2 + 0.6 * (table["a"] > 3), "yes", "no")
