@@ -22,7 +22,7 @@ from distreduce import SDR, cross_val_embedding
 from distreduce.estimators import _setup
 from distreduce.estimators._auto import MapChoice, expected_without_folds
 from distreduce.estimators._predictions import predictions_without_folds
-from distreduce.exceptions import InvalidInputError, NoSignalWarning, OptimisticPictureWarning
+from distreduce.exceptions import DataWarning, InvalidInputError, NoSignalWarning, OptimisticPictureWarning
 from distreduce.kernels import RBF
 from distreduce.losses import keep_in_range
 from distreduce.mapping.folds import Folds
@@ -277,3 +277,16 @@ def test_predictions_of_the_map_do_not_know_the_left_out_fold(rng: np.random.Gen
     after = predictions_without_folds(alone, Sample(X, np.ones(60), kernel_targets=Y), folds, 1.0)
     assert_array_equal(before[2], after[2])
     assert not np.array_equal(before[1], after[1])
+
+
+def test_repeated_measurements_need_no_more_prototypes_than_different_x() -> None:
+    """With one prototype for each (x, y), two lay at each place, and each told half of its samples."""
+    rng = np.random.default_rng(0)
+    site = rng.integers(8, size=400)
+    y = rng.random(400) < np.linspace(0.05, 0.95, 8)[site]
+    with pytest.warns(DataWarning, match="only 8 different rows of X"):
+        model = SDR(n_prototypes=30, random_state=0).fit(np.eye(8)[site], y)
+    used = model.prototype_weights_ > 0
+    assert len(model.prototypes_) == 8
+    apart = cdist(model.prototypes_[used], model.prototypes_[used]) + 9.0 * np.eye(used.sum())
+    assert apart.min() > 0.01 and not model.prototype_evidence_["dubious"][used].any()

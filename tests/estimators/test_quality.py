@@ -1,4 +1,4 @@
-"""Scores on the paper's data: means over three seeds, with the preprocessing of `data_sets`."""
+"""Scores on the paper's data, one seed, with the preprocessing of `data_sets`; results/paper has five seeds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import data_sets
 from distreduce import SDR, DistR
 from distreduce.metrics import reduction_scores
 
-SEEDS = range(3)
+SEEDS = range(1)
 PERPLEXITY = {"coil20": 20.0, "snareseq": 30.0}
 pytestmark = pytest.mark.slow
 

@@ -9,6 +9,11 @@ import pytest
 from persistence.cases import full_model
 
 
+@pytest.fixture(autouse=True)
+def predictors_of_few_trees(few_trees: None) -> None:
+    """In every test of this folder: files hold trees alike, however many."""
+
+
 @pytest.fixture
 def model() -> Any:
     """A fitted model with most of what a file can hold."""

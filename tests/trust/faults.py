@@ -36,6 +36,11 @@ def fails(error: Exception) -> Callable[[Any], Any]:
     return fault
 
 
+def refuses(_: Any) -> bool:
+    """A factorisation that finds its matrix not positive definite."""
+    return False
+
+
 def nan(value: Any) -> Any:
     """The same value with NaN for its first number."""
     if isinstance(value, tuple):

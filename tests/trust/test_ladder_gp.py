@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from trust.faults import CLASSES, NUMBERS, Faulty, X, fails, nan
+from trust.faults import CLASSES, NUMBERS, Faulty, X, fails, nan, refuses
 
 from distreduce import SDR, SDRGPClassifier, SDRGPRegressor
 from distreduce._utils import numerics
@@ -57,11 +57,11 @@ def test_a_reduction_that_was_rolled_back_predicts(monkeypatch, kind, fault):
 
 @pytest.mark.parametrize("kind", [*MODELS, *PLAIN])
 def test_covariances_that_need_jitter_predict(monkeypatch, kind):
-    faulty = Faulty(numerics.cho_factor, LINALG, 1)
+    faulty = Faulty(numerics.factorise_in_place, refuses, 1)
 
     def factorise(*args):  # the fault is in the covariances of the GPs only, not in those of the map
         with monkeypatch.context() as patch:
-            patch.setattr(numerics, "cho_factor", faulty)
+            patch.setattr(numerics, "factorise_in_place", faulty)
             return numerics.jittered_cholesky(*args)
 
     monkeypatch.setattr(exact, "jittered_cholesky", factorise)
@@ -77,7 +77,7 @@ def test_a_likelihood_that_cannot_be_factorised_in_mid_training_leaves_the_best_
 @KINDS
 def test_left_out_embeddings_get_jitter(monkeypatch, kind):
     """The second factorisation is that of the leave-one-out map."""
-    monkeypatch.setattr(numerics, "cho_factor", Faulty(numerics.cho_factor, LINALG, 2))
+    monkeypatch.setattr(numerics, "factorise_in_place", Faulty(numerics.factorise_in_place, refuses, 2))
     with pytest.warns(UserWarning, match="1e-10"):
         assert np.isfinite(said(fit(kind))).all()
 

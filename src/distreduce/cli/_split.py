@@ -13,6 +13,7 @@ from distreduce._utils.text import count_of
 from distreduce._utils.typing import Array, Index
 from distreduce.cli._models import FitOptions
 from distreduce.exceptions import InvalidInputError
+from distreduce.mapping.folds import are_copies
 from distreduce.sharding.merge import join_groups, merge_duplicates
 from distreduce.tables.prepare import PreparedTable
 
@@ -79,10 +80,17 @@ def _hold_out_groups(data: PreparedTable, known: Index, options: FitOptions) -> 
 
 
 def find_repeats(data: PreparedTable, rows: Index) -> Index:
-    """Return for each row the place, among these, of the first one that is equal in features and targets."""
-    values = data.target.values(rows)
+    """Return for each row the place, among these, of the first one that it is a copy of: equal features and targets.
+
+    Rows with equal features whose targets mostly differ are repeated measurements, not copies.
+    """
+    values, ones = data.target.values(rows), np.ones(len(rows))
     codes = pd.factorize(values)[0][:, None] if data.target.task == "classification" else values.reshape(len(rows), -1)
-    found = merge_duplicates(data.X[rows], np.asarray(codes, dtype=np.float64), np.ones(len(rows)))
+    codes = np.asarray(codes, dtype=np.float64)
+    unit = np.maximum(np.ptp(codes, axis=0), np.finfo(float).tiny)
+    if not are_copies(merge_duplicates(data.X[rows], None, ones).group, ones, codes / unit):
+        return np.arange(len(rows))
+    found = merge_duplicates(data.X[rows], codes, ones)
     first = np.full(len(found.rows), len(rows))
     np.minimum.at(first, found.group, np.arange(len(rows)))
     return np.asarray(first[found.group], dtype=np.intp)

@@ -174,12 +174,13 @@ def _set_up_dense(
     unit = _unit(estimator, rows)
     sample = Sample(rows / unit, merged.weights, precomputed, *_solver_targets(supervision, merged))
     folds = None if supervision is None else _leave_out(supervision.groups, merged, sample)
+    n_places = len(np.unique(folds.sites)) if folds is not None and estimator.eta == "auto" else len(merged.rows)
+    m = _number_of_prototypes(estimator, X.shape[0], len(merged.rows), n_places)
     fold_targets = fold_predictions = map_features = None
     if supervision is not None and folds is not None and wants_choice(estimator):
-        reduces = (estimator.n_prototypes or len(merged.rows)) < len(merged.rows)
         if choice is None:
             # With one prototype per sample the map has as many places as it needs.
-            chooser = choose_with_predictions if reduces else choose
+            chooser = choose if m is None else choose_with_predictions
             choice = chooser(estimator, sample, folds, unit, workers)
         supervision = replace(supervision, settings=resolve_eta(supervision.settings, choice, merged.weights.sum()))
         targets = sample.targets
@@ -187,14 +188,14 @@ def _set_up_dense(
             shares = supervision.targets.classes is not None
             targets = expected_targets(choice.metric, sample, folds, shares=shares)
             # With one prototype per sample the coupling does not depend on what it sees.
-            if reduces and len(merged.rows) <= MOST_CROSS_FITTED:
+            if m is not None and len(merged.rows) <= MOST_CROSS_FITTED:
                 fold_targets = expected_without_folds(choice.metric, sample, folds, shares=shares)
         if choice.predictions is not None:
             map_features = scale_features(np.hstack([sample.features, choice.predictions.values]), choice.scales)
             if fold_targets is not None:
                 fold_predictions = predictions_without_folds(choice, sample, folds, unit)
         sample = replace(sample, features=scale_features(sample.features, choice.metric.scales), targets=targets)
-    problem = _problem(estimator, sample, sample, supervision, unit, X.shape[0], merged, choice)
+    problem = _problem(estimator, sample, sample, supervision, unit, X.shape[0], m, merged, choice)
     own_graph = None if graph is None else graph[merged.rows][:, merged.rows]
     problem = replace(problem, folds=folds, fold_targets=fold_targets, graph=own_graph)
     problem = replace(problem, map_features=map_features, fold_predictions=fold_predictions)
@@ -228,7 +229,8 @@ def _set_up_sharded(
     arrangement = rows.arrange(merged, scale, random_state)
     merged = arrangement.merged
     sample = rows.to_shards(scale, *_solver_targets(supervision, merged), arrangement)
-    problem = _problem(estimator, sample, sample.subsample, supervision, unit, rows.shape[0], merged, choice)
+    n, m = rows.shape[0], _number_of_prototypes(estimator, rows.shape[0], len(merged.rows), len(merged.rows))
+    problem = _problem(estimator, sample, sample.subsample, supervision, unit, n, m, merged, choice)
     if problem.n_prototypes is None:  # no more distinct samples than prototypes: few enough for dense arrays
         # Chosen anew: the folds of all samples are not those of the drawn ones.
         X = rows.gather().astype(np.float64)
@@ -283,6 +285,7 @@ def _problem(
     supervision: Supervision | None,
     unit: float,
     n: int,
+    m: int | None,
     merged: Merged,
     choice: MapChoice | None,
 ) -> ReductionProblem:
@@ -298,7 +301,7 @@ def _problem(
         sample=sample,
         settings=_settings(estimator, supervision),
         n_components=estimator.n_components,
-        n_prototypes=_number_of_prototypes(estimator.n_prototypes, n, len(merged.rows)),
+        n_prototypes=m,
         perplexity=effective_perplexity(estimator.perplexity, merged.weights),
         init=_initial_coupling(estimator, supervision, merged, n),
         target_loss=SquaredLoss() if supervision is None else supervision.loss,
@@ -330,14 +333,19 @@ def _settings(estimator: Any, supervision: Supervision | None) -> Settings:
     return Settings(**{name: getattr(estimator, name) for name in names}, **settings)
 
 
-def _number_of_prototypes(m: int | None, n: int, n_distinct: int) -> int | None:
-    """Return m, or None for one prototype per distinct sample."""
+def _number_of_prototypes(estimator: Any, n: int, n_distinct: int, n_places: int) -> int | None:
+    """Return m, or None for one prototype per distinct sample; samples with equal features need no more than one."""
+    m = estimator.n_prototypes
     if m is None:
         return None
     if m > n:
         raise InvalidInputError(
             f"n_prototypes={m} is more than the number of samples, {n}; give at most {n}, or None for one each."
         )
+    if n_places < n_distinct and n_places < m < n and isinstance(estimator.init, str):
+        message = f"n_prototypes={m}, but the samples have only {n_places} different rows of X: no more are needed."
+        warn_user(message, DataWarning)
+        return n_places
     if n_distinct < m < n:  # m = n asks for one prototype per sample, copies included
         warn_user(
             f"n_prototypes={m}, but only {n_distinct} samples are distinct: each became a prototype.", DataWarning

@@ -23,6 +23,7 @@ from distreduce.exceptions import InvalidInputError
 from distreduce.gp._exact import evenly_spaced
 from distreduce.gp._experts import CHAIN, Expert, Lesson
 from distreduce.gp._hyperparameters import Hyperparameters
+from distreduce.mapping.folds import are_copies
 from distreduce.sharding.merge import join_groups, merge_duplicates
 
 FOLDS, FOLDS_OF_FEW, FEW = 5, 10, 100  # the fewer the samples, the more an expert loses with those left out
@@ -34,7 +35,6 @@ FOLD_TRAINING_ROWS = 500  # hyperparameters of the folds; those of the final exp
 # neighbours may be copies themselves.)
 NEARLY_EQUAL, OTHERS = 0.05, 5
 LIKE_THESE = 5000  # training samples that new ones are compared with
-COPIES_AGREE = 0.9  # how far samples with equal features agree in y, beyond chance, if they are copies
 
 
 def find_copies(distinct: Array) -> Index:
@@ -90,7 +90,7 @@ def arrange(inputs: Array, targets: Array, weights: Array, groups: Index | None 
     copies = find_copies(distinct)
     order = np.lexsort((*targets.T[::-1], places.group))
     order = order[places.group[order] >= 0]
-    copied = are_copies(copies[places.group[order]], targets[order])
+    copied = are_copies(copies[places.group[order]], weights[order], targets[order])
     totals, leaving, cleaned = weights[order], np.arange(len(inputs)), inputs
     if copied:
         samples = merge_duplicates(inputs, targets, weights)
@@ -107,24 +107,6 @@ def arrange(inputs: Array, targets: Array, weights: Array, groups: Index | None 
     joined = join_groups(groups, leaving)
     own = pd.factorize((joined if np.ptp(joined) > 0 else groups)[order])[0]
     return Arranged(order, totals, own, totals / np.bincount(own, totals)[own], cleaned, distinct, copies)
-
-
-def are_copies(groups: Index, targets: Array) -> bool:
-    """Whether samples with equal features, which share a group, are copies: they agree in y as well.
-
-    Equal features with targets that differ are repeated measurements: each of them is as new to an expert as the next
-    sample with these features will be. Few different targets agree by chance, which does not count (Cohen's kappa).
-    """
-    shared = np.flatnonzero(np.bincount(groups)[groups] > 1)
-    if len(shared) == 0:
-        return True
-    table = pd.DataFrame(np.round(targets[shared], 6)).assign(group=groups[shared])
-    values = [*table.columns[:-1]]
-    alike, members, by_chance = (
-        table.groupby(keys)["group"].transform("size") - 1 for keys in ([*values, "group"], ["group"], values)
-    )
-    agree, chance = float((alike / members).mean()), float(by_chance.mean()) / (len(table) - 1)
-    return agree - chance >= COPIES_AGREE * (1.0 - chance)
 
 
 def assign_folds(groups: Index) -> Index:

@@ -110,11 +110,11 @@ def are_copies(sites: Index, weights: Array, targets: Array) -> bool:
 
     .. math:: P(y \neq y' \mid x = x') \le \tfrac14\, P(y \neq y')
 
-    A sample of weight w counts as w samples.
+    A sample of weight w counts as w samples. Targets are of unit size.
     """
     known = supervised_rows(targets)
     sites, h = sites[known], weights[known]
-    values = np.unique(targets[known], axis=0, return_inverse=True)[1].ravel()
+    values = np.unique(np.round(targets[known], 6), axis=0, return_inverse=True)[1].ravel()
     pairs, cell = np.unique(np.stack([sites, values]), axis=1, return_inverse=True)
     within, total = np.bincount(sites, h), np.bincount(values, h)
     equal = np.bincount(cell.ravel(), h)
