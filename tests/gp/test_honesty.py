@@ -277,8 +277,8 @@ def test_conformal_intervals_cover_targets_of_any_shape(noise):
     assert conformal_coverage(clone(QUICK).set_params(gp_steps=3), noise, range(2)) > 0.87
 
 
-def test_mondrian_intervals_cover_within_prototypes():
-    """Where the noise differs tenfold, plain conformal intervals cover too much here and too little there."""
+def test_intervals_cover_within_prototypes_where_the_noise_differs_tenfold():
+    """Constant noise was off by 0.09 in the mean; ranks from the 50 errors of a prototype alone are off by 0.04."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(2400, 2))
     y = 2 * X[:, 0] + np.where(X[:, 0] < 0, 0.1, 1.0) * rng.normal(size=2400)
@@ -289,7 +289,7 @@ def test_mondrian_intervals_cover_within_prototypes():
         inside = (low <= y[400:]) & (y[400:] <= high)
         off[method] = np.mean([abs(inside[own == k].mean() - 0.9) for k in np.unique(own)])
         assert inside.mean() > 0.87
-    assert off["mondrian"] < 0.6 * off["conformal"]
+    assert max(off.values()) < 0.06, off
     with pytest.raises(InvalidInputError, match="No prototype, or class, has enough left-out samples"):
         model.predict_interval(X[400:], 0.999, method="mondrian")
 
