@@ -12,26 +12,34 @@ from distreduce.mapping.folds import Folds, are_copies, assign_folds, find_sites
 
 def test_copies_are_left_out_together():
     sites = np.repeat(np.arange(30), 2)
-    folds = assign_folds(sites, np.ones(60), np.repeat(np.arange(30.0), 2)[:, None])
+    folds = assign_folds(sites, np.ones(60), np.repeat(np.arange(30.0), 2)[:, None], np.ones(60, int))
     np.testing.assert_array_equal(folds.fold[::2], folds.fold[1::2])
     assert set(np.bincount(folds.fold)) == {12}
 
 
 def test_repeated_measurements_leave_one_by_one(rng):
     """Three different x and two classes: 6 samples of weight 50."""
-    folds = assign_folds(np.repeat(np.arange(3), 2), np.full(6, 50.0), np.tile(np.eye(2), (3, 1)))
+    folds = assign_folds(np.repeat(np.arange(3), 2), np.full(6, 50.0), np.tile(np.eye(2), (3, 1)), np.full(6, 50))
     np.testing.assert_allclose(np.bincount(folds.sample, folds.weights), 50.0)
     np.testing.assert_allclose(np.bincount(folds.fold, folds.weights), 60.0, atol=25.0)
-    np.testing.assert_array_equal(folds.weights % 1, 0.0)
+    np.testing.assert_allclose(folds.weights, np.round(folds.weights))
     # Numbers differ, so each leaves as a whole.
-    numbers = assign_folds(np.repeat(np.arange(3), 20), np.ones(60), rng.normal(size=(60, 1)))
+    numbers = assign_folds(np.repeat(np.arange(3), 20), np.ones(60), rng.normal(size=(60, 1)), np.ones(60, int))
     np.testing.assert_array_equal(numbers.sample, np.arange(60))
     assert all(len(np.unique(numbers.fold[20 * k : 20 * k + 20])) > 1 for k in range(3))
 
 
+def test_few_repeated_measurements_leave_together(rng):
+    """Each would know the others, and their mean place would know them all: prototypes said 0.60, new samples 0.42."""
+    sites = np.r_[np.repeat(np.arange(20), 3), np.full(12, 20)]
+    folds = assign_folds(sites, np.ones(72), rng.normal(size=(72, 1)), np.ones(72, int))
+    assert all(len(np.unique(folds.fold[sites == k])) == 1 for k in range(20))
+    assert len(np.unique(folds.fold[sites == 20])) > 2
+
+
 def test_groups_leave_as_a_whole(rng):
     groups = rng.integers(10, size=50)
-    folds = assign_folds(np.arange(50) % 7, np.ones(50), rng.normal(size=(50, 1)), groups)
+    folds = assign_folds(np.arange(50) % 7, np.ones(50), rng.normal(size=(50, 1)), np.ones(50, int), groups)
     assert all(len(np.unique(folds.fold[groups == g])) == 1 for g in range(10))
 
 
@@ -50,11 +58,18 @@ def test_a_rare_class_by_chance_is_no_copy(rng):
 
 
 @given(st.integers(0, 10_000))
-def test_weights_count_as_copies(seed):
+def test_rows_count_however_they_are_merged(seed):
     rng = np.random.default_rng(seed)
-    sites, y, weights = rng.integers(5, size=15), rng.integers(3, size=(15, 1)).astype(float), rng.integers(1, 4, 15)
-    rows = np.repeat(np.arange(15), weights)
-    assert are_copies(sites, weights.astype(float), y) == are_copies(sites[rows], np.ones(len(rows)), y[rows])
+    sites, y, counts = rng.integers(5, size=15), rng.integers(3, size=(15, 1)).astype(float), rng.integers(1, 4, 15)
+    rows = np.repeat(np.arange(15), counts)
+    assert are_copies(sites, counts, y) == are_copies(sites[rows], np.ones(len(rows)), y[rows])
+
+
+def test_a_row_of_large_weight_is_one_measurement(rng):
+    """In parts it would tell its own target: displayed 0.62, new rows 0.32."""
+    weights = rng.choice([1.0, 4.0], size=60)
+    folds = assign_folds(np.repeat(np.arange(20), 3), weights, rng.normal(size=(60, 1)), np.ones(60, int))
+    np.testing.assert_array_equal(folds.weights, weights)
 
 
 def test_parts_are_kept_renumbered_and_averaged():
@@ -64,8 +79,9 @@ def test_parts_are_kept_renumbered_and_averaged():
     assert folds.without(0).sample.tolist() == [0, 1]
     taken = folds.take(np.array([0, 2]))
     assert (taken.sample.tolist(), taken.fold.tolist()) == ([0, 0, 1], [0, 1, 0])
+    values = np.array([[1.0], [5.0], [7.0], [0.0]])
     # Samples 1 and 2 share a site, and so their value.
-    np.testing.assert_allclose(folds.average(np.array([[1.0], [5.0], [7.0], [0.0]]))[:, 0], [4.0, 2.0, 2.0])
+    np.testing.assert_allclose(folds.average(values)[:, 0], [4.0, 2.0, 2.0])
 
 
 def test_sites_of_distances_are_those_of_features(rng):

@@ -88,7 +88,7 @@ def find_repeats(data: PreparedTable, rows: Index) -> Index:
     codes = pd.factorize(values)[0][:, None] if data.target.task == "classification" else values.reshape(len(rows), -1)
     codes = np.asarray(codes, dtype=np.float64)
     unit = np.maximum(np.ptp(codes, axis=0), np.finfo(float).tiny)
-    if not are_copies(merge_duplicates(data.X[rows], None, ones).group, ones, codes / unit):
+    if not are_copies(merge_duplicates(data.X[rows], None, ones).group, ones.astype(np.intp), codes / unit):
         return np.arange(len(rows))
     found = merge_duplicates(data.X[rows], codes, ones)
     first = np.full(len(found.rows), len(rows))

@@ -40,7 +40,10 @@ def neighbor_scores(setup: FitSetup, embedding: Array, left_out: LeftOut) -> dic
     rows, Y, fitted = merged.rows[chosen], values[chosen], embedding[merged.rows[chosen]]
     features, precomputed = _features(setup, rows)
     folds = setup.problem.folds
-    parts = assign_folds(find_sites(features), merged.weights[chosen], Y) if folds is None else folds.take(chosen)
+    if folds is None:
+        parts = assign_folds(find_sites(features), merged.weights[chosen], Y, merged.counts[chosen])
+    else:
+        parts = folds.take(chosen)
     expected = {"fitted": _expect(fitted, fitted, Y, parts)}
     if folds is None or left_out.neighbours is None:
         expected["left_out"] = _expect(left_out.places[chosen], fitted, Y, parts)

@@ -208,7 +208,7 @@ def _leave_out(groups: Index | None, merged: Merged, sample: Sample) -> Folds:
     sites = find_sites(sample.features, precomputed=sample.precomputed)
     # Groups numbered by first appearance among the sorted samples, so that the order of the rows does not matter.
     numbers = None if groups is None else pd.factorize(groups[merged.rows])[0]
-    return assign_folds(sites, sample.weights, sample.kernel_targets, numbers)
+    return assign_folds(sites, sample.weights, sample.kernel_targets, merged.counts, numbers)
 
 
 def _set_up_sharded(
@@ -253,7 +253,7 @@ def _draw_known(rows: Rows, merged: Merged, supervision: Supervision, unit: floa
     chosen = np.flatnonzero(supervised_rows(kernel_targets))[:CHOICE_SAMPLES]
     features = rows.take(merged.rows[chosen]) / unit
     drawn = Sample(features, merged.weights[chosen], False, targets[chosen], kernel_targets[chosen])
-    return drawn, assign_folds(find_sites(features), drawn.weights, kernel_targets[chosen])
+    return drawn, assign_folds(find_sites(features), drawn.weights, kernel_targets[chosen], merged.counts[chosen])
 
 
 def _target_values(supervision: Supervision | None) -> Array | None:

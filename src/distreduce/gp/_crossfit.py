@@ -90,7 +90,7 @@ def arrange(inputs: Array, targets: Array, weights: Array, groups: Index | None 
     copies = find_copies(distinct)
     order = np.lexsort((*targets.T[::-1], places.group))
     order = order[places.group[order] >= 0]
-    copied = are_copies(copies[places.group[order]], weights[order], targets[order])
+    copied = are_copies(copies[places.group[order]], np.ones(len(order), np.intp), targets[order])
     totals, leaving, cleaned = weights[order], np.arange(len(inputs)), inputs
     if copied:
         samples = merge_duplicates(inputs, targets, weights)

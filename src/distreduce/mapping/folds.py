@@ -15,7 +15,8 @@ from distreduce.sharding.merge import row_keys
 FOLDS = 5
 # Samples of equal features are copies if they differ in y at most this often, relative to any two samples.
 COPIES_DIFFER = 0.25
-MOST_COPIES = 10**6  # of a sample, dealt out to the folds one by one; a larger weight in larger pieces
+# A mean over this many differs little from what any one of them is left out of; over fewer it gives them away.
+MANY_MEASUREMENTS = 10
 
 
 @dataclass(frozen=True)
@@ -84,36 +85,37 @@ def find_sites(features: Any, *, precomputed: bool = False) -> Index:
     return np.argsort(np.argsort(first))[inverse.ravel()]
 
 
-def assign_folds(sites: Index, weights: Array, targets: Array, groups: Index | None = None) -> Folds:
+def assign_folds(sites: Index, weights: Array, targets: Array, counts: Index, groups: Index | None = None) -> Folds:
     """Assign samples to folds at random, but always in the same way.
 
-    With `groups` whole groups leave together. Without, copies of a sample leave together, but repeated measurements do
-    not: new samples will have the same features again. Each of them leaves alone, a sample of weight w as w samples.
+    With `groups` whole groups leave together. Without, samples with equal features do, unless they are repeated
+    measurements and many: new samples will have the same features again. Each of those leaves alone, a sample that
+    `counts` as several rows in as many parts. A row of large weight is one measurement, and leaves as a whole.
     """
-    if groups is None and not are_copies(sites, weights, targets):
-        copies = np.clip(np.floor(weights), 1, MOST_COPIES).astype(np.int64)
-        counts = np.random.default_rng(0).multinomial(copies, np.full(FOLDS, 1.0 / FOLDS))
-        sample, fold = np.nonzero(counts)
-        return Folds(sample, fold, (weights / copies)[sample] * counts[sample, fold], sites)
     together = sites
     if groups is not None:
         together = groups
         sites = np.unique(np.stack([sites, groups]), axis=1, return_inverse=True)[1].ravel()
     fold = check_random_state(0).permutation(int(together.max()) + 1)[together] % FOLDS
-    return Folds(np.arange(len(sites)), fold, weights, sites)
+    dealt = counts[:, None] * (fold[:, None] == np.arange(FOLDS))
+    if groups is None and not are_copies(sites, counts, targets):
+        many = np.bincount(sites, counts)[sites] >= MANY_MEASUREMENTS
+        dealt[many] = np.random.default_rng(0).multinomial(counts[many], np.full(FOLDS, 1.0 / FOLDS))
+    sample, fold = np.nonzero(dealt)
+    return Folds(sample, fold, weights[sample] * (dealt[sample, fold] / counts[sample]), sites)
 
 
-def are_copies(sites: Index, weights: Array, targets: Array) -> bool:
+def are_copies(sites: Index, counts: Index, targets: Array) -> bool:
     r"""Whether samples with equal features are copies of each other, not repeated measurements.
 
     Two of them, drawn at random, rarely differ in y where any two samples of all differ:
 
     .. math:: P(y \neq y' \mid x = x') \le \tfrac14\, P(y \neq y')
 
-    A sample of weight w counts as w samples. Targets are of unit size.
+    Targets are of unit size.
     """
     known = supervised_rows(targets)
-    sites, h = sites[known], weights[known]
+    sites, h = sites[known], counts[known].astype(np.float64)
     values = np.unique(np.round(targets[known], 6), axis=0, return_inverse=True)[1].ravel()
     pairs, cell = np.unique(np.stack([sites, values]), axis=1, return_inverse=True)
     within, total = np.bincount(sites, h), np.bincount(values, h)

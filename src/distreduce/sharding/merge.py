@@ -34,6 +34,11 @@ class Merged:
     weights: Array  # total weight of each distinct sample
 
     @property
+    def counts(self) -> Index:
+        """Number of rows of each distinct sample."""
+        return np.bincount(self.group[self.group >= 0], minlength=len(self.rows))
+
+    @property
     def trivial(self) -> bool:
         """Whether every row is a sample of its own."""
         return len(self.rows) == len(self.group)
