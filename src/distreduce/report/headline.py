@@ -112,7 +112,7 @@ def _most_probable(each: HeldOutClasses) -> ArrayLike:
 
 def _compare(name: str, first: Given, nothing: Given, better: bool, hints: bool) -> str:
     n = len(np.asarray(first.y))
-    doubt = "may be better than no model by chance" if hints else "is no better than no model, within chance"
+    doubt = "may be better than no model by chance" if hints else "is no better than no model"
     verb = "predicts" if better else f"{doubt}: it predicts"
     if isinstance(first, HeldOutClasses):
         texts = [score_text(each) for each in (first, nothing)]
