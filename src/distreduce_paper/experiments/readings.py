@@ -32,7 +32,7 @@ FIRST = (
     "inner_loss=kl-", "init=pca", "init=spectral", "lr=1.0", "affinity=adam",
 )  # fmt: skip
 # COIL-20 takes three times as long: it is fitted under the readings that SNARE-seq does not rule out.
-ON_COIL: tuple[str, ...] = (LITERAL,)
+ON_COIL: tuple[str, ...] = (LITERAL, "diagonal=X")
 GREEDY: tuple[str, ...] = (
     "mass=1/n order=TZ", "centred=True length=median mass=1/n order=TZ", "centred=True mass=1/n order=TZ",
     "columns=normalised mass=1/n order=TZ", "centred=True columns=normalised mass=1/n order=TZ",
