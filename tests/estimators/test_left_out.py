@@ -290,3 +290,12 @@ def test_repeated_measurements_need_no_more_prototypes_than_different_x() -> Non
     assert len(model.prototypes_) == 8
     apart = cdist(model.prototypes_[used], model.prototypes_[used]) + 9.0 * np.eye(used.sum())
     assert apart.min() > 0.01 and not model.prototype_evidence_["dubious"][used].any()
+
+
+def test_weights_do_not_tell_the_targets_of_repeated_measurements() -> None:
+    """Pure noise at 20 different x: a row of weight four that left in parts was told by the rest of itself."""
+    rng = np.random.default_rng(0)
+    X, y = np.eye(20)[rng.integers(20, size=300)], rng.integers(4, size=300)
+    with pytest.warns(NoSignalWarning):
+        model = SDR(n_prototypes=10, random_state=0).fit(X, y, sample_weight=rng.choice([1.0, 4.0], size=300))
+    assert model.neighbor_scores_["left_out"] < 0.33

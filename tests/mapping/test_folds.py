@@ -65,11 +65,13 @@ def test_rows_count_however_they_are_merged(seed):
     assert are_copies(sites, counts, y) == are_copies(sites[rows], np.ones(len(rows)), y[rows])
 
 
-def test_a_row_of_large_weight_is_one_measurement(rng):
-    """In parts it would tell its own target: displayed 0.62, new rows 0.32."""
-    weights = rng.choice([1.0, 4.0], size=60)
-    folds = assign_folds(np.repeat(np.arange(20), 3), weights, rng.normal(size=(60, 1)), np.ones(60, int))
-    np.testing.assert_array_equal(folds.weights, weights)
+def test_rows_of_unequal_weight_leave_together(rng):
+    """In parts, a row of weight four would tell its own target: displayed 0.62, new rows 0.32."""
+    sites, y = np.repeat(np.arange(5), 12), rng.normal(size=(60, 1))
+    folds = assign_folds(sites, rng.choice([1.0, 4.0], size=60), y, np.ones(60, int))
+    assert all(len(np.unique(folds.fold[sites == k])) == 1 for k in range(5))
+    alike = assign_folds(sites, np.full(60, 0.3), y, np.ones(60, int))
+    assert all(len(np.unique(alike.fold[sites == k])) > 1 for k in range(5))
 
 
 def test_parts_are_kept_renumbered_and_averaged():

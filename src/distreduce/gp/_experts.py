@@ -219,9 +219,8 @@ def learn_forest(lesson: Lesson, least_leaf: int = 1) -> Forest:
         "random_state": lesson.seed,
         "n_jobs": 1,
         "max_samples": None if few == len(lesson.inputs) else few,
-        "min_samples_leaf": least_leaf
-        if few < FOREST_ROWS
-        else max(3, least_leaf),  # else files of fitted models become large
+        # With many rows at least three: else files of fitted models become large.
+        "min_samples_leaf": max(least_leaf, 1 if few < FOREST_ROWS else 3),
     }
     if not lesson.is_class:
         model = RandomForestRegressor(max_features=1 / 3 if lesson.inputs.shape[1] > 3 else 1.0, **options)

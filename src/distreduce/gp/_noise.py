@@ -41,7 +41,9 @@ class Noise:
         return np.asarray(np.maximum(sizes, self.least) ** (2 / POWER) / self.unit)
 
 
-def follow_noise(stack: Stack, learn: Callable[..., Stack], found: CrossFit, lesson: Lesson, own: Arranged) -> Stack:
+def follow_noise(
+    stack: Stack, learn: Callable[[CrossFit, Array], Stack], found: CrossFit, lesson: Lesson, own: Arranged
+) -> Stack:
     """The stack, or the one whose noise depends on x if left-out targets are clearly more probable under it."""
     y, target, evidence = lesson.targets[found.rows, 0], lesson.targets[:, 0], own.evidence[found.rows]
     h, constant, best = evidence / evidence.sum(), stack.log_density_left_out(found, y), 0.0

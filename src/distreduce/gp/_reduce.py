@@ -44,7 +44,7 @@ from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
 from distreduce.sharding.merge import row_keys
 
 AnyStack = TypeVar("AnyStack", Stack, ClassStack)
-Learn = Callable[..., AnyStack]  # from left-out predictions and the target
+Learn = Callable[[CrossFit, Array], AnyStack]  # from left-out predictions and the target
 GAUSSIAN_PROCESSES = ("inputs", "rough_inputs", "isotropic")
 # Experts besides the Gaussian processes; `experts` may name them, or hold estimators of one's own.
 OTHERS = ("linear", "forest", "boosting")

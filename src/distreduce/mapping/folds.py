@@ -90,7 +90,8 @@ def assign_folds(sites: Index, weights: Array, targets: Array, counts: Index, gr
 
     With `groups` whole groups leave together. Without, samples with equal features do, unless they are repeated
     measurements and many: new samples will have the same features again. Each of those leaves alone, a sample that
-    `counts` as several rows in as many parts. A row of large weight is one measurement, and leaves as a whole.
+    `counts` as several rows in as many parts. This takes rows of one weight: the parts of a sample do not know which of
+    its rows is the heavy one, which would then tell its own target.
     """
     together = sites
     if groups is not None:
@@ -98,7 +99,8 @@ def assign_folds(sites: Index, weights: Array, targets: Array, counts: Index, gr
         sites = np.unique(np.stack([sites, groups]), axis=1, return_inverse=True)[1].ravel()
     fold = check_random_state(0).permutation(int(together.max()) + 1)[together] % FOLDS
     dealt = counts[:, None] * (fold[:, None] == np.arange(FOLDS))
-    if groups is None and not are_copies(sites, counts, targets):
+    even = np.allclose(weights * counts.sum(), counts * weights.sum(), rtol=1e-9)
+    if groups is None and even and not are_copies(sites, counts, targets):
         many = np.bincount(sites, counts)[sites] >= MANY_MEASUREMENTS
         dealt[many] = np.random.default_rng(0).multinomial(counts[many], np.full(FOLDS, 1.0 / FOLDS))
     sample, fold = np.nonzero(dealt)
