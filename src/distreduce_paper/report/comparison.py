@@ -31,24 +31,10 @@ def comparison_tables(
     Each metric has three columns: our mean ± sample standard deviation (ddof = 1); the paper's; and the difference in
     standard deviations of the paper, where positive is better. Quick runs get no verdict, because they see less data.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        One row per cell, with columns data, method, quick and the metrics. It may be empty, and methods, data sets,
-        seeds or metrics may be missing.
-    table : str
-        Name of the paper's table in published.json.
-    metrics : mapping
-        From our column to the paper's metric, in the order in which they are shown.
-    counterpart : callable
-        From a method to the row of the paper that it is compared with, or None.
-    reason : callable
-        From a method and a data set to a sentence that says why it is worse there, for the summary of the report.
-
-    Returns
-    -------
-    list of Block
-        Empty if there is nothing to show.
+    The frame has one row per cell, with columns data, method, quick and the metrics; it may be empty or have gaps.
+    `table` is the name of the paper's table in published.json. `metrics` go from our columns to the paper's metrics, in
+    the order in which they are shown, `counterpart` from a method to the row of the paper that it is compared with or
+    None, and `reason` from a method and a data set to a sentence that says why it is worse there, for the summary.
     """
     # Cells of older runs may lack a metric.
     columns = {ours: theirs for ours, theirs in metrics.items() if ours in frame}
