@@ -97,13 +97,9 @@ def _render_block(block: Block) -> str:
 
 
 def _mark_cells(table: Table) -> list[list[str]]:
-    verdicts = table.verdicts
     return [
-        [
-            f"{words.MARKS[verdicts[row, column]]} {text}" if (row, column) in verdicts else text
-            for column, text in zip(table.frame.columns, texts, strict=True)
-        ]
-        for row, texts in enumerate(table.frame.astype(str).to_numpy().tolist())
+        [f"{words.MARKS[cell.verdict]} {cell.text}" if cell.verdict else cell.text for cell in row]
+        for row in _rows(table)
     ]
 
 
