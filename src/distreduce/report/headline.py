@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, r2_score
 
-from distreduce._utils.text import count_of, decimal_text, number_text
+from distreduce._utils.text import decimal_text, number_text
 from distreduce._utils.typing import Array
 from distreduce.metrics.calibration import average, read_probabilities, read_weights
 from distreduce.metrics.certainty import accuracy_interval, gain_interval, r2_interval
@@ -39,8 +39,8 @@ def describe_headline(named: Mapping[str, Given], targets: Sequence[str]) -> Ver
     gain = 1 - average(ours, first.sample_weight) / without if without else 0.0
     about = " and ".join(targets) or "the target"
     if low > 0:
-        least, most = (next(word for share, word in WORDS.items() if value > share) for value in (low, gain))
-        verdict = f"The features say {least}{f', perhaps {most},' if most != least else ''} about {about}"
+        word, most = (next(word for share, word in WORDS.items() if value > share) for value in (low, gain))
+        verdict = f"The features say {word}{f', perhaps {most},' if most != word else ''} about {about}"
     elif high > SOMETHING:
         verdict = f"{_count_units(first)} are too few to tell whether the features say anything about {about}"
     else:
@@ -52,13 +52,18 @@ def describe_headline(named: Mapping[str, Given], targets: Sequence[str]) -> Ver
         (each, "" if place else f"held-out {name_score(first)}", *_score(part))
         for place, (each, part) in enumerate(named.items())
     ]
-    return Verdict(verdict, _compare(name, verb, first, nothing), low <= SOMETHING, scores)
+    sentence = _compare(name, verb, first, nothing)
+    if gain > 0:
+        ends = [f"{max(end, -1):.0%}".replace("-", "−").replace("%", " %") for end in (gain, low, high)]
+        least = f"below {ends[1]}" if low < -1 else ends[1]
+        sentence += f" That is {ends[0]} less squared error than without a model (95 % interval {least} to {ends[2]})."
+    return Verdict(verdict, sentence, low <= SOMETHING, scores)
 
 
 def _count_units(each: Given) -> str:
     """Return how many independent units there are."""
     n = len(np.asarray(each.y)) if each.groups is None else len(np.unique(np.asarray(each.groups)))
-    return count_of(n, "held-out row" if each.groups is None else "held-out group")
+    return f"{n:,} held-out rows" if each.groups is None else f"{n:,} independent groups of rows"
 
 
 def _guess(each: Given) -> Given:
