@@ -57,7 +57,7 @@ def test_rows_that_cannot_tell_are_not_called_nothing():
     y = np.tile([1.0, -1.0], 20)
     weak = HeldOut(y, np.where(np.arange(40) < 28, 0.4, -0.4) * y, np.ones(40))
     found = describe_headline({"GP": weak}, ["price"])
-    assert found.verdict == "40 held-out rows are too few to tell whether the features say anything about price"
+    assert found.verdict == "Too few held-out rows to tell whether the features say anything about price"
     assert "may be better than no model by chance: it predicts" in found.sentence and found.warns
 
 
@@ -74,7 +74,7 @@ def test_words_follow_the_lower_end_and_visits_of_ten_patients_are_ten(rng):
         f" (95 % interval {low:.0%} to {high:.0%}).".replace("%", " %").replace("95  %", "95 %")
     )
     low, high = r2_interval(y, y + error, None, patient)
-    assert f", 95 % interval {low:.2f} to {high:.2f} by 10 independent groups of rows)" in groups.sentence
+    assert f", 95 % interval {low:.2f} to {high:.2f} by 10 independent groups)" in groups.sentence
 
 
 def test_the_sentence_has_the_numbers_of_scikit_learn(rng):

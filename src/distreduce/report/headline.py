@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, r2_score
 
-from distreduce._utils.text import decimal_text, number_text
+from distreduce._utils.text import count_of, decimal_text, number_text
 from distreduce._utils.typing import Array
 from distreduce.metrics.calibration import average, read_probabilities, read_weights
 from distreduce.metrics.certainty import accuracy_interval, gain_interval, r2_interval
@@ -42,7 +42,7 @@ def describe_headline(named: Mapping[str, Given], targets: Sequence[str]) -> Ver
         word, most = (next(word for share, word in WORDS.items() if value > share) for value in (low, gain))
         verdict = f"The features say {word}{f', perhaps {most},' if most != word else ''} about {about}"
     elif high > SOMETHING:
-        verdict = f"{_count_units(first)} are too few to tell whether the features say anything about {about}"
+        verdict = f"Too few held-out rows to tell whether the features say anything about {about}"
     else:
         verdict = f"The features say nothing about {about} that holds for new rows"
     name = "the predictor" if len(named) == 1 else next(iter(named))
@@ -58,12 +58,6 @@ def describe_headline(named: Mapping[str, Given], targets: Sequence[str]) -> Ver
         least = f"below {ends[1]}" if low < -1 else ends[1]
         sentence += f" That is {ends[0]} less squared error than without a model (95 % interval {least} to {ends[2]})."
     return Verdict(verdict, sentence, low <= SOMETHING, scores)
-
-
-def _count_units(each: Given) -> str:
-    """Return how many independent units there are."""
-    n = len(np.asarray(each.y)) if each.groups is None else len(np.unique(np.asarray(each.groups)))
-    return f"{n:,} held-out rows" if each.groups is None else f"{n:,} independent groups of rows"
 
 
 def _guess(each: Given) -> Given:
@@ -117,7 +111,10 @@ def interval_text(each: Given) -> str:
     """Return that interval in words; what is far below zero needs no digits."""
     low, high = find_interval(each)
     ends = f"{decimal_text(low, 2) if low >= -1 else 'below −1'} to {decimal_text(high, 2)}"
-    return f"95 % interval {ends}" + ("" if each.groups is None else f" by {_count_units(each)}")
+    groups = (
+        "" if each.groups is None else f" by {count_of(len(np.unique(np.asarray(each.groups))), 'independent group')}"
+    )
+    return f"95 % interval {ends}{groups}"
 
 
 def _score(each: Given) -> tuple[str, float]:
