@@ -161,7 +161,7 @@ def test_a_leak_by_groups_shows_in_the_scores_and_the_page_says_how_rows_were_he
     said = " ".join(out.split())
     # Visits of few patients are few: rows of a group share a number, and the interval counts groups.
     held = pd.read_csv("groups/held_out.csv").query("model == 'SDR-GP'")
-    assert (held["group"].nunique() == visits()["patient"][held["row"]].nunique()) and "held-out groups)" in said
+    assert (held["group"].nunique() == visits()["patient"][held["row"]].nunique()) and "independent groups)" in said
     found = json.loads(Path("groups/metrics.json").read_text())["held_out"]["scores"]["SDR-GP"]
     ends = r2_interval(held["true"], held["mean"], None, held["group"])
     assert (found["low_95"], found["high_95"]) == pytest.approx(ends, rel=1e-5)
@@ -214,7 +214,7 @@ def test_every_model_is_fitted_and_scored_with_the_weights(call, quick, target):
         if target == "sex":
             expected, key, text = (part["class"] == part["true"]).mean(), "accuracy", "with accuracy {:.2f}"
         else:
-            expected, key, text = r2_score(part["true"], part["mean"]), "r2", "(R² {:.2f})"
+            expected, key, text = r2_score(part["true"], part["mean"]), "r2", "(R² {:.2f}, 95 %"
         assert scores[name][key] == pytest.approx(expected, rel=1e-5)
         if name == "SDR-GP":
             assert text.format(expected).replace("-", "−") in page
@@ -227,8 +227,10 @@ def test_every_model_is_fitted_and_scored_with_the_weights(call, quick, target):
     weighted, repeated = (call("score", "distreduce-t", name, "--json") for name in ("new.csv", "repeated.csv"))
     found, again = (json.loads(each[1])["scores"] for each in (weighted, repeated))
     for model in found:
-        # Copies are drawn one by one, so that they bring less of it.
+        # Copies are drawn one by one, so that they bring less of it, and count as more rows than there are.
         assert found[model].pop("ece_by_chance", 0) >= again[model].pop("ece_by_chance", 0)
+        assert found[model].pop("low_95") <= again[model].pop("low_95")
+        assert found[model].pop("high_95") >= again[model].pop("high_95")
         assert found[model] == pytest.approx(again[model], rel=1e-6, abs=1e-12)
     said = call("score", "distreduce-t", "repeated.csv")[2]
     assert "has no column 'w', the weights of the fit: every row counts once." in said

@@ -15,10 +15,9 @@ from distreduce.metrics.certainty import accuracy_interval, gain_interval, r2_in
 def test_the_interval_of_r2_is_the_jackknife_over_groups(rng, shape):
     y, h, groups = rng.normal(size=shape), rng.integers(1, 4, 60), np.repeat(np.arange(12), 5)
     mean = y + 0.6 * rng.normal(size=shape)
-    found = [np.log(1 - r2_score(y[o], mean[o], sample_weight=h[o])) for o in (groups != g for g in range(12))]
-    error = np.sqrt(11 / 12 * np.sum((found - np.mean(found)) ** 2))
-    reach = student(11).ppf(0.975) * error * np.array([1, -1])
-    expected = 1 - np.exp(np.log(1 - r2_score(y, mean, sample_weight=h)) + reach)
+    found = [r2_score(y[o], mean[o], sample_weight=h[o]) for o in (groups != g for g in range(12))]
+    error, missed = np.sqrt(11 / 12 * np.sum((found - np.mean(found)) ** 2)), 1 - r2_score(y, mean, sample_weight=h)
+    expected = 1 - missed * np.exp(student(11).ppf(0.975) * error / missed * np.array([1, -1]))
     assert r2_interval(y, mean, h, groups) == pytest.approx(tuple(expected))
     assert r2_interval(1e200 * y, 1e200 * mean, h, groups) == pytest.approx(tuple(expected))
 
@@ -54,6 +53,13 @@ def test_a_row_of_weight_zero_is_none(rng):
     # A row that both predict exactly is one.
     errors = rng.random(20)
     assert gain_interval(np.r_[errors, 0], np.r_[2 + errors, 0]) != gain_interval(errors, 2 + errors)
+
+
+def test_one_row_with_all_the_error_is_not_ignorance(rng):
+    """Without it the error vanishes: the jackknife of log(1 − R²) put the lower end below −1."""
+    y = rng.normal(size=8)
+    low, high = r2_interval(y, y + 1e-4 * np.eye(8)[0])
+    assert 1 - 1e-6 < low < high < 1
 
 
 def test_ends_that_are_not_known_are_far():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import mean_squared_error, r2_score
 
-from distreduce.metrics.certainty import r2_interval
+from distreduce.metrics.certainty import gain_interval, r2_interval
 from distreduce.report import HeldOut, HeldOutClasses
 from distreduce.report.headline import describe_headline
 from distreduce.report.predictions import describe_predictions
@@ -57,7 +57,7 @@ def test_rows_that_cannot_tell_are_not_called_nothing():
     y = np.tile([1.0, -1.0], 20)
     weak = HeldOut(y, np.where(np.arange(40) < 28, 0.4, -0.4) * y, np.ones(40))
     found = describe_headline({"GP": weak}, ["price"])
-    assert found.verdict == "40 held-out rows are too few to tell whether the features say anything about price"
+    assert found.verdict == "Too few held-out rows to tell whether the features say anything about price"
     assert "may be better than no model by chance: it predicts" in found.sentence and found.warns
 
 
@@ -69,8 +69,12 @@ def test_words_follow_the_lower_end_and_visits_of_ten_patients_are_ten(rng):
     rows, groups = (describe_headline({"GP": each}, ["y"]) for each in (by_row, replace(by_row, groups=patient)))
     assert rows.verdict == "The features say a lot about y" and not rows.warns
     assert groups.verdict == "The features say something, perhaps a lot, about y"
+    low, high = gain_interval(error**2, (y - y.mean()) ** 2, None, patient)
+    assert groups.sentence.endswith(
+        f" (95 % interval {low:.0%} to {high:.0%}).".replace("%", " %").replace("95  %", "95 %")
+    )
     low, high = r2_interval(y, y + error, None, patient)
-    assert f", 95 % interval {low:.2f} to {high:.2f} by 10 held-out groups)" in groups.sentence
+    assert f", 95 % interval {low:.2f} to {high:.2f} by 10 independent groups)" in groups.sentence
 
 
 def test_the_sentence_has_the_numbers_of_scikit_learn(rng):

@@ -26,7 +26,7 @@ Interval = tuple[float, float]
 def r2_interval(
     y: ArrayLike, mean: ArrayLike, sample_weight: Weights = None, groups: ArrayLike | None = None
 ) -> Interval:
-    """Return the 95 % interval of R², the mean over the targets, on the scale of log(1 − R²)."""
+    """Return the 95 % interval of R², the mean over the targets."""
     truth = np.asarray(y, dtype=np.float64).reshape(len(np.asarray(y)), -1)
     missed = truth - np.asarray(mean, dtype=np.float64).reshape(truth.shape)
     center = truth.mean(axis=0)
@@ -45,7 +45,7 @@ def r2_interval(
 def gain_interval(
     ours: Array, theirs: Array, sample_weight: Weights = None, groups: ArrayLike | None = None
 ) -> Interval:
-    """Return the 95 % interval of the share of their errors (n,) that ours (n,) avoid, on the scale of its log."""
+    """Return the 95 % interval of the share of their errors (n,) that ours (n,) avoid."""
     return _explained(np.stack([ours, theirs], axis=1), lambda sums: sums[..., 0] / sums[..., 1], sample_weight, groups)
 
 
@@ -67,13 +67,13 @@ def accuracy_interval(right: ArrayLike, sample_weight: Weights = None, groups: A
 def _explained(
     rows: Array, unexplained: Callable[[Array], Array], sample_weight: Weights, groups: ArrayLike | None
 ) -> Interval:
-    sums = _sum_units(rows, sample_weight, groups)
+    r"""Return :math:`1 - r e^{\pm t s / r}` for the unexplained share r: errors in it are relative."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        value, error, t = _jackknife(sums, lambda each: np.log(unexplained(each)))
-        if value == -np.inf:  # no error at all
+        r, error, t = _jackknife(_sum_units(rows, sample_weight, groups), unexplained)
+        if r == 0:  # no error at all
             return 1.0, 1.0
-        ends = 1 - np.exp(value + t * error), 1 - np.exp(value - t * error)
-    return (float(ends[0]), float(ends[1])) if np.isfinite(error * t) else (-np.inf, 1.0)
+        factor = np.exp(t * error / r)
+    return (float(1 - r * factor), float(1 - r / factor)) if np.isfinite(factor) else (-np.inf, 1.0)
 
 
 def _sum_units(rows: Array, sample_weight: Weights, groups: ArrayLike | None) -> Array:

@@ -39,10 +39,10 @@ def describe_headline(named: Mapping[str, Given], targets: Sequence[str]) -> Ver
     gain = 1 - average(ours, first.sample_weight) / without if without else 0.0
     about = " and ".join(targets) or "the target"
     if low > 0:
-        least, most = (next(word for share, word in WORDS.items() if value > share) for value in (low, gain))
-        verdict = f"The features say {least}{f', perhaps {most},' if most != least else ''} about {about}"
+        word, most = (next(word for share, word in WORDS.items() if value > share) for value in (low, gain))
+        verdict = f"The features say {word}{f', perhaps {most},' if most != word else ''} about {about}"
     elif high > SOMETHING:
-        verdict = f"{_count_units(first)} are too few to tell whether the features say anything about {about}"
+        verdict = f"Too few held-out rows to tell whether the features say anything about {about}"
     else:
         verdict = f"The features say nothing about {about} that holds for new rows"
     name = "the predictor" if len(named) == 1 else next(iter(named))
@@ -52,13 +52,12 @@ def describe_headline(named: Mapping[str, Given], targets: Sequence[str]) -> Ver
         (each, "" if place else f"held-out {name_score(first)}", *_score(part))
         for place, (each, part) in enumerate(named.items())
     ]
-    return Verdict(verdict, _compare(name, verb, first, nothing), low <= SOMETHING, scores)
-
-
-def _count_units(each: Given) -> str:
-    """Return how many independent units there are."""
-    n = len(np.asarray(each.y)) if each.groups is None else len(np.unique(np.asarray(each.groups)))
-    return count_of(n, "held-out row" if each.groups is None else "held-out group")
+    sentence = _compare(name, verb, first, nothing)
+    if gain > 0:
+        ends = [f"{max(end, -1):.0%}".replace("-", "−").replace("%", " %") for end in (gain, low, high)]
+        least = f"below {ends[1]}" if low < -1 else ends[1]
+        sentence += f" That is {ends[0]} less squared error than without a model (95 % interval {least} to {ends[2]})."
+    return Verdict(verdict, sentence, low <= SOMETHING, scores)
 
 
 def _guess(each: Given) -> Given:
@@ -112,7 +111,10 @@ def interval_text(each: Given) -> str:
     """Return that interval in words; what is far below zero needs no digits."""
     low, high = find_interval(each)
     ends = f"{decimal_text(low, 2) if low >= -1 else 'below −1'} to {decimal_text(high, 2)}"
-    return f"95 % interval {ends}" + ("" if each.groups is None else f" by {_count_units(each)}")
+    groups = (
+        "" if each.groups is None else f" by {count_of(len(np.unique(np.asarray(each.groups))), 'independent group')}"
+    )
+    return f"95 % interval {ends}{groups}"
 
 
 def _score(each: Given) -> tuple[str, float]:
