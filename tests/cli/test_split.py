@@ -14,7 +14,8 @@ from sklearn.metrics import r2_score
 from distreduce import SDR, SDRGPRegressor
 from distreduce.cli import _models, _split
 from distreduce.cli._split import draw_rows, split_rows
-from distreduce.tables.aside import Aside
+from distreduce.metrics.certainty import r2_interval
+from distreduce.tables.aside import Aside, AsideValues, read_weights
 from distreduce.tables.prepare import prepare
 
 
@@ -63,6 +64,17 @@ def test_repeated_measurements_are_drawn_one_by_one(tmp_path):
     train, test, _ = split_rows(data, _models.FitOptions())
     rows = [set(map(tuple, data.X[part])) for part in (train, test)]
     assert rows[0] == rows[1] and len(test) == 60
+    (said,) = _split.describe_repeats(data, np.arange(300))
+    assert "read as repeated measurements, not as copies. They are held out one by one." in said
+
+
+def test_numbers_are_held_out_in_equal_shares_of_their_range(tmp_path):
+    """By chance alone, the held-out rows had other spreads than the rest, and R² scattered by half as much again."""
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 2)), columns=["a", "y"])
+    data = prepare_rows(tmp_path, table)
+    for seed in range(3):
+        _, test, _ = split_rows(data, _models.FitOptions(seed=seed))
+        assert (np.bincount(table["y"].rank()[test].astype(int).sub(1) // 10) == 2).all()
 
 
 def prepare_rows(folder, table):
@@ -147,6 +159,12 @@ def test_a_leak_by_groups_shows_in_the_scores_and_the_page_says_how_rows_were_he
           for name in ("random", "groups")]  # fmt: skip
     assert json.loads(drawn)["held_out"]["how"] == "They were drawn at random." and r2[0] > r2[1] + 0.3
     said = " ".join(out.split())
+    # Visits of few patients are few: rows of a group share a number, and the interval counts groups.
+    held = pd.read_csv("groups/held_out.csv").query("model == 'SDR-GP'")
+    assert (held["group"].nunique() == visits()["patient"][held["row"]].nunique()) and "held-out groups)" in said
+    found = json.loads(Path("groups/metrics.json").read_text())["held_out"]["scores"]["SDR-GP"]
+    ends = r2_interval(held["true"], held["mean"], None, held["group"])
+    assert (found["low_95"], found["high_95"]) == pytest.approx(ends, rel=1e-5)
     # The map recognises patients, but patients are left out as a whole: it says nothing about new ones.
     assert "whole groups of patient" in said and "What you see holds" not in said
     page = Path("groups/report.html").read_bytes()
@@ -173,6 +191,14 @@ def test_a_weight_of_two_is_the_row_twice(call, quick):
     page = Path("distreduce-weighted/report.html").read_bytes()
     assert call("report", "distreduce-weighted", "-q")[0] == 0
     assert Path("distreduce-weighted/report.html").read_bytes() == page
+
+
+def test_weights_with_fractions_have_a_mean_of_one():
+    column = pd.Series([0.0, 120.5, 241.0, 361.5], name="w")
+    np.testing.assert_allclose(read_weights(column), [0.0, 0.5, 1.0, 1.5])
+    aside = Aside(weights="w")
+    assert "scaled to a mean of one" in AsideValues.read({"w": column}, aside).notes(aside)[0]
+    assert "6 in all" in AsideValues.read({"w": pd.Series([1, 2, 3])}, aside).notes(aside)[0]
 
 
 @pytest.mark.parametrize("target", ["y", "sex"])
