@@ -31,17 +31,24 @@ from distreduce.exceptions import (
     OptimisticPictureWarning,
     SolverConvergenceWarning,
 )
+from distreduce.gp._refit import refit
 from distreduce.gp._target_scale import spread
 from distreduce.metrics.held_out import held_out_scores, judge_numbers, score_classes
 from distreduce.solver.dense import MOST_CROSS_FITTED
 from distreduce.tables.prepare import PreparedTable
 
 PREDICTOR, PICTURE = "predictor", "picture"  # steps of a study
+# The scored predictor is kept, and its experts learn from the held-out rows as well, if it has seen so many rows, and
+# the others are at most this share of them: what left-out rows taught it then hardly changes.
+ENOUGH_SEEN, MOST_UNSEEN = 800, 0.3
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Training and held-out rows (none if too few have a target), scores and seconds by model, and predictions."""
+    """Training and held-out rows (none if too few have a target), scores and seconds by model, and predictions.
+
+    `predictor` is the one that was scored.
+    """
 
     train: Index
     test: Index
@@ -49,6 +56,7 @@ class Comparison:
     seconds: dict[str, float]
     predictions: pd.DataFrame | None
     how: str = ""  # a sentence: how the rows were held out
+    predictor: Any = None
 
 
 @dataclass(frozen=True)
@@ -148,8 +156,7 @@ def _run(data: PreparedTable, options: FitOptions, advance: Callable[[str], obje
             notes.append("There is no held-out part (too few rows, or --test-size 0), so there are no scores.")
         advance(PREDICTOR)
         started = time.perf_counter()
-        predictor = make_model(OURS, data.target, options)
-        fit_weighted(predictor, *_training_data(data, known))
+        predictor = fit_predictor(data, options, known, comparison)
         seconds["predictor"] = time.perf_counter() - started
     # The picture comes last, because an interrupt keeps what it has reached and everything before it.
     advance(PICTURE)
@@ -178,13 +185,13 @@ def _check_options(options: FitOptions, n: int) -> None:
 def compare_models(data: PreparedTable, options: FitOptions, advance: Callable[[str], object]) -> Comparison:
     """Fit the predictor and simple models to the training rows, and score them on the held-out rows."""
     train, test, how = split_rows(data, options)
-    scores, seconds, tables = {}, {}, []
+    scores, seconds, tables, models = {}, {}, [], {}
     for name in MODELS:
         # Even without held-out rows, so that the number of steps is the same.
         advance(_score_step(name))
         if len(test):
             started = time.perf_counter()
-            model = make_model(name, data.target, options)
+            model = models[name] = make_model(name, data.target, options)
             with single_threaded_blas():  # trees of so few rows grow no faster with more threads
                 fit_weighted(model, *_training_data(data, train))
                 scores[name], table = _score(model, data, train, test)
@@ -193,7 +200,22 @@ def compare_models(data: PreparedTable, options: FitOptions, advance: Callable[[
             if data.aside.weights is not None:
                 front[WEIGHT] = data.aside.weights[test]
             tables.append(pd.concat([front, truth_table(data.target, test), table], axis=1))
-    return Comparison(train, test, scores, seconds, pd.concat(tables, ignore_index=True) if tables else None, how)
+    predictions = pd.concat(tables, ignore_index=True) if tables else None
+    return Comparison(train, test, scores, seconds, predictions, how, models.get(OURS))
+
+
+def fit_predictor(data: PreparedTable, options: FitOptions, known: Index, scored: Comparison) -> Any:
+    """Return the predictor of all rows with a target.
+
+    It is the one that was scored, whose experts learn from the held-out rows too, if it has seen most of the rows and
+    every class; else a new one.
+    """
+    others = np.setdiff1d(known, scored.train)
+    seen, labels = len(scored.train), data.target.labels
+    knows_all = labels is None or set(labels[others]) <= set(labels[scored.train])
+    if seen >= ENOUGH_SEEN and len(others) <= MOST_UNSEEN * seen and knows_all:
+        return refit(scored.predictor, *_training_data(data, np.r_[scored.train, others]))
+    return fit_weighted(make_model(OURS, data.target, options), *_training_data(data, known))
 
 
 def _training_data(data: PreparedTable, rows: Index) -> tuple[Array, NDArray[Any], Array | None, Index | None]:
