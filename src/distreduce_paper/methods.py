@@ -127,6 +127,7 @@ add_predictor(
 _add_embedding_gp("SDR-GP, paper's algorithm", _paper_embedding)
 # SDR has its own GP rows above, so its embeddings do not get the common GP.
 add_embedding("SDR", lambda p, seed: SDR.paper(p, perplexity=20.0, random_state=seed), with_gp=False)
+add_embedding("SDR, defaults", lambda p, seed: SDR(p, random_state=seed), with_gp=False)
 add_embedding("SDR, paper's algorithm", _paper_embedding, with_gp=False)
 add_embedding("NCA", lambda p, seed: baselines.NCA(p, random_state=seed))
 add_embedding("KSPCA", lambda p, seed: baselines.KernelSupervisedPCA(p))
@@ -193,8 +194,9 @@ def _add_reduction_class(name: str, estimator: Callable[..., Any], **options: An
     add_reduction(name, make)
 
 
-# "FGW-only" is SDR without the dependence term: supervision acts through the coupling alone.
+# "SDR" has the paper's constants. "FGW-only" has no dependence term: supervision acts through the coupling alone.
 _add_reduction_class("SDR", SDR.paper)
+_add_reduction_class("SDR, defaults", SDR)
 _add_reduction_class("SDR, eta=n", SDR.paper, eta=10_000.0)  # of the 10,000 images of Fashion-MNIST
 _add_reduction_class("SDR, paper's algorithm", SDR.paper, **PAPER_REDUCTION)
 _add_reduction_class("FGW-only", SDR.paper, eta=0.0)

@@ -15,7 +15,7 @@ from distreduce import SDR, SDRGPClassifier, SDRGPRegressor
 from distreduce.cli import _models, _split, _study
 from distreduce.cli._split import draw_rows, split_rows
 from distreduce.gp import _refit
-from distreduce.tables.aside import Aside
+from distreduce.tables.aside import Aside, AsideValues, read_weights
 from distreduce.tables.prepare import prepare
 
 
@@ -201,6 +201,14 @@ def test_a_weight_of_two_is_the_row_twice(call, quick):
     page = Path("distreduce-weighted/report.html").read_bytes()
     assert call("report", "distreduce-weighted", "-q")[0] == 0
     assert Path("distreduce-weighted/report.html").read_bytes() == page
+
+
+def test_weights_with_fractions_have_a_mean_of_one():
+    column = pd.Series([0.0, 120.5, 241.0, 361.5], name="w")
+    np.testing.assert_allclose(read_weights(column), [0.0, 0.5, 1.0, 1.5])
+    aside = Aside(weights="w")
+    assert "scaled to a mean of one" in AsideValues.read({"w": column}, aside).notes(aside)[0]
+    assert "6 in all" in AsideValues.read({"w": pd.Series([1, 2, 3])}, aside).notes(aside)[0]
 
 
 @pytest.mark.parametrize("target", ["y", "sex"])

@@ -113,7 +113,10 @@ def fit(
     ] = None,
     weights: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Column of weights; two counts as two equal rows. Not a feature."),
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of weights, not a feature: whole numbers count equal rows, others are scaled to a mean of 1.",
+        ),
     ] = None,
     sep: Separator = None,
     no_header: NoHeader = False,

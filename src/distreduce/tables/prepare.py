@@ -71,8 +71,10 @@ def prepare(
     if (usable & target.known).sum() < 2:
         raise InvalidInputError(f"{path.name} has fewer than two rows that are complete and have a target.")
     leaks = describe_leaks(X, recipe, target, np.flatnonzero(usable & target.known))
-    notes = (*table.notes, *target.notes, *leaks, *_notes(target, labelled, usable, findings))
-    return PreparedTable(table.frame, recipe, target, X, usable, notes, AsideValues.read(table.frame, aside))
+    values = AsideValues.read(table.frame, aside)
+    found = _notes(target, labelled, usable, findings)
+    notes = (*table.notes, *target.notes, *leaks, *found, *values.notes(aside))
+    return PreparedTable(table.frame, recipe, target, X, usable, notes, values)
 
 
 def _notes(target: Target, labelled: NDArray[np.bool_], usable: NDArray[np.bool_], findings: Findings) -> list[str]:

@@ -82,7 +82,7 @@ EXPERIMENT = Experiment(
     kind="embedding",
     datasets=("s_curve", "swiss_roll", "friedman"),
     task="regression",
-    methods=("SDR", "SDR, paper's algorithm", "NCA", "KSPCA", "UMAP", "PCA"),
+    methods=("SDR", "SDR, defaults", "SDR, paper's algorithm", "NCA", "KSPCA", "UMAP", "PCA"),
     run=run,
     report=report,
 )
