@@ -15,6 +15,7 @@ from distreduce import SDR, SDRGPClassifier, SDRGPRegressor
 from distreduce.cli import _models, _split, _study
 from distreduce.cli._split import draw_rows, split_rows
 from distreduce.gp import _refit
+from distreduce.metrics.certainty import r2_interval
 from distreduce.tables.aside import Aside, AsideValues, read_weights
 from distreduce.tables.prepare import prepare
 
@@ -91,6 +92,17 @@ def test_repeated_measurements_are_drawn_one_by_one(tmp_path):
     train, test, _ = split_rows(data, _models.FitOptions())
     rows = [set(map(tuple, data.X[part])) for part in (train, test)]
     assert rows[0] == rows[1] and len(test) == 60
+    (said,) = _split.describe_repeats(data, np.arange(300))
+    assert "read as repeated measurements, not as copies. They are held out one by one." in said
+
+
+def test_numbers_are_held_out_in_equal_shares_of_their_range(tmp_path):
+    """By chance alone, the held-out rows had other spreads than the rest, and R² scattered by half as much again."""
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 2)), columns=["a", "y"])
+    data = prepare_rows(tmp_path, table)
+    for seed in range(3):
+        _, test, _ = split_rows(data, _models.FitOptions(seed=seed))
+        assert (np.bincount(table["y"].rank()[test].astype(int).sub(1) // 10) == 2).all()
 
 
 def prepare_rows(folder, table):
@@ -175,6 +187,12 @@ def test_a_leak_by_groups_shows_in_the_scores_and_the_page_says_how_rows_were_he
           for name in ("random", "groups")]  # fmt: skip
     assert json.loads(drawn)["held_out"]["how"] == "They were drawn at random." and r2[0] > r2[1] + 0.3
     said = " ".join(out.split())
+    # Visits of few patients are few: rows of a group share a number, and the interval counts groups.
+    held = pd.read_csv("groups/held_out.csv").query("model == 'SDR-GP'")
+    assert (held["group"].nunique() == visits()["patient"][held["row"]].nunique()) and "held-out groups)" in said
+    found = json.loads(Path("groups/metrics.json").read_text())["held_out"]["scores"]["SDR-GP"]
+    ends = r2_interval(held["true"], held["mean"], None, held["group"])
+    assert (found["low_95"], found["high_95"]) == pytest.approx(ends, rel=1e-5)
     # The map recognises patients, but patients are left out as a whole: it says nothing about new ones.
     assert "whole groups of patient" in said and "What you see holds" not in said
     page = Path("groups/report.html").read_bytes()

@@ -145,6 +145,16 @@ def test_copies_do_not_make_other_samples_new(rng):
     assert novelty(rng.normal(size=(500, 2))).mean() == pytest.approx(0.5, abs=0.06)
 
 
+def test_samples_of_new_groups_are_not_novel(rng):
+    """Rows of one patient lie together: against their own group, those of the next patient looked far."""
+    groups, found = np.repeat(np.arange(40), 8), []
+    for _ in range(10):
+        X, new = (rng.normal(size=(40, 3))[groups] + 0.5 * rng.normal(size=(320, 3)) for _ in range(2))
+        found.append([(Novelty.of(X, np.arange(320), own)(new) < 0.02).mean() for own in (None, groups)])
+    by_row, by_group = np.mean(found, axis=0)
+    assert by_row > 0.06 and by_group == pytest.approx(0.02, abs=0.015)
+
+
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_novelty_among_few_samples_is_a_p_value(rng, n):
     found = Novelty.of(rng.normal(size=(n, 2)), np.arange(n))(rng.normal(size=(9, 2)))

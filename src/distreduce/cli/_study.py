@@ -16,9 +16,10 @@ from sklearn.utils._param_validation import InvalidParameterError
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array, Index
 from distreduce.baselines.constant_spread import fit_weighted
+from distreduce.cli._held_out import read_held_out
 from distreduce.cli._models import MODELS, OURS, TREES, FitOptions, fit_picture, make_model, take_blocks
-from distreduce.cli._split import draw_rows, find_repeats, split_rows
-from distreduce.cli._tables import WEIGHT, class_table, judgement_table, number_table, truth_table
+from distreduce.cli._split import describe_repeats, draw_rows, find_units, split_rows
+from distreduce.cli._tables import GROUP, WEIGHT, class_table, judgement_table, number_table, truth_table
 from distreduce.estimators import SDR
 from distreduce.estimators._fit_context import FEW
 from distreduce.exceptions import (
@@ -33,7 +34,8 @@ from distreduce.exceptions import (
 )
 from distreduce.gp._refit import refit
 from distreduce.gp._target_scale import spread
-from distreduce.metrics.held_out import held_out_scores, judge_numbers, score_classes
+from distreduce.metrics.held_out import judge_numbers
+from distreduce.report.predictions import score_held_out
 from distreduce.solver.dense import MOST_CROSS_FITTED
 from distreduce.tables.prepare import PreparedTable
 
@@ -143,10 +145,7 @@ def _run(data: PreparedTable, options: FitOptions, advance: Callable[[str], obje
         comparison = compare_models(data, options, advance)
         seconds = {f"held out, {name}": spent for name, spent in comparison.seconds.items()}
         known = usable[data.target.known[usable]]  # every row, however many the picture shows
-        repeats = int(np.sum(find_repeats(data, known) != np.arange(len(known))))
-        if repeats and len(comparison.test):
-            count = f"{repeats:,} rows repeat others" if repeats > 1 else "1 row repeats another"
-            notes.append(f"{count}; copies are on the same side of the split, so that they do not tell the answer.")
+        notes += describe_repeats(data, known) if len(comparison.test) else []
         if len(known) < FEW:
             notes.append(
                 f"Only {len(known)} rows have a target. Scores and intervals of so few rows are rough: another "
@@ -185,23 +184,28 @@ def _check_options(options: FitOptions, n: int) -> None:
 def compare_models(data: PreparedTable, options: FitOptions, advance: Callable[[str], object]) -> Comparison:
     """Fit the predictor and simple models to the training rows, and score them on the held-out rows."""
     train, test, how = split_rows(data, options)
-    scores, seconds, tables, models = {}, {}, [], {}
+    if not len(test):
+        return Comparison(train, test, {}, {}, None, how)
+    seconds, tables, models = {}, [], {}
+    front = pd.DataFrame({"row": test})
+    if data.aside.weights is not None:
+        front[WEIGHT] = data.aside.weights[test]
+    if (units := find_units(data, test)) is not None:
+        front[GROUP] = units
+    front = front.join(truth_table(data.target, test))
     for name in MODELS:
-        # Even without held-out rows, so that the number of steps is the same.
         advance(_score_step(name))
-        if len(test):
-            started = time.perf_counter()
-            model = models[name] = make_model(name, data.target, options)
-            with single_threaded_blas():  # trees of so few rows grow no faster with more threads
-                fit_weighted(model, *_training_data(data, train))
-                scores[name], table = _score(model, data, train, test)
-            seconds[name] = time.perf_counter() - started
-            front = pd.DataFrame({"model": name, "row": test})
-            if data.aside.weights is not None:
-                front[WEIGHT] = data.aside.weights[test]
-            tables.append(pd.concat([front, truth_table(data.target, test), table], axis=1))
-    predictions = pd.concat(tables, ignore_index=True) if tables else None
-    return Comparison(train, test, scores, seconds, predictions, how, models.get(OURS))
+        started = time.perf_counter()
+        model = models[name] = make_model(name, data.target, options)
+        with single_threaded_blas():  # trees of so few rows grow no faster with more threads
+            fit_weighted(model, *_training_data(data, train))
+            table = front.join(_predict(model, data, train, test))
+        seconds[name] = time.perf_counter() - started
+        table.insert(0, "model", name)
+        tables.append(table)
+    held_out = pd.concat(tables, ignore_index=True)
+    scores = {name: score_held_out(each) for name, each in read_held_out(held_out, data.target, {}).items()}
+    return Comparison(train, test, scores, seconds, held_out, how, models[OURS])
 
 
 def fit_predictor(data: PreparedTable, options: FitOptions, known: Index, scored: Comparison) -> Any:
@@ -226,18 +230,11 @@ def _take_weights(data: PreparedTable, rows: Index) -> Array | None:
     return None if data.aside.weights is None else data.aside.weights[rows]
 
 
-def _score(model: Any, data: PreparedTable, train: Index, test: Index) -> tuple[dict[str, float], pd.DataFrame]:
-    """Return the scores and predictions on the held-out rows.
-
-    Log densities are in units of the spread of the training targets, the RMSE in those of y.
-    """
-    X, target, weights = data.X[test], data.target, _take_weights(data, test)
-    y = target.values(test)
+def _predict(model: Any, data: PreparedTable, train: Index, test: Index) -> pd.DataFrame:
+    """Return the predictions of the held-out rows; for numbers, also the spread of the training targets as a unit."""
+    X, target = data.X[test], data.target
     if target.task == "classification":
-        proba = model.predict_proba(X)
-        return score_classes(y, proba, model.classes_, weights), class_table(proba, model.classes_)
-    mean, std = model.predict(X, return_std=True)
-    scale = spread(target.values(train), _take_weights(data, train))
-    own = judge_numbers(model, X, y)
-    table = number_table(model, X, target.names).join(judgement_table(len(y), scale, own, target.names))
-    return held_out_scores(y, mean, std, scale=scale, sample_weight=weights, **own), table
+        return class_table(model.predict_proba(X), model.classes_)
+    scale, y = spread(target.values(train), _take_weights(data, train)), target.values(test)
+    judged = judgement_table(len(y), scale, judge_numbers(model, X, y), target.names)
+    return number_table(model, X, target.names).join(judged)

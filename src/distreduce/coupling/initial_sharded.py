@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from distreduce._utils.numerics import sq_distances
 from distreduce._utils.typing import Array, Index, Plan
-from distreduce.coupling.initial import apportion, is_one_hot, kmeans, spectral_clusters, use_all
+from distreduce.coupling.initial import apportion, cluster_each_class, is_one_hot, kmeans, use_all
 from distreduce.coupling.problem import hard_plan
 from distreduce.kernels import Delta, Kernel, Linear
 from distreduce.losses import supervised_rows
@@ -161,13 +161,9 @@ def _class_centres(
     # Unlabelled mass goes to the classes in the shares that it has in the pool.
     guessed = np.bincount(label[~known], weights=pool.weights[~known], minlength=len(mass))
     mass = mass + unlabelled * guessed / max(guessed.sum(), np.finfo(float).tiny)
-    seats = apportion(mass, np.bincount(label, minlength=len(mass)), min(m, len(label)))
-    # Cluster each class; its prototypes are numbered after those of the classes before it.
-    first, prototype = np.cumsum(seats) - seats, np.empty(len(label), dtype=np.intp)
-    for k in np.flatnonzero(seats):
-        own = np.flatnonzero(label == k)
-        block = affinity[own][:, own].toarray()
-        prototype[own] = first[k] + spectral_clusters(block, pool.weights[own], int(seats[k]), random_state)
+    prototype = cluster_each_class(
+        lambda own: affinity[own][:, own].toarray(), pool.weights, label, mass, m, random_state
+    )
     return Centres(pool.features, prototype, np.eye(len(mass))[label], np.inf)
 
 

@@ -68,8 +68,8 @@ class Arranged:
         counts as one sample: a model that lacks the largest group is unlike the one that will predict.
     inputs : (n, d) array
         All samples as given, copies with noise replaced by the first of their group.
-    distinct, copies : (m, d) and (m,) arrays
-        Samples that differ in features, and their groups.
+    distinct, copies, given : (m, d), (m,) and (m,) arrays
+        Samples that differ in features, the same number for near copies, and the group that was given; None without.
     """
 
     order: Index
@@ -79,6 +79,7 @@ class Arranged:
     inputs: Array
     distinct: Array
     copies: Index
+    given: Index | None = None
 
 
 def arrange(inputs: Array, targets: Array, weights: Array, groups: Index | None = None) -> Arranged:
@@ -107,7 +108,8 @@ def arrange(inputs: Array, targets: Array, weights: Array, groups: Index | None 
         )
     joined = join_groups(groups, leaving)
     own = pd.factorize((joined if np.ptp(joined) > 0 else groups)[order])[0]
-    return Arranged(order, totals, own, totals / np.bincount(own, totals)[own], cleaned, distinct, copies)
+    evidence = totals / np.bincount(own, totals)[own]
+    return Arranged(order, totals, own, evidence, cleaned, distinct, copies, groups[places.rows])
 
 
 def assign_folds(groups: Index) -> Index:
@@ -263,15 +265,22 @@ class Novelty:
     distances: Array
 
     @classmethod
-    def of(cls, distinct: Array, copies: Index) -> Novelty:
-        """From distinct standardised samples; near copies count once."""
+    def of(cls, distinct: Array, copies: Index, groups: Index | None = None) -> Novelty:
+        """From distinct standardised samples; near copies count once. Those of one group are not others: new ones
+        will come from new groups.
+        """
         first = np.unique(copies, return_index=True)[1]
-        inputs = distinct[first[evenly_spaced(len(first), LIKE_THESE)]]
+        chosen = first[evenly_spaced(len(first), LIKE_THESE)]
+        inputs = distinct[chosen]
         k = min(OTHERS, len(inputs) - 1)
         if k == 0:
             return cls(inputs, np.zeros(1))
-        distance = nearest(inputs, inputs, k + 1)[0][:, 1:]  # without itself
-        return cls(inputs, np.sort(distance.mean(axis=1)))
+        if groups is None or np.ptp(groups[chosen]) == 0:
+            distance = nearest(inputs, inputs, k + 1)[0][:, 1:].mean(axis=1)  # without itself
+            return cls(inputs, np.sort(distance))
+        parts = [groups[chosen] == group for group in np.unique(groups[chosen])]
+        found = [nearest(inputs[own], inputs[~own], min(k, int((~own).sum())))[0].mean(axis=1) for own in parts]
+        return cls(inputs, np.sort(np.concatenate(found)))
 
     def __call__(self, inputs: Array) -> Array:
         """P-values of samples."""

@@ -272,7 +272,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
     def _arrange(self, X: Array, targets: Array, weights: Array, groups: Index | None) -> Arranged:
         """Find copies among the samples, and set ``novelty_``."""
         arranged = arrange(X / self.input_scale_, targets, weights, groups)
-        self.novelty_ = Novelty.of(arranged.distinct, arranged.copies)
+        self.novelty_ = Novelty.of(arranged.distinct, arranged.copies, arranged.given)
         return arranged
 
     def _draw_rows(self, inputs: Array, random_state: np.random.RandomState) -> Index:

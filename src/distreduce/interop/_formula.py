@@ -128,6 +128,6 @@ def write_map(path: Path, fill: Callable[[Any], object]) -> None:
             fill(file)
     except OSError as error:
         raise ModelSaveError(
-            f"The map was not saved to {os.fspath(path)!r}: {error}. Nothing was written there; choose a folder that "
+            f"{os.fspath(path)!r} was not saved: {error}. Nothing was written there; choose a folder that "
             "exists, may be written to and has room."
         ) from error

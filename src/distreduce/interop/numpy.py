@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 from collections.abc import Callable
@@ -9,12 +10,18 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from distreduce._utils.files import DAMAGE, Arrays, read_arrays
 from distreduce._utils.tensor_file import require
-from distreduce.exceptions import ModelFileError
+from distreduce.exceptions import ModelFileError, UnsavableModelError
 from distreduce.interop import _map_reader
 from distreduce.interop._formula import KERNEL_NAMES, MapFormula, Path, map_formula, write_map
+from distreduce.interop._predictor import RowPool, encode_predictor, encode_rule
+from distreduce.interop._predictor_reader import load_predictor
+from distreduce.tables.recipe import ColumnRecipe
+
+__all__ = ["load_map", "load_predictor", "save_map", "save_predictor"]
 
 
 def save_map(model: Any, path: Path) -> None:
@@ -66,6 +73,58 @@ def save_map(model: Any, path: Path) -> None:
     if formula.predictor is not None:
         arrays |= {f"predictor_{name}": value for name, value in _arrays(formula.predictor).items()} | {"version": 2}
     write_map(path, lambda file: np.savez_compressed(file, **arrays))
+
+
+def save_predictor(predictor: Any, path: Path, recipe: ColumnRecipe | None = None) -> None:
+    """Save a predictor as one JSON file of plain arrays, for :func:`load_predictor`, which needs only NumPy.
+
+    Parameters
+    ----------
+    predictor : SDRGPRegressor or SDRGPClassifier
+        A fitted model without experts of your own.
+    path : str or path-like
+        The file, written atomically. It holds training samples.
+    recipe : ColumnRecipe, optional
+        How the columns of a table become features, such as ``recipe_`` of :class:`~distreduce.tables.TablePreparer` or
+        ``load_folder("houses").recipe``. The loaded predictor then takes a mapping from the names of the columns to
+        their cells: numbers (dates as days since 1970), true or false, and levels; None or NaN where missing.
+
+    Raises
+    ------
+    UnsavableModelError
+        The predictor has parts of your own.
+    ModelSaveError
+        The file could not be written. An existing file is unchanged.
+
+    Notes
+    -----
+    The loaded predictor returns arrays by name: ``mean``, ``std``, ``q05``, ``q50`` and ``q95``, or ``probabilities``
+    of its ``classes``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from distreduce import SDRGPRegressor
+    >>> X = np.random.default_rng(0).normal(size=(40, 2))
+    >>> model = SDRGPRegressor(experts=["linear"], gp_steps=2, random_state=0).fit(X, X[:, 0])
+    >>> path = tempfile.mkdtemp() + "/predictor.json"
+    >>> save_predictor(model, path)
+    >>> bool(np.allclose(load_predictor(path)(X)["mean"], model.predict(X)))
+    True
+    """
+    check_is_fitted(predictor)
+    rows = getattr(predictor, "novelty_", None)
+    pool = RowPool(np.ones(1) if rows is None else np.abs(rows.inputs * predictor.input_scale_).max(axis=0))
+    node = encode_predictor(predictor, pool)
+    if node is None:
+        raise UnsavableModelError(
+            f"{type(predictor).__name__} cannot be exported; give a fitted SDRGPRegressor or SDRGPClassifier without "
+            "experts of your own."
+        )
+    columns = None if recipe is None else [encode_rule(rule) for rule in recipe.used]
+    found = {"format": "distreduce-predictor", "version": 1, "columns": columns, "predictor": node}
+    text = json.dumps(found | {"pool": pool.encode()}, allow_nan=False)
+    write_map(path, lambda file: file.write(text.encode()))
 
 
 def _arrays(formula: MapFormula) -> dict[str, Any]:

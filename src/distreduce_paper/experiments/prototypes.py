@@ -50,13 +50,10 @@ def run(cell: Cell) -> dict[str, Any]:
 
 def report(frame: pd.DataFrame) -> list[Block]:
     """Show both figures, how often SDR leads, and the numbers behind them."""
-    if frame.empty:
-        return [Text(NOTES)]
     columns = {label(str(name)): part for name, part in frame.groupby("data", sort=False)}
     width = 1.2 + 2.9 * len(columns)
     seconds = {"cpu_seconds": "CPU seconds of the fit"}
     return [
-        Text(NOTES),
         *([Text(SHARED)] if "DR-then-Cluster" in set(frame["method"]) else []),
         draw_figure(
             "prototypes_scores",
@@ -128,4 +125,5 @@ EXPERIMENT = Experiment(
     skips=lambda data, method: method == "SDR, eta=n" and data in ("coil20", "snareseq"),  # see NOTES
     run=run,
     report=report,
+    notes=NOTES,
 )
