@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import ot
+from scipy.sparse import csr_array
 from scipy.spatial.distance import pdist, squareform
 from sklearn.cluster import SpectralClustering
 from sklearn.decomposition import PCA
@@ -29,7 +30,7 @@ from distreduce_paper.problems import Array
 NO_SELF = 1e-12  # ω_kk where the diagonal is left out, as the public code has it
 ALPHA, OUTER, INNER = 0.2, 10, 1000  # the paper's α and inner steps, and DistR's outer iterations
 INNER_TOL = 1e-6  # relative change of the loss at which the public code leaves the inner loop
-COUPLING_STEPS = 200  # of POT's solver; it stops by itself long before
+COUPLING_STEPS = 200  # of POT's solver
 
 
 @dataclass(frozen=True)
@@ -286,21 +287,48 @@ def _update_coupling(C: Array, Y: Array, Z: Array, T: Array, row: float, reading
     w = 1.0 / (1.0 + D)
     if reading.diagonal != "both":
         np.fill_diagonal(w, NO_SELF)
-    structure = (C, w / w.sum(), np.full(len(C), row))
-    loss = "square_loss" if reading.inner_loss == "square" else "kl_loss"
-    options: dict[str, Any] = {"loss_fun": loss, "alpha": ALPHA, "symmetric": True}
+    loss, Cbar = "square_loss" if reading.inner_loss == "square" else "kl_loss", w / w.sum()
     if reading.solver == "mirror":
         solve = ot.gromov.entropic_semirelaxed_fused_gromov_wasserstein
-        options |= {"G0": T, "epsilon": 1.0, "max_iter": COUPLING_STEPS}
-        return np.asarray(solve(_target_costs(Y, T, reading), *structure, **options))
-    solve = ot.gromov.semirelaxed_fused_gromov_wasserstein
+        options: dict[str, Any] = {"loss_fun": loss, "alpha": ALPHA, "symmetric": True, "epsilon": 1.0, "G0": T}
+        costs, masses = _target_costs(Y, T, reading), np.full(len(C), row)
+        return np.asarray(solve(costs, C, Cbar, masses, max_iter=COUPLING_STEPS, **options))
     if reading.refresh == "outer":
-        return np.asarray(solve(_target_costs(Y, T, reading), *structure, G0=T, max_iter=COUPLING_STEPS, **options))
+        return descend_coupling(_target_costs(Y, T, reading), C, Cbar, T, loss, COUPLING_STEPS)
     for _ in range(COUPLING_STEPS // 4):
-        before, T = T, solve(_target_costs(Y, T, reading), *structure, G0=T, max_iter=1, **options)
+        before, T = T, descend_coupling(_target_costs(Y, T, reading), C, Cbar, T, loss, 1)
         if np.abs(T - before).sum() < 1e-6 * T.sum():
             break
-    return np.asarray(T)
+    return T
+
+
+def descend_coupling(M: Array, C: Array, Cbar: Array, T: Array, loss: str, steps: int) -> Array:
+    """Minimise (1 − α) ⟨M, T⟩ + α Σ L(C_ij, C̄_kl) T_ik T_jl with POT's conditional gradient, its steps and its stop.
+
+    L(a, b) = f(b) − a h(b) but for a constant. POT forms C T h(C̄) anew several times in a step. Here it is kept: it
+    changes by the step's share of C V h(C̄), and the vertex V has one entry per row. That takes a tenth of the time.
+    Where two prototypes cost exactly the same, POT shares the row between them and this takes the first.
+    """
+    h, f = (2 * Cbar, Cbar**2) if loss == "square_loss" else (np.log(Cbar + 1e-18), Cbar)
+    fixed = C**2 if loss == "square_loss" else C * np.log(C + 1e-18) - C  # POT's stop needs the constant too
+    mass, rows, T = T.sum(axis=1), np.arange(len(C)), T.copy()
+    M, G = (1 - ALPHA) * M, T.sum(axis=0) @ f - C @ T @ h
+    value = (M * T).sum() + ALPHA * ((fixed @ mass) @ mass + (G * T).sum())
+    for _ in range(steps):
+        vertex = np.argmin(M + 2 * ALPHA * G, axis=1)
+        V = csr_array((mass, (vertex, rows)), shape=T.shape[::-1])  # (m, n)
+        change = V.sum(axis=1) @ f - (V @ C).T @ h - G
+        # The objective along T + s (V − T) is value + b s + a s².
+        slope, cross = M + ALPHA * G, (change * T).sum()
+        a = ALPHA * (change[rows, vertex] @ mass - cross)
+        b = slope[rows, vertex] @ mass - (slope * T).sum() + ALPHA * cross
+        s = min(1.0, max(0.0, -b / (2 * a))) if a > 0 else float(a + b < 0)
+        T, G = (1 - s) * T, G + s * change
+        T[rows, vertex] += s * mass
+        value += a * s**2 + b * s
+        if abs(a * s**2 + b * s) < 1e-9 * max(1.0, abs(value)):
+            break
+    return T
 
 
 def _target_costs(Y: Array, T: Array, reading: Reading) -> Array:
