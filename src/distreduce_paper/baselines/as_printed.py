@@ -216,60 +216,64 @@ def _update_prototypes(loss: _EmbeddingLoss, Z: Array, adam: Adam, tol: float) -
 
 
 class _EmbeddingLoss:
-    """Weight · GW(Z; T) − η CKA(Z, TᵀK_Y T) with its gradient, through (m, m) arrays alone: n is summed out first."""
+    """Weight · GW(Z; T) − η CKA(Z, TᵀK_Y T) with its gradient; n is summed out first.
+
+    All matrices are symmetric: those of (m, m) entries are held as their diagonal and the pairs k < l.
+    """
 
     def __init__(self, C: Array, Y: Array, T: Array, reading: Reading, eta: float) -> None:
         self.reading, self.eta = reading, eta
         self.weight = ALPHA if reading.gw == "alpha" else 1.0
-        q, self.A = T.sum(axis=0), T.T @ C @ T
-        self.qq = np.outer(q, q)
-        self.B = target_kernel(Y, T, normalised=reading.columns == "normalised", centred=reading.centred)
+        self.w_self = 1.0 if reading.diagonal == "both" else NO_SELF
+        q, A = T.sum(axis=0), T.T @ C @ T
+        B = target_kernel(Y, T, normalised=reading.columns == "normalised", centred=reading.centred)
+        self.m, self.total, self.pairs = len(q), A.sum(), np.triu_indices(len(q), 1)
+        self.A, self.qq, self.B = (matrix[self.pairs] for matrix in (A, np.outer(q, q), B))
+        self.diagonals = np.trace(A), q @ q, np.trace(B)
 
     def __call__(self, Z: Array) -> tuple[float, Array]:
-        norms = (Z**2).sum(axis=1)
-        D = np.maximum(norms[:, None] + norms - 2 * Z @ Z.T, 0.0)
-        w = 1.0 / (1.0 + D)
-        if self.reading.diagonal != "both":
-            np.fill_diagonal(w, NO_SELF)
-        value, slope = self._structure(w)
-        value, slope = self.weight * value, -self.weight * slope * w**2  # dω/dD = −ω²
+        D = pdist(Z, "sqeuclidean")
+        value, slope = self._structure(D)
+        value, slope = self.weight * value, self.weight * slope
         if self.eta:
             aligned, direction = self._alignment(D)
             value, slope = value - self.eta * aligned, slope - self.eta * direction
-        return value, 4.0 * (slope.sum(axis=1)[:, None] * Z - slope @ Z)
+        matrix = squareform(slope)
+        return value, 4.0 * (matrix.sum(axis=1)[:, None] * Z - matrix @ Z)
 
-    def _structure(self, w: Array) -> tuple[float, Array]:
-        """GW without its constant, and its derivative by ω; C̄ = ω / Σω."""
-        S, A = w.sum(), self.A
+    def _structure(self, D: Array) -> tuple[float, Array]:
+        """GW without its constant, and its derivative by D; C̄ = ω / Σω with ω = 1 / (1 + D), so dω/dD = −ω²."""
+        w, w_self = 1.0 / (1.0 + D), self.w_self
+        S, (trace, own, _) = self.m * w_self + 2 * w.sum(), self.diagonals
         if self.reading.inner_loss == "square":
-            cross, self_term = (A * w).sum(), (self.qq * w**2).sum()
-            slope = 2 * self.qq * w / S**2 - 2 * self_term / S**3 - 2 * A / S + 2 * cross / S**2
-            return float(self_term / S**2 - 2 * cross / S), slope
-        value, slope = -(A * np.log(w / S)).sum(), A.sum() / S - A / w
+            cross, squares = trace * w_self + 2 * self.A @ w, own * w_self**2 + 2 * self.qq @ w**2
+            slope = 2 * (self.qq * w / S - squares / S**2 - self.A + cross / S) / S
+            return float(squares / S**2 - 2 * cross / S), -slope * w**2
+        value = self.total * np.log(S) - trace * np.log(w_self) - 2 * self.A @ np.log(w)
+        slope = self.total / S - self.A / w
         if self.reading.inner_loss == "kl":
-            mass = (self.qq * w).sum()
+            mass = own * w_self + 2 * self.qq @ w
             value, slope = value + mass / S, slope + self.qq / S - mass / S**2
-        return float(value), slope
+        return float(value), -slope * w**2
 
     def _alignment(self, D: Array) -> tuple[float, Array]:
         """CKA of the rational quadratic kernel with α = 1, and its derivative by D for a given length scale."""
         K, squared_length = rational_quadratic(D, self.reading.length)
-        used = center(K) if self.reading.centred else K
-        norm = np.sqrt((used**2).sum())
-        aligned = (K * self.B).sum() / norm  # B is centred if K is to be, and has norm one
+        used, used_self = K, np.ones(self.m)
+        if self.reading.centred:
+            means = (squareform(K).sum(axis=1) + 1.0) / self.m
+            used = K - means[self.pairs[0]] - means[self.pairs[1]] + means.mean()
+            used_self = 1.0 - 2 * means + means.mean()
+        norm = np.sqrt(used_self @ used_self + 2 * used @ used)
+        aligned = (self.diagonals[2] + 2 * K @ self.B) / norm  # B is centred if K is to be, and has norm one
         by_kernel = self.B / norm - aligned * used / norm**2
         return float(aligned), -0.5 / squared_length * K**2 * by_kernel  # dK/dD = −K²/(2l²)
 
 
 def rational_quadratic(D: Array, length: str) -> tuple[Array, float]:
-    """Return (1 + D / 2l²)⁻¹ of squared distances D, and l²."""
-    squared_length = 1.0 if length == "one" else float(np.median(D[_pairs(len(D))]))
+    """Return (1 + D / 2l²)⁻¹ of the squared distances D of all pairs, and l²."""
+    squared_length = 1.0 if length == "one" else float(np.median(D))
     return 1.0 / (1.0 + D / (2.0 * squared_length)), squared_length
-
-
-@lru_cache(maxsize=1)
-def _pairs(m: int) -> Any:
-    return np.triu_indices(m, 1)
 
 
 def target_kernel(Y: Array, T: Array, *, normalised: bool, centred: bool) -> Array:
