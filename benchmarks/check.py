@@ -24,8 +24,8 @@ from scipy.spatial.distance import cdist
 from distreduce._utils.numerics import sq_distances
 from distreduce._utils.threads import workers
 from distreduce.affinity import student_affinity, symmetric_entropic_affinity
-from distreduce.coupling import solve_semirelaxed
-from distreduce.embedding import make_objective
+from distreduce.coupling.descent import solve_semirelaxed
+from distreduce.embedding.optimize import make_objective
 from distreduce.solver.loop import solve
 
 STORED = Path(__file__).resolve().parent.parent / "results" / "benchmarks" / "check.json"

@@ -14,8 +14,8 @@ from timing import exponent, median_seconds, timed
 from distreduce import SDR
 from distreduce._utils.threads import workers
 from distreduce.affinity import squared_distances, symmetric_entropic_affinity
-from distreduce.coupling import solve_semirelaxed
-from distreduce.embedding import make_objective
+from distreduce.coupling.descent import solve_semirelaxed
+from distreduce.embedding.optimize import make_objective
 
 PART = "5 growth of ours"
 

@@ -13,10 +13,11 @@ from sklearn.decomposition import PCA
 
 from distreduce._utils.threads import workers
 from distreduce.affinity import squared_distances, student_affinity, symmetric_entropic_affinity
-from distreduce.coupling import CouplingProblem, affinity_times_plan, initial_plan, structure_matrices
+from distreduce.coupling.initial import initial_plan
+from distreduce.coupling.problem import CouplingProblem, affinity_times_plan, structure_matrices
 from distreduce.dependence import dependence_target
-from distreduce.embedding import EmbeddingProblem
 from distreduce.embedding.optimize import initial_prototypes
+from distreduce.embedding.problem import EmbeddingProblem
 from distreduce.kernels import Delta
 from distreduce.losses import CrossEntropyLoss
 from distreduce.sharding.sample import Sample

@@ -19,8 +19,11 @@ from distreduce import SDR
 from distreduce._utils.threads import workers
 from distreduce.affinity import squared_distances, student_affinity, symmetric_entropic_affinity
 from distreduce.affinity.symmetric import row_bandwidths
-from distreduce.coupling import affinity_times_plan, solve_semirelaxed, structure_constant
-from distreduce.embedding import EmbeddingProblem, make_objective, plain
+from distreduce.coupling.descent import solve_semirelaxed
+from distreduce.coupling.problem import affinity_times_plan, structure_constant
+from distreduce.embedding import plain
+from distreduce.embedding.optimize import make_objective
+from distreduce.embedding.problem import EmbeddingProblem
 from distreduce.solver.dense import DenseOracle
 from distreduce.solver.loop import solve
 

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.preprocessing import KernelCenterer
 
 import distreduce.dependence
-from distreduce.coupling import hard_plan
+from distreduce.coupling.problem import hard_plan
 from distreduce.dependence import RESIDUAL, center, cka, dependence_target, hsic, nystrom_features
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import RBF, Delta, Linear, RationalQuadratic

@@ -99,7 +99,9 @@ class Experiment:
     paper : str
         The tables and figures of the paper that it rebuilds; empty if it goes beyond the paper.
     report : callable
-        From a frame with one row per finished cell to the blocks of the report.
+        From a frame with one row per finished cell, of which there is at least one, to the blocks of the report.
+    notes : str
+        Paragraphs of the report that come first.
     kind : {"predictor", "embedding", "reduction"}
         The registry of :mod:`distreduce_paper.methods` that its methods come from.
     datasets : tuple of str
@@ -130,6 +132,7 @@ class Experiment:
     title: str
     paper: str
     report: Callable[[pd.DataFrame], list[Block]]
+    notes: str = ""
     kind: Kind = "predictor"
     datasets: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()

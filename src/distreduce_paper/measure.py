@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from distreduce import __version__
+from distreduce._utils.threads import available_cores
+from distreduce._utils.versions import library_versions
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "POT", "torch", "gpytorch", "umap-learn")
 
@@ -92,24 +92,13 @@ def _lifetime_peak_mb() -> float:
 @cache
 def package_versions() -> dict[str, str]:
     """Return the versions of Python and of the installed packages that affect the numbers."""
-    versions = {"distreduce": __version__, "python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return versions
+    return library_versions(PACKAGES)
 
 
 @cache
 def describe_machine() -> str:
     """Describe the machine in one line: processor, cores, memory, system."""
     return f"{_processor()}, {available_cores()} cores, {_memory_gib():.0f} GiB, {platform.system()}"
-
-
-def available_cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _processor() -> str:

@@ -11,15 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn import ensemble
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import (
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
@@ -49,11 +44,7 @@ class Predictor:
 PREDICTORS: dict[str, Predictor] = {}
 EMBEDDINGS: dict[str, EmbeddingMaker] = {}
 REDUCTIONS: dict[str, ReductionMaker] = {}
-_REGISTRIES: dict[Kind, dict[str, Any]] = {
-    "predictor": PREDICTORS,
-    "embedding": EMBEDDINGS,
-    "reduction": REDUCTIONS,
-}
+_REGISTRIES: dict[Kind, dict[str, Any]] = {"predictor": PREDICTORS, "embedding": EMBEDDINGS, "reduction": REDUCTIONS}
 _RESERVED: set[tuple[Kind, str]] = set()  # names of this file, filled at its end
 
 
@@ -112,21 +103,25 @@ def _paper_embedding(n_components: int, seed: int) -> SDR:
     return SDR.paper(n_components, perplexity=20.0, random_state=seed, **PAPER_ALGORITHM)
 
 
+def _seeded(estimator: Callable[..., Any], **options: Any) -> Maker:
+    return lambda seed: estimator(random_state=seed, **options)
+
+
+def _deep(name: str, **options: Any) -> Maker:
+    """A maker of one of the paper's baselines, whose module, with torch, is imported when the first is made."""
+    return lambda seed: getattr(paper_baselines, name)(random_state=seed, **options)
+
+
 # Ours: with default parameters, and the variants that the tables show next to it.
+add_predictor("SDR-GP", regression=_seeded(SDRGPRegressor), classification=_seeded(SDRGPClassifier))
+add_predictor("SDR-GP, embedding alone", regression=_seeded(SDRGPRegressor, residual=False))
 add_predictor(
-    "SDR-GP",
-    regression=lambda seed: SDRGPRegressor(random_state=seed),
-    classification=lambda seed: SDRGPClassifier(random_state=seed),
-)
-add_predictor("SDR-GP, embedding alone", regression=lambda seed: SDRGPRegressor(residual=False, random_state=seed))
-add_predictor(
-    "SDR-GP, paper's recipe",
-    regression=lambda seed: SDRGPRegressor.paper(random_state=seed),
-    classification=lambda seed: SDRGPClassifier.paper(random_state=seed),
+    "SDR-GP, paper's recipe", regression=_seeded(SDRGPRegressor.paper), classification=_seeded(SDRGPClassifier.paper)
 )
 _add_embedding_gp("SDR-GP, paper's algorithm", _paper_embedding)
 # SDR has its own GP rows above, so its embeddings do not get the common GP.
 add_embedding("SDR", lambda p, seed: SDR.paper(p, perplexity=20.0, random_state=seed), with_gp=False)
+add_embedding("SDR, defaults", lambda p, seed: SDR(p, random_state=seed), with_gp=False)
 add_embedding("SDR, paper's algorithm", _paper_embedding, with_gp=False)
 add_embedding("NCA", lambda p, seed: baselines.NCA(p, random_state=seed))
 add_embedding("KSPCA", lambda p, seed: baselines.KernelSupervisedPCA(p))
@@ -144,22 +139,15 @@ add_embedding(
 )
 add_embedding("all features", lambda p, seed: FunctionTransformer(), with_gp=False)
 # Deep baselines. The networks of DKL have convolutions, so they see pixels.
-add_predictor(
-    "DKL",
-    regression=lambda seed: paper_baselines.DKLRegressor(random_state=seed),
-    classification=lambda seed: paper_baselines.DKLClassifier(random_state=seed),
-    images=True,
-)
+add_predictor("DKL", regression=_deep("DKLRegressor"), classification=_deep("DKLClassifier"), images=True)
 add_predictor(
     "DKL-pretrained",
-    regression=lambda seed: paper_baselines.DKLRegressor(pretrained=True, random_state=seed),
-    classification=lambda seed: paper_baselines.DKLClassifier(pretrained=True, random_state=seed),
+    regression=_deep("DKLRegressor", pretrained=True),
+    classification=_deep("DKLClassifier", pretrained=True),
     images=True,
 )
-add_predictor("DGP", regression=lambda seed: paper_baselines.DeepGPRegressor(random_state=seed))
-add_predictor(
-    "ARD GP", regression=lambda seed: GPRegressor(), classification=lambda seed: GPClassifier(random_state=seed)
-)
+add_predictor("DGP", regression=_deep("DeepGPRegressor"))
+add_predictor("ARD GP", regression=lambda seed: GPRegressor(), classification=_seeded(GPClassifier))
 add_predictor(
     "linear",
     regression=lambda seed: paper_baselines.LinearBaseline(task="regression"),
@@ -168,13 +156,13 @@ add_predictor(
 # What practitioners use; the last two need their libraries and are rows only where they are asked for.
 add_predictor(
     "random forest",
-    regression=lambda seed: baselines.ConstantSpread(RandomForestRegressor(random_state=seed)),
-    classification=lambda seed: RandomForestClassifier(random_state=seed),
+    regression=lambda seed: baselines.ConstantSpread(ensemble.RandomForestRegressor(random_state=seed)),
+    classification=_seeded(ensemble.RandomForestClassifier),
 )
 add_predictor(
     "boosted trees",
-    regression=lambda seed: baselines.ConstantSpread(HistGradientBoostingRegressor(random_state=seed)),
-    classification=lambda seed: HistGradientBoostingClassifier(random_state=seed),
+    regression=lambda seed: baselines.ConstantSpread(ensemble.HistGradientBoostingRegressor(random_state=seed)),
+    classification=_seeded(ensemble.HistGradientBoostingClassifier),
 )
 add_predictor(
     "SVC, Platt",
@@ -187,14 +175,12 @@ add_predictor("NGBoost", regression=familiar.NGBoostNumbers)
 
 
 def _add_reduction_class(name: str, estimator: Callable[..., Any], **options: Any) -> None:
-    def make(m: int, perplexity: float, seed: int) -> Any:
-        return estimator(n_prototypes=m, perplexity=perplexity, random_state=seed, **options)
-
-    add_reduction(name, make)
+    add_reduction(name, lambda m, xi, seed: estimator(n_prototypes=m, perplexity=xi, random_state=seed, **options))
 
 
-# "FGW-only" is SDR without the dependence term: supervision acts through the coupling alone.
+# "SDR" has the paper's constants. "FGW-only" has no dependence term: supervision acts through the coupling alone.
 _add_reduction_class("SDR", SDR.paper)
+_add_reduction_class("SDR, defaults", SDR)
 _add_reduction_class("SDR, eta=n", SDR.paper, eta=10_000.0)  # of the 10,000 images of Fashion-MNIST
 _add_reduction_class("SDR, paper's algorithm", SDR.paper, **PAPER_REDUCTION)
 _add_reduction_class("FGW-only", SDR.paper, eta=0.0)

@@ -6,13 +6,14 @@ would destroy their geometry: they are reduced to 50 principal components, which
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.datasets import make_friedman1
 from sklearn.decomposition import PCA
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
@@ -77,10 +78,11 @@ def add_problem(name: str, problem: Problem, kinds: tuple[Kind, ...] = ("predict
         _ADDED[kind].add(name)
 
 
-def add_own_problem(name: str, problem: Problem) -> None:
-    """Register a data set that belongs to one experiment; other experiments do not offer it."""
-    _check_name(name, taken=_is_added(name))
-    PROBLEMS[name] = problem
+def add_own_problems(own: Mapping[str, Problem]) -> None:
+    """Register data sets that belong to one experiment; other experiments do not offer them."""
+    for name, problem in own.items():
+        _check_name(name, taken=_is_added(name))
+        PROBLEMS[name] = problem
 
 
 def _is_added(name: str) -> bool:
@@ -169,6 +171,12 @@ def _shrink(X: Array) -> Array:
     factor = COIL20_SIDE // DKL_SIDE
     # Rows and columns of pixels, each in blocks of `factor`; the mean is over both axes of a block.
     return X.reshape(-1, DKL_SIDE, factor, DKL_SIDE, factor).mean(axis=(2, 4)).reshape(-1, DKL_SIDE**2)
+
+
+def draw_friedman(n: int, noise: float, seed: int) -> tuple[Array, Array]:
+    """Friedman #1: five of ten features matter."""
+    X, y = make_friedman1(n, noise=noise, random_state=seed)
+    return X, y
 
 
 def _loader(name: str, scale: float = 1.0, **options: Any) -> Callable[[int], tuple[Array, Array]]:

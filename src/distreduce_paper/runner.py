@@ -52,26 +52,10 @@ def run_cells(
 ) -> RunCounts:
     """Compute the cells that are missing from the store, and store each as soon as it is finished.
 
-    Parameters
-    ----------
-    cells : sequence of Cell
-        Cells to compute; duplicates are computed once.
-    store : Store
-        Cells with a result are never computed again; cells that failed only if `retry` is set.
-    jobs : int, default=1
-        Number of processes, which share the cores.
-    dask : str, optional
-        Address of a Dask scheduler to compute on instead.
-    plugins : tuple of str
-        Python files that register methods or data sets. They are loaded wherever a cell is computed.
-    retry : bool, default=False
-        Whether to compute cells again that have failed before.
-    on_result : callable
-        Called with None for each stored cell and with each new result.
-
-    Returns
-    -------
-    RunCounts
+    Cells with a result are never computed again, cells that failed only if `retry` is set. `jobs` processes share the
+    cores; `dask` is the address of a scheduler to compute on instead. `plugins` are Python files that register methods
+    or data sets; they are loaded wherever a cell is computed. `on_result` is called with None for each stored cell and
+    with each new result.
     """
     cells = list(dict.fromkeys(cells))
     names = {cell.experiment for cell in cells}

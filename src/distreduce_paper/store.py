@@ -15,6 +15,7 @@ from typing import Any
 
 import pandas as pd
 
+from distreduce._utils.files import exclusive
 from distreduce.exceptions import StoreError
 from distreduce_paper.experiment import Cell, Experiment
 
@@ -27,13 +28,7 @@ MAX_DIGITS = 18  # larger integers do not fit into a column of int64
 
 
 def parse_line(line: bytes) -> CellResult:
-    """Parse one line of a file, which anybody may have written.
-
-    Raises
-    ------
-    ValueError
-        If the line is not the result of a cell; the message says why.
-    """
+    """Parse one line of a file, which anybody may have written; ValueError says why it is not the result of a cell."""
     try:
         # Valid JSON may still be nested too deeply, or hold integers beyond int64.
         result = json.loads(line, parse_int=_parse_int)
@@ -119,14 +114,13 @@ class Store:
         """Lock the folder for one run that adds results of `experiments`; create it if needed.
 
         Only the files of these experiments are repaired. Every other file in the folder may belong to somebody else.
-
-        Raises
-        ------
-        StoreError
-            If another run holds the lock, or if a file of these experiments has lines that are not results.
+        Raises StoreError if another run holds the lock, or a file of these experiments has lines that are not results.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        with _locked(self.folder):
+        lock, advice = self.folder / ".lock", "wait until it ends, or choose another folder with --results."
+        if lock.is_symlink():
+            raise StoreError(f"Cannot open the lock file {lock}, which is a link; remove it and run again.")
+        with exclusive(lock, StoreError(f"Another run is writing to {self.folder}; {advice}")):
             for experiment in experiments:
                 self._repair(experiment)
             yield
@@ -192,35 +186,6 @@ def _append(descriptor: int, line: bytes) -> None:
         os.ftruncate(descriptor, before)  # half a line would spoil the file
         raise OSError("the disk is full")
     os.fsync(descriptor)  # a result on disk survives a power failure
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold the lock file of the folder. It is neither followed if it is a link, nor written to."""
-    path = folder / ".lock"
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
-    except OSError as error:
-        raise StoreError(f"Cannot open the lock file {path} ({error.strerror}); remove it and run again.") from error
-    try:
-        _take_lock(descriptor, folder)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _take_lock(descriptor: int, folder: Path) -> None:
-    try:
-        import fcntl
-    except ImportError:  # Windows has no flock: there, users must not start two runs at once
-        return
-    try:
-        # The system releases the lock when the process ends, however it ends.
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise StoreError(
-            f"Another run is writing to {folder}; wait until it ends, or choose another folder with --results."
-        ) from error
 
 
 def load_frame(experiment: Experiment, store: Store) -> pd.DataFrame:

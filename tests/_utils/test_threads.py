@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np  # noqa: F401  (loads the BLAS whose threads are counted)
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
+from distreduce._utils import threads
 from distreduce._utils.threads import SERIAL, Workers, effective_threads, single_threaded_blas, workers
 
 
@@ -97,6 +99,19 @@ def test_two_overlapping_users_restore_the_original_limit(two_blas_threads):
         first_out.set()
         assert set(result.result()) == {1}
     assert blas_threads() == before
+
+
+def test_libraries_are_searched_again_only_after_an_import(monkeypatch):
+    found = []
+    monkeypatch.setattr(threads, "ThreadpoolController", lambda: found.append(1) or ThreadpoolController())
+    with single_threaded_blas():  # whatever was imported before
+        pass
+    monkeypatch.setitem(sys.modules, "one_more_module", sys)
+    searched = len(found)
+    for _ in range(3):
+        with single_threaded_blas():
+            pass
+    assert len(found) == searched + 1
 
 
 def test_limit_holds_in_a_second_thread_after_use_in_the_first(two_blas_threads):

@@ -15,7 +15,7 @@ from distreduce.affinity.dual import Dual
 from distreduce.affinity.neighbours import whole_graph
 from distreduce.affinity.sparse import SparseDual, keep_sparse_affinity, sparse_row_bandwidths
 from distreduce.affinity.symmetric import row_bandwidths
-from distreduce.coupling import structure_constant
+from distreduce.coupling.problem import structure_constant
 from distreduce.coupling.sharded import structure_constant_on_shards
 from distreduce.exceptions import AffinityConvergenceWarning, InvalidInputError
 from distreduce.sharding.shards import GraphRows, LocalShards

@@ -39,10 +39,5 @@ def test_unknown_name_is_an_attribute_error() -> None:
         _ = baselines.TSNE
 
 
-def test_moved_name_says_where_it_is() -> None:
-    with pytest.raises(AttributeError, match="from distreduce_paper.baselines import DKLRegressor"):
-        _ = baselines.DKLRegressor
-
-
 def test_names_are_listed() -> None:
     assert set(baselines.__all__) <= set(dir(baselines))

@@ -275,13 +275,17 @@ def test_what_a_model_warns_of_is_said_in_words_of_the_command_line(call, monkey
     assert f"same command with --overwrite {does}." in notes
 
 
-def test_the_page_shows_what_the_fit_had_to_say_about_the_data(call):
+def test_the_page_shows_what_the_fit_had_to_say_about_the_data(call, quick):
     table = messy().assign(copy=lambda t: 3 * t["price"] + 1)
     table.loc[[3, 4], "size"] = None
     pd.concat([table, table[:4]]).to_csv("t.csv", index=False)
     assert call("fit", "t.csv", "-t", "price", "--out", "out", "-q")[0] == 0
     page = Path("out/report.html").read_text("utf-8")
-    for words in ("alone tells the target", "Missing cells are filled", "4 rows repeat others"):
+    for words in (
+        "alone tells the target",
+        "Missing cells are filled",
+        "4 rows with features and target of another: read as copies",
+    ):
         assert words in page
     written = Path("out/report.html").read_bytes()
     assert call("report", "out")[0] == 0

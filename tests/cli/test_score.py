@@ -14,6 +14,7 @@ from sklearn.metrics import accuracy_score, r2_score
 
 from distreduce.cli._folder import Folder
 from distreduce.cli.main import main
+from distreduce.metrics.certainty import accuracy_interval, r2_interval
 
 
 @pytest.fixture
@@ -43,6 +44,9 @@ def test_the_scores_are_those_of_the_predictions(call, quick, rng, target, measu
     truth = table[target][60:]
     oracle = r2_score(truth, said["mean"]) if measure == "r2" else accuracy_score(truth, said["class"])
     assert code == 0 and found["rows"] == 30 and found["scores"]["predictor"][measure] == pytest.approx(oracle)
+    right = said["class"] == truth.to_numpy() if measure == "accuracy" else None
+    ends = r2_interval(truth, said["mean"]) if measure == "r2" else accuracy_interval(right)
+    assert tuple(found["scores"]["predictor"][name] for name in ("low_95", "high_95")) == pytest.approx(ends)
     none = found["scores"]["no model"]
     assert none[measure] < oracle
     # No model is that of the fit: the mean or the shares of the fitted rows, not of those that are scored.
@@ -52,7 +56,8 @@ def test_the_scores_are_those_of_the_predictions(call, quick, rng, target, measu
     else:
         shares = fitted.value_counts(normalize=True).sort_index()
         assert none["mlp"] == pytest.approx(np.log(shares[truth]).mean())
-    assert "no model" in call("score", "f", "new.csv")[1]
+    shown = call("score", "f", "new.csv")[1]
+    assert "no model" in shown and f"95 % interval {ends[0]:.2f} to {ends[1]:.2f}" in shown
     table[60:].drop(columns=target).to_csv("new.csv", index=False)
     code, _, err = call("score", "f", "new.csv")
     assert code == 1 and f"no column {target!r}" in err

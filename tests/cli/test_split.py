@@ -11,10 +11,12 @@ import pytest
 from cli.messy_table import QUICK, messy
 from sklearn.metrics import r2_score
 
-from distreduce import SDR, SDRGPRegressor
-from distreduce.cli import _models, _split
+from distreduce import SDR, SDRGPClassifier, SDRGPRegressor
+from distreduce.cli import _models, _split, _study
 from distreduce.cli._split import draw_rows, split_rows
-from distreduce.tables.aside import Aside
+from distreduce.gp import _refit
+from distreduce.metrics.certainty import r2_interval
+from distreduce.tables.aside import Aside, AsideValues, read_weights
 from distreduce.tables.prepare import prepare
 
 
@@ -37,6 +39,33 @@ def test_few_rows_have_no_held_out_part(call, quick, monkeypatch):
     messy(20).to_csv("t.csv", index=False)
     _, out, _ = call("fit", "t.csv", "--target", "price")
     assert "no held-out part" in out and "Held-out scores" not in out
+
+
+def test_the_scored_predictor_learns_from_the_held_out_rows_afterwards(call, quick, monkeypatch):
+    """The scores are those of a model that has not seen these rows, and the one that is kept has."""
+    monkeypatch.setattr(_study, "ENOUGH_SEEN", 50)
+    monkeypatch.setattr(_refit, "TAKES_PART", 2.0)  # keep the reduction, which shows that nothing else is fitted again
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 2))
+    pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": np.sin(2 * X[:, 0])}).to_csv("t.csv", index=False)
+    call("fit", "t.csv", "--target", "y", "--out", "out", "--prototypes", "5")
+    held_out = pd.read_csv("out/held_out.csv").query("model == 'SDR-GP'").set_index("row")
+    model, rows = SDRGPRegressor.load("out/predictor.safetensors"), held_out.index
+    recipe = prepare(Path("t.csv"), ["y"])
+    assert len(model.reduction_.embedding_left_out_) == 96
+    misses = [np.abs(p - np.sin(2 * X[rows, 0])).mean() for p in (held_out["mean"], model.predict(recipe.X[rows]))]
+    assert misses[1] < 0.5 * misses[0]
+
+
+def test_a_class_of_held_out_rows_alone_is_known_to_the_predictor(call, quick, monkeypatch):
+    monkeypatch.setattr(_study, "ENOUGH_SEEN", 50)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"a": rng.normal(size=120), "t": np.arange(120), "y": np.repeat(["old", "older", "new"], [80, 25, 15])}
+    )
+    table.to_csv("t.csv", index=False)
+    call("fit", "t.csv", "--target", "y", "--time", "t", "--out", "out", "--prototypes", "6")
+    assert set(SDRGPClassifier.load("out/predictor.safetensors").classes_) == {"old", "older", "new"}
 
 
 @pytest.mark.parametrize("task", ["regression", "classification"])
@@ -63,6 +92,17 @@ def test_repeated_measurements_are_drawn_one_by_one(tmp_path):
     train, test, _ = split_rows(data, _models.FitOptions())
     rows = [set(map(tuple, data.X[part])) for part in (train, test)]
     assert rows[0] == rows[1] and len(test) == 60
+    (said,) = _split.describe_repeats(data, np.arange(300))
+    assert "read as repeated measurements, not as copies. They are held out one by one." in said
+
+
+def test_numbers_are_held_out_in_equal_shares_of_their_range(tmp_path):
+    """By chance alone, the held-out rows had other spreads than the rest, and R² scattered by half as much again."""
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 2)), columns=["a", "y"])
+    data = prepare_rows(tmp_path, table)
+    for seed in range(3):
+        _, test, _ = split_rows(data, _models.FitOptions(seed=seed))
+        assert (np.bincount(table["y"].rank()[test].astype(int).sub(1) // 10) == 2).all()
 
 
 def prepare_rows(folder, table):
@@ -147,6 +187,12 @@ def test_a_leak_by_groups_shows_in_the_scores_and_the_page_says_how_rows_were_he
           for name in ("random", "groups")]  # fmt: skip
     assert json.loads(drawn)["held_out"]["how"] == "They were drawn at random." and r2[0] > r2[1] + 0.3
     said = " ".join(out.split())
+    # Visits of few patients are few: rows of a group share a number, and the interval counts groups.
+    held = pd.read_csv("groups/held_out.csv").query("model == 'SDR-GP'")
+    assert (held["group"].nunique() == visits()["patient"][held["row"]].nunique()) and "independent groups)" in said
+    found = json.loads(Path("groups/metrics.json").read_text())["held_out"]["scores"]["SDR-GP"]
+    ends = r2_interval(held["true"], held["mean"], None, held["group"])
+    assert (found["low_95"], found["high_95"]) == pytest.approx(ends, rel=1e-5)
     # The map recognises patients, but patients are left out as a whole: it says nothing about new ones.
     assert "whole groups of patient" in said and "What you see holds" not in said
     page = Path("groups/report.html").read_bytes()
@@ -175,6 +221,14 @@ def test_a_weight_of_two_is_the_row_twice(call, quick):
     assert Path("distreduce-weighted/report.html").read_bytes() == page
 
 
+def test_weights_with_fractions_have_a_mean_of_one():
+    column = pd.Series([0.0, 120.5, 241.0, 361.5], name="w")
+    np.testing.assert_allclose(read_weights(column), [0.0, 0.5, 1.0, 1.5])
+    aside = Aside(weights="w")
+    assert "scaled to a mean of one" in AsideValues.read({"w": column}, aside).notes(aside)[0]
+    assert "6 in all" in AsideValues.read({"w": pd.Series([1, 2, 3])}, aside).notes(aside)[0]
+
+
 @pytest.mark.parametrize("target", ["y", "sex"])
 def test_every_model_is_fitted_and_scored_with_the_weights(call, quick, target):
     visits().to_csv("t.csv", index=False)
@@ -188,7 +242,7 @@ def test_every_model_is_fitted_and_scored_with_the_weights(call, quick, target):
         if target == "sex":
             expected, key, text = (part["class"] == part["true"]).mean(), "accuracy", "with accuracy {:.2f}"
         else:
-            expected, key, text = r2_score(part["true"], part["mean"]), "r2", "(R² {:.2f})"
+            expected, key, text = r2_score(part["true"], part["mean"]), "r2", "(R² {:.2f}, 95 %"
         assert scores[name][key] == pytest.approx(expected, rel=1e-5)
         if name == "SDR-GP":
             assert text.format(expected).replace("-", "−") in page
@@ -201,8 +255,10 @@ def test_every_model_is_fitted_and_scored_with_the_weights(call, quick, target):
     weighted, repeated = (call("score", "distreduce-t", name, "--json") for name in ("new.csv", "repeated.csv"))
     found, again = (json.loads(each[1])["scores"] for each in (weighted, repeated))
     for model in found:
-        # Copies are drawn one by one, so that they bring less of it.
+        # Copies are drawn one by one, so that they bring less of it, and count as more rows than there are.
         assert found[model].pop("ece_by_chance", 0) >= again[model].pop("ece_by_chance", 0)
+        assert found[model].pop("low_95") <= again[model].pop("low_95")
+        assert found[model].pop("high_95") >= again[model].pop("high_95")
         assert found[model] == pytest.approx(again[model], rel=1e-6, abs=1e-12)
     said = call("score", "distreduce-t", "repeated.csv")[2]
     assert "has no column 'w', the weights of the fit: every row counts once." in said

@@ -11,8 +11,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from distreduce.affinity import student_affinity, symmetric_entropic_affinity
-from distreduce.coupling import CouplingProblem, affinity_times_plan, hard_plan, structure_matrices
-from distreduce.coupling.problem import column_mass
+from distreduce.coupling.problem import CouplingProblem, affinity_times_plan, column_mass, hard_plan, structure_matrices
 
 POT_LOSS = {"kl": "kl_loss", "square": "square_loss"}
 # What hypothesis varies in `random_case`.

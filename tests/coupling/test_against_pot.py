@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from coupling.coupling_problems import pot_alternation, pot_solution, random_case, value
 
-from distreduce.coupling import solve_balanced, solve_semirelaxed, structure_constant
+from distreduce.coupling.descent import solve_balanced, solve_semirelaxed
+from distreduce.coupling.problem import structure_constant
 
 ALPHAS = pytest.mark.parametrize("alpha", [0.2, 0.5, 1.0])
 LOSSES = pytest.mark.parametrize("loss", ["kl", "square"])

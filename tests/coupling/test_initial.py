@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.cluster import contingency_matrix
 
 from distreduce.affinity import symmetric_entropic_affinity
-from distreduce.coupling import initial_plan
+from distreduce.coupling.initial import initial_plan
 from distreduce.coupling.problem import plan_from_array
 from distreduce.kernels import Delta
 

@@ -7,8 +7,7 @@ import pytest
 from coupling.coupling_problems import soft_plan
 
 from distreduce._utils.threads import Workers
-from distreduce.coupling import affinity_times_plan, hard_plan
-from distreduce.coupling.problem import rescale_rows
+from distreduce.coupling.problem import affinity_times_plan, hard_plan, rescale_rows
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

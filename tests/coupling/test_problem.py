@@ -11,8 +11,8 @@ from coupling.coupling_problems import POT_LOSS, random_case, soft_plan, value
 from scipy import sparse
 from scipy.optimize import minimize_scalar
 
-from distreduce.coupling import affinity_times_plan, hard_plan, structure_constant, structure_matrices
 from distreduce.coupling.line_search import exact_step
+from distreduce.coupling.problem import affinity_times_plan, hard_plan, structure_constant, structure_matrices
 from distreduce.losses import get_loss
 
 LOSSES = pytest.mark.parametrize("loss", ["kl", "square"])

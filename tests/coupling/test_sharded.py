@@ -14,9 +14,9 @@ from scipy.spatial.distance import cdist
 
 import distreduce.coupling.sharded as on_shards
 from distreduce._utils.threads import Workers
-from distreduce.coupling import CouplingProblem, affinity_times_plan, hard_plan
 from distreduce.coupling._shard_passes import PlanEntries, _gather
 from distreduce.coupling.descent import conditional_gradient
+from distreduce.coupling.problem import CouplingProblem, affinity_times_plan, hard_plan
 from distreduce.coupling.sharded import ShardedCoupling, solve_on_shards, supervision_on_shards, transported_on_shards
 from distreduce.sharding.shards import GraphRows, LocalShards
 

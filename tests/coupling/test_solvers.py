@@ -12,8 +12,8 @@ from scipy.optimize import linprog
 
 from distreduce._utils import threads
 from distreduce._utils.threads import Workers
-from distreduce.coupling import affinity_times_plan, hard_plan, solve_balanced, solve_semirelaxed
-from distreduce.coupling.descent import conditional_gradient, transport_vertex
+from distreduce.coupling.descent import conditional_gradient, solve_balanced, solve_semirelaxed, transport_vertex
+from distreduce.coupling.problem import affinity_times_plan, hard_plan
 
 
 @settings(max_examples=20)

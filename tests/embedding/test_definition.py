@@ -7,7 +7,7 @@ import pytest
 from embedding.embedding_problems import centring, direction, random_problem, symmetric
 
 from distreduce.affinity import student_affinity
-from distreduce.coupling import structure_constant
+from distreduce.coupling.problem import structure_constant
 from distreduce.dependence import cka, hsic
 from distreduce.embedding import plain
 from distreduce.kernels import RBF, Linear, RationalQuadratic

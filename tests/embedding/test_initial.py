@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import ortho_group
 from sklearn.decomposition import PCA
 
-from distreduce.coupling import hard_plan
+from distreduce.coupling.problem import hard_plan
 from distreduce.embedding.optimize import START_SCALE, initial_prototypes
 
 

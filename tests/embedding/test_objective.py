@@ -8,8 +8,9 @@ from embedding.embedding_problems import random_problem
 from scipy.optimize import approx_fprime
 
 from distreduce._utils.threads import UNCOMPILED_ROWS, Workers
-from distreduce.embedding import make_objective, plain
+from distreduce.embedding import plain
 from distreduce.embedding.fused import SMALL, FusedObjective, supports
+from distreduce.embedding.optimize import make_objective
 from distreduce.embedding.torch import TorchObjective
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import RBF, Linear, RationalQuadratic

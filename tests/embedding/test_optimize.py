@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distreduce.affinity import student_affinity
-from distreduce.embedding import make_objective, minimize_adam, minimize_lbfgs
+from distreduce.embedding.optimize import make_objective, minimize_adam, minimize_lbfgs
 from distreduce.embedding.problem import Terms
 from distreduce.exceptions import NumericalError
 from distreduce.kernels import RBF

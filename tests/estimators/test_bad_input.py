@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor
-from distreduce.exceptions import InvalidInputError
+from distreduce.exceptions import DataWarning, InvalidInputError
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(30, 4))
@@ -252,3 +252,11 @@ def test_cells_under_a_mask_are_not_used(model):
     hidden.mask[3, 1] = True
     with pytest.raises(InvalidInputError, match="X is a masked array with 1 masked cells"):
         model.fit(hidden, X[:, 0] > 0)
+
+
+def test_weights_of_a_survey_are_told_to_have_a_mean_of_one():
+    survey = np.random.default_rng(0).uniform(100.0, 600.0, 30)
+    with pytest.warns(DataWarning, match=r"mean of 3\d\d.*divide them by their mean"):
+        DistR(n_prototypes=5, max_iter=1).fit(X, sample_weight=survey)
+    DistR(n_prototypes=5, max_iter=1).fit(X, sample_weight=survey / survey.mean())  # no warning, which would fail
+    DistR(n_prototypes=5, max_iter=1).fit(X, sample_weight=np.full(30, 400.0))  # counts of equal rows

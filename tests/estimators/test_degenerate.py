@@ -243,6 +243,7 @@ def test_extreme_numbers_bring_no_warnings_of_other_libraries(rng: np.random.Gen
         SDR(n_prototypes=6, random_state=0, input_kernel="linear").fit(1e155 * X, X[:, 0])
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight counts copies")
 @pytest.mark.parametrize("orders", [8, 12])
 def test_weights_of_many_orders_of_magnitude(orders: int, rng: np.random.Generator) -> None:
     X = rng.normal(size=(60, 3))

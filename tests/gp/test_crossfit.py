@@ -85,7 +85,7 @@ def test_each_sample_is_predicted_by_a_model_that_has_not_seen_it(rng):
         expected[folds == fold] = model.predict(X[folds == fold])
     np.testing.assert_allclose(found.left_out["own"][0], expected, rtol=1e-10)
     everything = LinearRegression().fit(X, y).predict(X)
-    np.testing.assert_allclose(fitter.fit_all(["own"], found)["own"].moments(X)[0], everything, rtol=1e-10)
+    np.testing.assert_allclose(fitter.fit_all(["own"], found.first)["own"].moments(X)[0], everything, rtol=1e-10)
 
 
 def test_of_one_part_only_its_samples_are_predicted(rng):
@@ -143,6 +143,16 @@ def test_copies_do_not_make_other_samples_new(rng):
     near = X + 1e-9 * rng.normal(size=X.shape)
     novelty = Novelty.of(np.r_[X, near], np.r_[:300, :300])
     assert novelty(rng.normal(size=(500, 2))).mean() == pytest.approx(0.5, abs=0.06)
+
+
+def test_samples_of_new_groups_are_not_novel(rng):
+    """Rows of one patient lie together: against their own group, those of the next patient looked far."""
+    groups, found = np.repeat(np.arange(40), 8), []
+    for _ in range(10):
+        X, new = (rng.normal(size=(40, 3))[groups] + 0.5 * rng.normal(size=(320, 3)) for _ in range(2))
+        found.append([(Novelty.of(X, np.arange(320), own)(new) < 0.02).mean() for own in (None, groups)])
+    by_row, by_group = np.mean(found, axis=0)
+    assert by_row > 0.06 and by_group == pytest.approx(0.02, abs=0.015)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

@@ -8,7 +8,7 @@ from scipy import sparse
 
 import distreduce.mapping.landmarks as landmarks_module
 from distreduce._utils.threads import Workers
-from distreduce.coupling import hard_plan
+from distreduce.coupling.problem import hard_plan
 from distreduce.exceptions import NumericalError
 from distreduce.kernels import RBF, Linear, RationalQuadratic
 from distreduce.mapping import MapRegression, barycentres

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distreduce.report.encode import MISSING, as_json, cell_text, pack, quantise
+from distreduce.interop._predictor import pack
+from distreduce.report.encode import MISSING, as_json, cell_text, quantise
 
 TEXTS = st.text() | st.sampled_from(["</script>", "<!--<script>", "]]>", "\u2028", "&lt;", "\ud800", '"\\'])
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import mean_squared_error, r2_score
 
+from distreduce.metrics.certainty import gain_interval, r2_interval
 from distreduce.report import HeldOut, HeldOutClasses
 from distreduce.report.headline import describe_headline
 from distreduce.report.predictions import describe_predictions
@@ -25,7 +26,7 @@ def nothing(y):
 
 @pytest.mark.parametrize(
     ("error", "words", "warns"),
-    [(0.3, "say a lot about price", False), (0.8, "say something about price", False),
+    [(0.3, "say a lot about price", False), (0.7, "say something", False),
      (1.5, "say nothing about price that holds for new rows", True)],
 )  # fmt: skip
 def test_the_verdict_follows_the_gain_over_no_model(rng, error, words, warns):
@@ -43,7 +44,7 @@ def test_rows_count_by_their_weights(rng):
         {"GP": HeldOut(*(np.asarray(p)[again] for p in (ours.y, ours.mean, ours.std)))}, ["price"]
     )
     assert found.scores == repeated.scores and found.verdict == repeated.verdict
-    assert found.sentence == repeated.sentence.replace(f"{len(again)} held-out", "200 held-out")
+    assert found.sentence.split("(R²")[0] == repeated.sentence.split("(R²")[0].replace(f"{len(again)} held", "200 held")
 
 
 def test_a_small_gain_that_many_rows_show_is_little(rng):
@@ -52,12 +53,28 @@ def test_a_small_gain_that_many_rows_show_is_little(rng):
     assert describe_headline({"GP": weak}, ["price"]).verdict == "The features say little about price"
 
 
-def test_a_gain_within_two_standard_errors_is_a_hint_not_nothing():
+def test_rows_that_cannot_tell_are_not_called_nothing():
     y = np.tile([1.0, -1.0], 20)
     weak = HeldOut(y, np.where(np.arange(40) < 28, 0.4, -0.4) * y, np.ones(40))
     found = describe_headline({"GP": weak}, ["price"])
-    assert found.verdict == "The features say little, if anything, about price" and found.warns
-    assert "may be better than no model by chance: it predicts" in found.sentence
+    assert found.verdict == "Too few held-out rows to tell whether the features say anything about price"
+    assert "may be better than no model by chance: it predicts" in found.sentence and found.warns
+
+
+def test_words_follow_the_lower_end_and_visits_of_ten_patients_are_ten(rng):
+    """R² of about 0.75 of 80 visits was called "a lot", though errors are those of ten patients."""
+    patient = np.repeat(np.arange(10), 8)
+    y, error = rng.normal(size=80), 0.5 * rng.normal(size=10)[patient]
+    by_row = HeldOut(y, y + error, np.ones(80))
+    rows, groups = (describe_headline({"GP": each}, ["y"]) for each in (by_row, replace(by_row, groups=patient)))
+    assert rows.verdict == "The features say a lot about y" and not rows.warns
+    assert groups.verdict == "The features say something, perhaps a lot, about y"
+    low, high = gain_interval(error**2, (y - y.mean()) ** 2, None, patient)
+    assert groups.sentence.endswith(
+        f" (95 % interval {low:.0%} to {high:.0%}).".replace("%", " %").replace("95  %", "95 %")
+    )
+    low, high = r2_interval(y, y + error, None, patient)
+    assert f", 95 % interval {low:.2f} to {high:.2f} by 10 independent groups)" in groups.sentence
 
 
 def test_the_sentence_has_the_numbers_of_scikit_learn(rng):
@@ -66,7 +83,7 @@ def test_the_sentence_has_the_numbers_of_scikit_learn(rng):
     found = describe_headline({"GP": ours, "no model": nothing(y)}, ["price"])
     errors = [f"{mean_squared_error(y, mean) ** 0.5:,.0f}" for mean in (ours.mean, np.full(100, 0.1))]
     assert f"error (RMSE) of {errors[0]}, against {errors[1]} if every row gets the mean" in found.sentence
-    assert f"(R² {r2_score(y, ours.mean):.2f})" in found.sentence
+    assert f"(R² {r2_score(y, ours.mean):.2f}, 95 % interval 0.9" in found.sentence
 
 
 def test_the_sentence_and_the_table_write_an_error_alike(rng):
@@ -84,7 +101,7 @@ def test_classes_are_compared_with_their_shares():
         {"GP": sure, "no model": HeldOutClasses(y, np.tile([0.75, 0.25], (100, 1)), NAMES)}, ["t"]
     )
     assert (
-        "accuracy 1.00, against 0.75" in found.sentence
+        "accuracy 1.00 (95 % interval 0.96 to 1.00), against 0.75" in found.sentence
         and "(Brier score, 0 to 2), is 0.08, against 0.38" in found.sentence
     )
     assert found.verdict == "The features say a lot about t" and [row[2] for row in found.scores] == ["1.00", "0.75"]
@@ -101,7 +118,7 @@ def test_without_a_model_called_no_model_the_held_out_mean_is_one(rng):
 def test_numbers_beyond_the_square_root_of_the_largest_are_compared(rng):
     y = 1e200 * rng.normal(size=50)
     found = describe_headline({"GP": HeldOut(y, 0.9 * y, np.ones(50)), "no model": nothing(y)}, ["y"])
-    assert found.verdict.endswith("a lot about y") and "(R² 0.99)" in found.sentence
+    assert found.verdict.endswith("a lot about y") and "(R² 0.99, 95 % interval 0.99 to 0.99)" in found.sentence
 
 
 @pytest.mark.parametrize("y", [np.zeros(1), np.zeros(5)], ids=["one row", "constant"])

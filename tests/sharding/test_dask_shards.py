@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from distreduce._utils.threads import _LIMIT
 from distreduce.sharding import dask_shards
-from distreduce.sharding.dask_shards import DaskShards, _LingeringLimit, submit_all
+from distreduce.sharding.dask_shards import DaskShards, submit_all
 from distreduce.sharding.shards import LocalShards, Shard, ShardFold, ShardPass, equal_bounds
 
 N, S = 9000, 4
@@ -122,13 +121,3 @@ def test_large_arguments_do_not_warn(both):
 def test_an_error_keeps_its_class(both):
     with pytest.raises(ZeroDivisionError):
         both[1].collect(call(lambda shard: 1 / 0))
-
-
-def test_blas_is_released_some_time_after_the_last_task(monkeypatch):
-    monkeypatch.setattr(dask_shards, "LINGER_SECONDS", 0.2)
-    before, limit = _LIMIT._users, _LingeringLimit()
-    limit.renew()
-    limit.renew()
-    assert _LIMIT._users == before + 1
-    limit._timer.join(timeout=30)
-    assert _LIMIT._users == before

@@ -15,6 +15,7 @@ from distreduce.estimators import _base
 from distreduce.exceptions import InvalidInputError, InvalidTypeError, SolverConvergenceWarning
 from distreduce.sharding import dask_rows
 from distreduce.sharding import rows as rows_module
+from distreduce.sharding import shards as shards_module
 from distreduce.sharding.dask_rows import DaskRows, read_rows
 from distreduce.solver.objective import Steps
 
@@ -22,10 +23,17 @@ da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 pytest.importorskip("distributed")
 
-N, D = 6200, 5  # three shards
+N, D = 1600, 5  # three shards of 512 rows or more
 NAMES = [f"f{j}" for j in range(D)]
 COMPARED = ("embedding_", "prototypes_", "prototype_weights_", "prototype_targets_", "prototype_medoids_", "labels_")
 pytestmark = pytest.mark.filterwarnings(f"ignore::{SolverConvergenceWarning.__module__}.SolverConvergenceWarning")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_shards():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shards_module, "ROWS_PER_SHARD", 512)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -34,9 +42,9 @@ def data():
     rng = np.random.default_rng(0)
     group = rng.integers(8, size=N)
     X = 3 * rng.standard_normal((8, D))[group] + rng.standard_normal((N, D))
-    X[100:120], group[100:120] = X[4000:4020], group[4000:4020]
+    X[100:120], group[100:120] = X[1000:1020], group[1000:1020]
     weights = np.ones(N)
-    weights[[5, 3000]] = 0.0
+    weights[[5, 700]] = 0.0
     return X, group % 3, weights
 
 
@@ -71,13 +79,13 @@ def test_a_checkpoint_of_a_fit_in_memory_is_that_of_the_same_fit_on_a_cluster(cl
     fitted, recomputed = model(checkpoint=checkpoint), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Steps, "t_step", lambda *_: recomputed.append("a step was computed again"))
-        fitted.fit(da.from_array(X, chunks=(2000, D)), y, weights)
+        fitted.fit(da.from_array(X, chunks=(500, D)), y, weights)
     assert not recomputed and same(fitted, in_memory)
 
 
 def test_neither_partitions_of_unknown_sizes_nor_a_lost_worker_change_anything(client, data, in_memory, monkeypatch):
     X, y, weights = data
-    rows = da.from_array(X, chunks=(1100, 2))[da.from_array(np.ones(N, bool), chunks=1100)]
+    rows = da.from_array(X, chunks=(290, 2))[da.from_array(np.ones(N, bool), chunks=290)]
     assert np.isnan(rows.chunks[0]).all()
     lost = []
 
@@ -92,7 +100,7 @@ def test_neither_partitions_of_unknown_sizes_nor_a_lost_worker_change_anything(c
         yield kill
 
     monkeypatch.setattr(_base, "progress", killing)
-    fitted = model().fit(rows, da.from_array(y, chunks=1500), da.from_array(weights, chunks=999))
+    fitted = model().fit(rows, da.from_array(y, chunks=400), da.from_array(weights, chunks=333))
     client.wait_for_workers(2, timeout=60)
     assert lost and same(fitted, in_memory)
 
@@ -121,22 +129,22 @@ def test_few_rows_are_gathered_for_a_dense_fit(client, data):
 
 
 def test_a_fit_without_targets(client, data):
-    X = data[0][:4200].astype(np.float32)
+    X = data[0][:1100].astype(np.float32)
     parameters = dict(n_prototypes=6, affinity="sparse", perplexity=5, max_iter=1, random_state=0)
-    fitted = DistR(**parameters).fit(da.from_array(X, chunks=(1500, D)))
+    fitted = DistR(**parameters).fit(da.from_array(X, chunks=(400, D)))
     assert np.array_equal(fitted.embedding_, DistR(**parameters).fit(X).embedding_)
 
 
 def test_numbers_that_are_not_finite_are_refused_by_name(client, data):
     X = data[0].copy()
-    X[4000, 1] = np.nan
+    X[1000, 1] = np.nan
     with pytest.raises(InvalidInputError, match="X contains NaN"):
-        model().fit(da.from_array(X, chunks=(1000, D)), data[1])
+        model().fit(da.from_array(X, chunks=(300, D)), data[1])
 
 
 def test_a_constant_table_is_refused_as_in_memory(client):
     with pytest.raises(InvalidInputError, match="X is constant"):
-        model().fit(da.ones((5000, 3), chunks=(1000, 3)), np.arange(5000) % 2)
+        model().fit(da.ones((1500, 3), chunks=(400, 3)), np.arange(1500) % 2)
 
 
 def test_text_is_refused_by_name(data):
@@ -152,7 +160,7 @@ def test_a_series_is_no_table(data):
 
 def test_rows_stay_on_the_cluster_and_can_be_taken_in_any_order(client, data, rng):
     X = data[0]
-    rows = read_rows(da.from_array(X, chunks=(1234, D)), lambda n: n == N)
+    rows = read_rows(da.from_array(X, chunks=(321, D)), lambda n: n == N)
     wanted = rng.permutation(N)[:500]
     assert isinstance(rows, DaskRows) and np.array_equal(rows.take(wanted), X[wanted])
 

@@ -12,7 +12,7 @@ import distreduce.solver.dense
 import distreduce.solver.objective
 from distreduce._utils.threads import single_threaded_blas
 from distreduce.affinity import symmetric_entropic_affinity
-from distreduce.coupling import hard_plan
+from distreduce.coupling.problem import hard_plan
 from distreduce.kernels import RBF, RationalQuadratic
 from distreduce.mapping import MapRegression
 from distreduce.sharding.sample import Sample

@@ -1,4 +1,4 @@
-"""Columns that give the target away are named, and good features are not."""
+"""What is said of a table before the fit: columns that give the target away, codes, and rare classes."""
 
 from __future__ import annotations
 
@@ -31,3 +31,13 @@ def test_a_good_feature_is_not_a_leak(tmp_path, rng):
     x = rng.normal(size=200)
     pd.DataFrame({"x": x, "y": x + rng.normal(size=200) / 5}).to_csv(tmp_path / "t.csv", index=False)
     assert not any("alone tells" in note for note in prepare(tmp_path / "t.csv", ["y"]).notes)
+
+
+def test_few_whole_numbers_may_be_codes_and_rare_classes_are_named(tmp_path, rng):
+    table = pd.DataFrame({"trust": rng.integers(1, 5, 90), "member": rng.integers(0, 2, 90), "x": rng.normal(size=90)})
+    table["y"] = ["a"] * 50 + ["b"] * 37 + ["c"] * 3
+    table.to_csv(tmp_path / "t.csv", index=False)
+    notes = prepare(tmp_path / "t.csv", ["y"]).notes
+    assert "Few whole numbers, read as amounts: 'trust'. If they are codes: --category 'trust'." in notes
+    assert any(note.startswith("Few rows: 'c' (3).") for note in notes)
+    assert not any("amounts" in note for note in prepare(tmp_path / "t.csv", ["y"], categories=["trust"]).notes)

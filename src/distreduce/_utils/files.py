@@ -37,12 +37,7 @@ def replacing(path: str | os.PathLike[str], *, mark: str | None = None) -> Itera
     """Yield a temporary path to write to, which then replaces `path` atomically; removed if an exception occurs.
 
     Symbolic links are followed, and the access rights of a file that is replaced are kept. The file and its folder are
-    flushed to disk.
-
-    Raises
-    ------
-    OSError
-        `path` is a folder or a device, is write-protected, or cannot be written.
+    flushed to disk. Raises OSError if `path` is a folder or a device, is write-protected, or cannot be written.
     """
     target = Path(os.path.realpath(path))
     if os.path.lexists(target):
@@ -80,11 +75,11 @@ PAUSE = 0.1  # seconds between two attempts
 def exclusive(path: Path, error: Exception, *, wait: float = 0.0) -> Iterator[None]:
     """Hold the lock file `path`, in a folder that exists, while the block runs, and remove it afterwards.
 
-    `error` is raised if another process still holds the lock after `wait` seconds.
+    `error` is raised if another process still holds the lock after `wait` seconds. A link is not followed.
     """
     end = time.monotonic() + wait
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
         # The previous holder may have removed the file between the two calls: then try the new one.
         if _locked(handle) and _same_file(handle, path):
             try:
@@ -158,10 +153,8 @@ def allowed_bytes(path: Path) -> int:
 def read_arrays(path: Path, names: Sequence[str] | None = None, largest: int | None = None) -> Arrays:
     """Return the arrays of an NPZ file, all or some by name; pickled objects are rejected.
 
-    Raises
-    ------
-    one of `DAMAGE`
-        The file is not an archive, is damaged, or needs more than `largest` bytes (:func:`allowed_bytes` by default).
+    Raises one of `DAMAGE` if the file is not an archive, is damaged, or needs more than `largest` bytes
+    (:func:`allowed_bytes` by default).
     """
     if not zipfile.is_zipfile(path):
         raise ValueError("it is not a zip archive")

@@ -38,14 +38,8 @@ def jittered_cholesky(A: Array, unit: Array | float, jitters: Iterable[float]) -
 
     If the factorisation fails, the `jitters` are tried in their order; a jitter of 1 adds `unit` to the diagonal. Also
     returns the jitter that was needed, usually 0. The factor takes the memory of A, which must be in column order; the
-    numbers above its diagonal are those of A.
-
-    Raises
-    ------
-    FloatingPointError
-        The matrix or `unit` holds NaN or infinity.
-    LinAlgError
-        The matrix is not positive definite even with the largest jitter.
+    numbers above its diagonal are those of A. Raises FloatingPointError if the matrix or `unit` holds NaN or infinity,
+    and LinAlgError if the matrix is not positive definite even with the largest jitter.
     """
     A = np.asfortranarray(A, dtype=np.float64)
     diagonal = A.diagonal().copy()
@@ -121,12 +115,6 @@ def squared_distances(X: Any, dtype: DTypeLike = np.float64, *, workers: Workers
 
     The result (n, n) is bitwise symmetric, non-negative, and exactly zero between equal rows. No other n×n array is
     allocated. `dtype`, float64 or float32, is the type of the result; sums are always computed in float64.
-
-    Examples
-    --------
-    >>> squared_distances([[0.0, 0.0], [3.0, 4.0]])
-    array([[ 0., 25.],
-           [25.,  0.]])
     """
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise InvalidInputError(f"dtype must be float32 or float64, got {np.dtype(dtype)}.")

@@ -248,12 +248,7 @@ UNREADABLE = (OSError, ValueError, OverflowError, RecursionError, MemoryError, S
 def write_file(path: Path, document: Mapping[str, Any], tensors: Tensors, *, mark: str = "distreduce") -> None:
     """Write a file atomically; until it is complete, its name is hidden and begins with `mark`.
 
-    Raises
-    ------
-    UnsavableModelError
-        The JSON of the document is too long.
-    ModelSaveError
-        The file could not be written.
+    Raises UnsavableModelError if the JSON of the document is too long, ModelSaveError if the file could not be written.
     """
     text = _canonical({**document, "sha256": checksum(document, tensors)})
     if len(text) > MAX_JSON:
@@ -275,9 +270,9 @@ def write_file(path: Path, document: Mapping[str, Any], tensors: Tensors, *, mar
 
 
 @contextmanager
-def open_file(path: Path, max_bytes: int) -> Iterator[tuple[dict[str, Any], Any]]:
+def open_file(path: Path, max_bytes: int | None = None) -> Iterator[tuple[dict[str, Any], Any]]:
     """Yield the JSON of a file and a handle for :func:`read_tensors`; raise one of `UNREADABLE` for other files."""
-    _check_sizes(path, max_bytes)
+    _check_sizes(path, MAX_BYTES if max_bytes is None else max_bytes)
     with safe_open(path, framework="numpy") as handle:
         metadata = handle.metadata() or {}
         require(KEY in metadata, "it is a safetensors file, but not one of distreduce")

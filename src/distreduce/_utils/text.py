@@ -83,8 +83,10 @@ def _folders() -> tuple[str, ...]:
 
 
 @contextmanager
-def progress_bar(*columns: str | ProgressColumn, visible: bool = True, **options: Any) -> Iterator[Progress]:
-    """Show a rich progress bar on standard error while the block runs, and remove it afterwards.
+def progress_bar(
+    *columns: str | ProgressColumn, visible: bool = True, transient: bool = True, **options: Any
+) -> Iterator[Progress]:
+    """Show a rich progress bar on standard error while the block runs; if `transient`, remove it afterwards.
 
     Nothing is shown unless `visible` is true and standard error is a terminal. `options` go to
     :class:`rich.progress.Progress`.
@@ -94,7 +96,7 @@ def progress_bar(*columns: str | ProgressColumn, visible: bool = True, **options
 
     screen = Console(stderr=True)
     disabled = not (visible and screen.is_terminal)
-    bar = Progress(*columns, console=screen, disable=disabled, transient=True, **options)
+    bar = Progress(*columns, console=screen, disable=disabled, transient=transient, **options)
     if disabled:  # not entered: up to version 14, rich ends a disabled bar with an empty line
         yield bar
     else:

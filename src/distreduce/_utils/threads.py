@@ -10,6 +10,7 @@ threading layers, which spin between calls, abort after ``fork`` and are not all
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numba import njit
-from threadpoolctl import OpenBLASController, threadpool_limits
+from threadpoolctl import OpenBLASController, ThreadpoolController, threadpool_limits
 
 from distreduce._utils.typing import Array
 
@@ -86,14 +87,19 @@ class _SharedLimit:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users = 0
-        self._limits: threadpool_limits | None = None
+        self._limits: Any = None
+        self._libraries: Any = None  # BLAS and OpenMP, as found when there were `_n_modules`
+        self._n_modules = 0
 
     def acquire(self) -> None:
         with self._lock:
             # After a fork there may be a limit without users, which is kept.
             if self._users == 0 and self._limits is None:
                 _release_openblas()
-                self._limits = threadpool_limits(limits=1)
+                # To find the libraries takes 12 ms, to limit them 0.04 ms; only an import can have loaded another one.
+                if self._n_modules != len(sys.modules):
+                    self._libraries, self._n_modules = ThreadpoolController(), len(sys.modules)
+                self._limits = self._libraries.limit(limits=1)
             self._users += 1
 
     def release(self) -> None:

@@ -149,18 +149,7 @@ def dual_sums(
 
 
 @njit(**KERNEL)
-def row_sums(
-    row: Array,
-    own: float,
-    factor: float,
-    w_i: float,
-    gamma_i: float,
-    mu_i: float,
-    weights: Array,
-    gamma: Array,
-    mu: Array,
-    out: Array,
-) -> None:
+def row_sums(row, own, factor, w_i, gamma_i, mu_i, weights, gamma, mu, out):  # type: ignore[no-untyped-def]
     """Σ_j w_j × (P, Pℓ, P/s, −Pℓ/s, Pℓ²/s)_ij of one row of distances, ``own`` that of i to itself."""
     # Five sums in one pass: all of them need the exponential, which is the expensive part.
     mass, plogp, mu_mu, mu_gamma, gamma_gamma = 0.0, 0.0, 0.0, 0.0, 0.0
@@ -182,17 +171,7 @@ def row_sums(
 
 
 @njit(**KERNEL)
-def hessian_sums(
-    chunk: int,
-    n_chunks: int,
-    distances: Array,
-    factor: float,
-    weights: Array,
-    gamma: Array,
-    mu: Array,
-    d_mu: Array,
-    d_gamma: Array,
-) -> Array:
+def hessian_sums(chunk, n_chunks, distances, factor, weights, gamma, mu, d_mu, d_gamma):  # type: ignore[no-untyped-def]
     """``row_hessian`` of the rows i of chunk::n_chunks; the other rows stay zero."""
     n = len(mu)
     sums = np.zeros((2, n))
@@ -204,19 +183,9 @@ def hessian_sums(
 
 
 @njit(**KERNEL)
-def row_hessian(
-    row: Array,
-    factor: float,
-    gamma_i: float,
-    mu_i: float,
-    d_mu_i: float,
-    d_gamma_i: float,
-    weights: Array,
-    gamma: Array,
-    mu: Array,
-    d_mu: Array,
-    d_gamma: Array,
-) -> tuple[float, float]:
+def row_hessian(  # type: ignore[no-untyped-def]
+    row, factor, gamma_i, mu_i, d_mu_i, d_gamma_i, weights, gamma, mu, d_mu, d_gamma
+):
     """Σ_j w_j P_ij/s_ij (1, −ℓ_ij) (dμ_i + dμ_j − ℓ_ij (dγ_i + dγ_j)) of one row of distances."""
     along_mu, along_gamma = 0.0, 0.0
     for j in range(len(row)):

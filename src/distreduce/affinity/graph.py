@@ -19,16 +19,8 @@ def graph_affinity(graph: Any, weights: Array) -> Array:
     The diagonal is at least the largest entry of its row, because a sample is nearest to itself. With a positive
     diagonal the scaling D exists for every graph, also one with loose ends or unconnected parts [1]_.
 
-    Parameters
-    ----------
-    graph : array or sparse matrix of shape (n, n)
-        Non-negative similarities, or the weights of edges.
-    weights : array of shape (n,)
-        Positive weights h of the samples.
-
-    Returns
-    -------
-    array of shape (n, n)
+    The graph (n, n), dense or sparse, has non-negative similarities or weights of edges; h are the positive weights
+    (n,) of the samples.
 
     References
     ----------

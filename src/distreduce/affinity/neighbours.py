@@ -187,19 +187,9 @@ def _lower_bounds(own: tuple[Array, Array], rows: Array, other: tuple[Array, Arr
 
 
 @njit(**KERNEL)
-def _take_nearer(
-    products: Array,
-    sizes_a: Array,
-    sizes_b: Array,
-    points: Array,
-    rows: Array,
-    candidates: Array,
-    start: int,
-    own_offset: int,
-    other_offset: int,
-    distances: Array,
-    indices: Array,
-) -> None:
+def _take_nearer(  # type: ignore[no-untyped-def]
+    products, sizes_a, sizes_b, points, rows, candidates, start, own_offset, other_offset, distances, indices
+):
     """Add the candidates to those lists of points[rows] in which they are among the nearest.
 
     The distance is computed only where its lower bound does not exceed the k-th distance so far (or is NaN).
@@ -249,12 +239,8 @@ def _union(
 ) -> tuple[Array, Array, Array]:
     """Union of the entries, row by row; an entry of both has the same value in both."""
     size = len(indices) + len(more_indices)
-    out_indptr, out_indices, out_values = (
-        np.zeros(len(indptr), np.int64),
-        np.empty(size, np.int32),
-        np.empty(size, np.float32),
-    )
-    end = 0
+    out_indptr, end = np.zeros(len(indptr), np.int64), 0
+    out_indices, out_values = np.empty(size, np.int32), np.empty(size, np.float32)
     for row in range(len(indptr) - 1):
         a, b = indptr[row], more_indptr[row]
         while a < indptr[row + 1] or b < more_indptr[row + 1]:

@@ -264,14 +264,6 @@ def symmetric_entropic_affinity(
     counts, ones by default; the perplexity ξ is between 1 and Σ_j w_j. `tol` is the largest violation of the optimality
     conditions to accept; after `max_iter` Newton iterations an ``AffinityConvergenceWarning`` says that it was not met.
     `overwrite` writes P over a writeable, C-contiguous D, so that there is no second n×n array.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.arange(6.0)
-    >>> affinity = symmetric_entropic_affinity((x[:, None] - x) ** 2, perplexity=3)
-    >>> affinity.converged, bool(np.allclose(affinity.matrix, affinity.matrix.T))
-    (True, True)
     """
     distances = as_distances(sq_distances)
     w = as_weights(weights, len(distances))

@@ -1,9 +1,5 @@
 """The methods that SDR is compared with, as scikit-learn estimators."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from sklearn.decomposition import PCA
 
 from distreduce.baselines.constant_spread import ConstantSpread
@@ -16,11 +12,3 @@ from distreduce.gp import GPClassifier as ARDGPClassifier
 from distreduce.gp import GPRegressor as ARDGPRegressor
 
 __all__ = ["NCA", "PCA", "ARDGPClassifier", "ARDGPRegressor", "ConstantSpread", "EmbeddingGP", "KernelSupervisedPCA"]
-
-_MOVED = {"ClusterThenReduce", "DKLClassifier", "DKLRegressor", "DeepGPRegressor", "LinearBaseline",
-          "ReduceThenCluster", "SupervisedUMAP"}  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    hint = f"; it is in distreduce_paper.baselines now: from distreduce_paper.baselines import {name}"
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint if name in _MOVED else ''}")

@@ -67,19 +67,9 @@ class SupervisedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         return int(self.n_components)
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn the embedding from samples and their targets.
+        """Learn the embedding from samples X (n_samples, n_features) and their targets y, None or NaN where unknown.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples; standardise features unless their scales mean something.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Labels or numbers; None or NaN where unknown.
-
-        Returns
-        -------
-        estimator
-            The fitted estimator.
+        Standardise the features unless their scales mean something.
         """
         X = self._read_inputs(X, y)
         targets = read_targets(y, len(X), self.task, np.ones(len(X)))

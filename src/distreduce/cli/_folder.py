@@ -205,13 +205,10 @@ class Folder:
 
     def within(self) -> str:
         """Return which new rows left-out places speak of."""
-        return FitOptions(time=self._choice("time")).within
+        return FitOptions(time=self.choice("time")).within
 
-    def weights(self) -> str | None:
-        """Return the column of the weights."""
-        return self._choice("weights")
-
-    def _choice(self, name: str) -> str | None:
+    def choice(self, name: str) -> str | None:
+        """Return the column that an option of the fit named, such as "weights"."""
         found = self._metric("choices", dict).get(name)
         return found if isinstance(found, str) else None
 

@@ -17,8 +17,7 @@ from rich.text import Text
 from distreduce._utils.text import list_words, number_text, progress_bar, strip_control
 from distreduce.cli._models import OURS
 from distreduce.cli._names import PREDICTOR, REPORT
-from distreduce.estimators import SDR
-from distreduce.report.evidence import describe_optimism
+from distreduce.report.evidence import Verdict
 from distreduce.tables.columns import Dropped
 from distreduce.tables.prepare import PreparedTable
 
@@ -186,12 +185,11 @@ def _make_table(metrics: dict[str, Any], heads: list[str], rows: list[list[str]]
     return table
 
 
-def show_picture(model: SDR, within: str) -> None:
-    """Print in a sentence how much of the picture holds for new rows."""
-    optimism = describe_optimism(model, within)
-    if optimism is not None:
-        style = "bold yellow" if optimism.warns else "bold"
-        Console().print(Text.assemble(printable(f"{optimism.verdict}: ", style), optimism.sentence))
+def show_verdict(found: Verdict | None) -> None:
+    """Print a verdict and the sentence that explains it."""
+    if found is not None:
+        style = "bold yellow" if found.warns else "bold"
+        Console().print(Text.assemble(printable(f"{found.verdict}: ", style), printable(found.sentence)))
 
 
 def show_notes(notes: Sequence[str]) -> None:

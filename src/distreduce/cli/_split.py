@@ -19,6 +19,9 @@ from distreduce.tables.prepare import PreparedTable
 
 MIN_ROWS = 10  # with fewer known targets, held-out scores say nothing
 MAX_TEST_ROWS = 10_000
+# Parts of a numeric target that are held out in equal shares: of 216 normal rows, R² scatters a sixth less between
+# splits, of 60 skewed ones by two thirds.
+STRATA = 10
 
 
 def split_rows(data: PreparedTable, options: FitOptions) -> tuple[Index, Index, str]:
@@ -45,8 +48,17 @@ def _hold_out_at_random(data: PreparedTable, known: Index, options: FitOptions) 
     # Rows are drawn once each, and their copies follow them: in the other part, a copy would tell the answer.
     copies = find_repeats(data, known)
     once = known[copies == np.arange(len(known))]
-    drawn = draw_rows(once, data.target.labels, len(once) - round(options.test_size * len(once)), options.seed)
-    return ~np.isin(known[copies], drawn)
+    size, labels = round(options.test_size * len(once)), data.target.labels
+    strata = _cut_numbers(data, once, min(STRATA, size, len(once) - size)) if labels is None else labels
+    return ~np.isin(known[copies], draw_rows(once, strata, len(once) - size, options.seed))
+
+
+def _cut_numbers(data: PreparedTable, rows: Index, n: int) -> Index:
+    """Return, for all rows of the file, which of n equal parts of the (first) target a row lies in."""
+    found = np.zeros(len(data.usable), dtype=np.intp)
+    order = np.argsort(data.target.values(rows).reshape(len(rows), -1)[:, 0], kind="stable")
+    found[rows[order]] = np.arange(len(rows)) * max(n, 1) // len(rows)
+    return found
 
 
 def _hold_out_latest(times: Array, options: FitOptions) -> tuple[NDArray[np.bool_], str]:
@@ -94,6 +106,32 @@ def find_repeats(data: PreparedTable, rows: Index) -> Index:
     first = np.full(len(found.rows), len(rows))
     np.minimum.at(first, found.group, np.arange(len(rows)))
     return np.asarray(first[found.group], dtype=np.intp)
+
+
+def find_units(data: PreparedTable, rows: Index) -> Index | None:
+    """Number the rows so that those of one group, and copies, share a number; None if every row stands for itself."""
+    units = find_repeats(data, rows)
+    if data.aside.groups is not None:
+        units = join_groups(data.aside.groups[rows], units)
+    found, codes = np.unique(units, return_inverse=True)
+    return None if len(found) == len(rows) else codes.ravel()
+
+
+def describe_repeats(data: PreparedTable, rows: Index) -> list[str]:
+    """Return a sentence that says how rows with equal features were read, none without such rows."""
+    repeats = len(rows) - len(merge_duplicates(data.X[rows], None, np.ones(len(rows))).rows)
+    copies = int(np.sum(find_repeats(data, rows) != np.arange(len(rows))))
+    if not repeats:
+        return []
+    if not copies:
+        return [
+            f"{count_of(repeats, 'row')} with the features of another, but mostly other targets: read as repeated "
+            "measurements, not as copies." + (" They are held out one by one." if data.aside.blocks is None else "")
+        ]
+    return [
+        f"{count_of(copies, 'row')} with features and target of another: read as copies. They are on the same side of "
+        "the split, so that they do not tell the answer."
+    ]
 
 
 def draw_rows(rows: Index, labels: NDArray[Any] | None, size: int, seed: int) -> Index:

@@ -16,9 +16,10 @@ from sklearn.utils._param_validation import InvalidParameterError
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array, Index
 from distreduce.baselines.constant_spread import fit_weighted
+from distreduce.cli._held_out import read_held_out
 from distreduce.cli._models import MODELS, OURS, TREES, FitOptions, fit_picture, make_model, take_blocks
-from distreduce.cli._split import draw_rows, find_repeats, split_rows
-from distreduce.cli._tables import WEIGHT, class_table, judgement_table, number_table, truth_table
+from distreduce.cli._split import describe_repeats, draw_rows, find_units, split_rows
+from distreduce.cli._tables import GROUP, WEIGHT, class_table, judgement_table, number_table, truth_table
 from distreduce.estimators import SDR
 from distreduce.estimators._fit_context import FEW
 from distreduce.exceptions import (
@@ -31,17 +32,25 @@ from distreduce.exceptions import (
     OptimisticPictureWarning,
     SolverConvergenceWarning,
 )
+from distreduce.gp._refit import refit
 from distreduce.gp._target_scale import spread
-from distreduce.metrics.held_out import held_out_scores, judge_numbers, score_classes
+from distreduce.metrics.held_out import judge_numbers
+from distreduce.report.predictions import score_held_out
 from distreduce.solver.dense import MOST_CROSS_FITTED
 from distreduce.tables.prepare import PreparedTable
 
 PREDICTOR, PICTURE = "predictor", "picture"  # steps of a study
+# The scored predictor is kept, and its experts learn from the held-out rows as well, if it has seen so many rows, and
+# the others are at most this share of them: what left-out rows taught it then hardly changes.
+ENOUGH_SEEN, MOST_UNSEEN = 1500, 0.3
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Training and held-out rows (none if too few have a target), scores and seconds by model, and predictions."""
+    """Training and held-out rows (none if too few have a target), scores and seconds by model, and predictions.
+
+    `predictor` is the one that was scored.
+    """
 
     train: Index
     test: Index
@@ -49,6 +58,7 @@ class Comparison:
     seconds: dict[str, float]
     predictions: pd.DataFrame | None
     how: str = ""  # a sentence: how the rows were held out
+    predictor: Any = None
 
 
 @dataclass(frozen=True)
@@ -81,8 +91,8 @@ def plan_steps(options: FitOptions) -> dict[str, float]:
     """Return the steps that :func:`run_study` announces by `advance`, with the share of the time that each takes."""
     if not options.predict:
         return {PICTURE: 0.8}
-    scores = {OURS: 0.36, TREES: 0.02}  # of 2,000 rows
-    return {_score_step(name): scores.get(name, 0.0) for name in MODELS} | {PREDICTOR: 0.42, PICTURE: 0.14}
+    scores = {OURS: 0.49, TREES: 0.04}  # of 2,000 rows
+    return {_score_step(name): scores.get(name, 0.0) for name in MODELS} | {PREDICTOR: 0.17, PICTURE: 0.22}
 
 
 def _score_step(model: str) -> str:
@@ -135,10 +145,7 @@ def _run(data: PreparedTable, options: FitOptions, advance: Callable[[str], obje
         comparison = compare_models(data, options, advance)
         seconds = {f"held out, {name}": spent for name, spent in comparison.seconds.items()}
         known = usable[data.target.known[usable]]  # every row, however many the picture shows
-        repeats = int(np.sum(find_repeats(data, known) != np.arange(len(known))))
-        if repeats and len(comparison.test):
-            count = f"{repeats:,} rows repeat others" if repeats > 1 else "1 row repeats another"
-            notes.append(f"{count}; copies are on the same side of the split, so that they do not tell the answer.")
+        notes += describe_repeats(data, known) if len(comparison.test) else []
         if len(known) < FEW:
             notes.append(
                 f"Only {len(known)} rows have a target. Scores and intervals of so few rows are rough: another "
@@ -148,8 +155,7 @@ def _run(data: PreparedTable, options: FitOptions, advance: Callable[[str], obje
             notes.append("There is no held-out part (too few rows, or --test-size 0), so there are no scores.")
         advance(PREDICTOR)
         started = time.perf_counter()
-        predictor = make_model(OURS, data.target, options)
-        fit_weighted(predictor, *_training_data(data, known))
+        predictor = fit_predictor(data, options, known, comparison)
         seconds["predictor"] = time.perf_counter() - started
     # The picture comes last, because an interrupt keeps what it has reached and everything before it.
     advance(PICTURE)
@@ -178,22 +184,42 @@ def _check_options(options: FitOptions, n: int) -> None:
 def compare_models(data: PreparedTable, options: FitOptions, advance: Callable[[str], object]) -> Comparison:
     """Fit the predictor and simple models to the training rows, and score them on the held-out rows."""
     train, test, how = split_rows(data, options)
-    scores, seconds, tables = {}, {}, []
+    if not len(test):
+        return Comparison(train, test, {}, {}, None, how)
+    seconds, tables, models = {}, [], {}
+    front = pd.DataFrame({"row": test})
+    if data.aside.weights is not None:
+        front[WEIGHT] = data.aside.weights[test]
+    if (units := find_units(data, test)) is not None:
+        front[GROUP] = units
+    front = front.join(truth_table(data.target, test))
     for name in MODELS:
-        # Even without held-out rows, so that the number of steps is the same.
         advance(_score_step(name))
-        if len(test):
-            started = time.perf_counter()
-            model = make_model(name, data.target, options)
-            with single_threaded_blas():  # trees of so few rows grow no faster with more threads
-                fit_weighted(model, *_training_data(data, train))
-                scores[name], table = _score(model, data, train, test)
-            seconds[name] = time.perf_counter() - started
-            front = pd.DataFrame({"model": name, "row": test})
-            if data.aside.weights is not None:
-                front[WEIGHT] = data.aside.weights[test]
-            tables.append(pd.concat([front, truth_table(data.target, test), table], axis=1))
-    return Comparison(train, test, scores, seconds, pd.concat(tables, ignore_index=True) if tables else None, how)
+        started = time.perf_counter()
+        model = models[name] = make_model(name, data.target, options)
+        with single_threaded_blas():  # trees of so few rows grow no faster with more threads
+            fit_weighted(model, *_training_data(data, train))
+            table = front.join(_predict(model, data, train, test))
+        seconds[name] = time.perf_counter() - started
+        table.insert(0, "model", name)
+        tables.append(table)
+    held_out = pd.concat(tables, ignore_index=True)
+    scores = {name: score_held_out(each) for name, each in read_held_out(held_out, data.target, {}).items()}
+    return Comparison(train, test, scores, seconds, held_out, how, models[OURS])
+
+
+def fit_predictor(data: PreparedTable, options: FitOptions, known: Index, scored: Comparison) -> Any:
+    """Return the predictor of all rows with a target.
+
+    It is the one that was scored, whose experts learn from the held-out rows too, if it has seen most of the rows and
+    every class; else a new one.
+    """
+    others = np.setdiff1d(known, scored.train)
+    seen, labels = len(scored.train), data.target.labels
+    knows_all = labels is None or set(labels[others]) <= set(labels[scored.train])
+    if seen >= ENOUGH_SEEN and len(others) <= MOST_UNSEEN * seen and knows_all:
+        return refit(scored.predictor, *_training_data(data, np.r_[scored.train, others]))
+    return fit_weighted(make_model(OURS, data.target, options), *_training_data(data, known))
 
 
 def _training_data(data: PreparedTable, rows: Index) -> tuple[Array, NDArray[Any], Array | None, Index | None]:
@@ -204,18 +230,11 @@ def _take_weights(data: PreparedTable, rows: Index) -> Array | None:
     return None if data.aside.weights is None else data.aside.weights[rows]
 
 
-def _score(model: Any, data: PreparedTable, train: Index, test: Index) -> tuple[dict[str, float], pd.DataFrame]:
-    """Return the scores and predictions on the held-out rows.
-
-    Log densities are in units of the spread of the training targets, the RMSE in those of y.
-    """
-    X, target, weights = data.X[test], data.target, _take_weights(data, test)
-    y = target.values(test)
+def _predict(model: Any, data: PreparedTable, train: Index, test: Index) -> pd.DataFrame:
+    """Return the predictions of the held-out rows; for numbers, also the spread of the training targets as a unit."""
+    X, target = data.X[test], data.target
     if target.task == "classification":
-        proba = model.predict_proba(X)
-        return score_classes(y, proba, model.classes_, weights), class_table(proba, model.classes_)
-    mean, std = model.predict(X, return_std=True)
-    scale = spread(target.values(train), _take_weights(data, train))
-    own = judge_numbers(model, X, y)
-    table = number_table(model, X, target.names).join(judgement_table(len(y), scale, own, target.names))
-    return held_out_scores(y, mean, std, scale=scale, sample_weight=weights, **own), table
+        return class_table(model.predict_proba(X), model.classes_)
+    scale, y = spread(target.values(train), _take_weights(data, train)), target.values(test)
+    judged = judgement_table(len(y), scale, judge_numbers(model, X, y), target.names)
+    return number_table(model, X, target.names).join(judged)

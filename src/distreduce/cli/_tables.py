@@ -23,7 +23,7 @@ from distreduce.tables.target import Target
 QUANTILES = {"q05": 0.05, "q50": 0.5, "q95": 0.95}
 PROBABILITY = "probability of "
 CLASS, TRUTH, FITTED = "class", "true", "fitted"
-SCALE, LEVEL, DENSITY, WEIGHT = "scale", "level", "log density", "weight"
+SCALE, LEVEL, DENSITY, WEIGHT, GROUP = "scale", "level", "log density", "weight", "group"
 NOVELTY = "novelty"
 FORMULA = re.compile(r"'*[=+\-@\t\r]")  # with its apostrophes, so that the escape can be undone
 

@@ -113,7 +113,10 @@ def fit(
     ] = None,
     weights: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Column of weights; two counts as two equal rows. Not a feature."),
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of weights, not a feature: whole numbers count equal rows, others are scaled to a mean of 1.",
+        ),
     ] = None,
     sep: Separator = None,
     no_header: NoHeader = False,
@@ -190,9 +193,12 @@ def fit(
     # Only now what takes seconds to import.
     from distreduce.cli import _screen
     from distreduce.cli._folder import Source, collect_metrics, write_results
+    from distreduce.cli._held_out import read_held_out
     from distreduce.cli._models import FitOptions
     from distreduce.cli._study import plan_steps, run_study
     from distreduce.cli.report import write_page
+    from distreduce.report.evidence import describe_optimism
+    from distreduce.report.headline import describe_headline
     from distreduce.solver.checkpoint import check_kind, check_place
     from distreduce.tables.aside import Aside
     from distreduce.tables.prepare import prepare
@@ -219,7 +225,7 @@ def fit(
         if verbose:
             _screen.show_guesses(data, file.name)
             _screen.show_notes(data.notes)  # now, because the rest may take minutes
-        steps = plan_steps(options) | {TABLES: 0.06}
+        steps = plan_steps(options) | {TABLES: 0.08}
         with _screen.progress(steps, silent=not verbose) as advance:
             study = run_study(data, options, advance)
             advance(TABLES)
@@ -243,6 +249,9 @@ def fit(
     elif verbose:
         _screen.show_scores(metrics)
         _screen.show_experts(metrics)
-        _screen.show_picture(study.model, options.within)
+        if study.held_out is not None:
+            named = read_held_out(study.held_out, data.target, {})
+            _screen.show_verdict(describe_headline(named, data.target.names))
+        _screen.show_verdict(describe_optimism(study.model, options.within))
         _screen.show_notes(study.notes)
         _screen.show_next_steps(out, metrics)

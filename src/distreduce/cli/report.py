@@ -6,29 +6,25 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import pandas as pd
 import typer
 
 from distreduce._utils.hashing import file_sha256
 from distreduce._utils.typing import Array, Index
 from distreduce.cli._folder import Folder
+from distreduce.cli._held_out import read_held_out
 from distreduce.cli._models import describe_models
 from distreduce.cli._names import REPORT
 from distreduce.cli._screen import EXPERT_NAMES, count_rows
-from distreduce.cli._tables import DENSITY, LEVEL, PROBABILITY, SCALE, TRUTH, WEIGHT, target_suffixes, truth_columns
 from distreduce.cli.apply import Directory, Quiet
 from distreduce.estimators import SDR
 from distreduce.exceptions import InvalidInputError, ModelFileError
-from distreduce.report import HeldOut, HeldOutClasses, write_report
+from distreduce.report import write_report
 from distreduce.tables.aside import read_weights
 from distreduce.tables.formats import TextLayout, check_file
 from distreduce.tables.reading import read_table
 from distreduce.tables.recipe import ColumnRecipe
 from distreduce.tables.target import Target, read_target
-
-PREDICTED = {"mean": "mean", "std": "std", "low": "q05", "high": "q95", "levels": LEVEL, "scale": SCALE,
-             "log_density": DENSITY}  # fmt: skip
 
 
 def report(
@@ -76,7 +72,7 @@ def write_page(
         path, model, X, target.y, recipe=None if image_shape else recipe, predictor=predictor,
         table=None if image_shape else table.reset_index(drop=True),  # one column per pixel would help nobody
         row_numbers=row_numbers,
-        held_out=None if held_out is None else _split_by_model(held_out, target, about),
+        held_out=None if held_out is None else read_held_out(held_out, target, about),
         experts={EXPERT_NAMES.get(name, name): weight for name, weight in experts.items()},
         image_shape=image_shape, title=f"{', '.join(target.names)}, from {title}", command=command,
         notes=notes, split=split, within=within, sample_weight=weights,
@@ -103,7 +99,7 @@ def _rewrite_page(folder: Folder, path: Path, moved_to: Path | None) -> None:
     )
     if len(rows) and not 0 <= rows.min() <= rows.max() < len(table.features):
         raise ModelFileError(f"The tables in {folder.path} do not belong to {file}; fit again.")
-    weights = folder.weights()
+    weights = folder.choice("weights")
     if weights is not None and weights not in table.frame:
         raise ModelFileError(f"{file} has no column {weights!r}, which the fit took its weights from; fit again.")
     # The rows of the fit, in its order.
@@ -116,48 +112,3 @@ def _rewrite_page(folder: Folder, path: Path, moved_to: Path | None) -> None:
         split=folder.split(), within=folder.within(),
         weights=None if weights is None else read_weights(table.frame[weights])[rows],
     )  # fmt: skip
-
-
-def _split_by_model(table: pd.DataFrame, target: Target, about: dict[str, str]) -> dict[str, Any]:
-    # held_out.csv lies in the user's folder and may have been edited.
-    missing = [name for name in truth_columns(target.names) if name not in table]
-    if missing:
-        raise ModelFileError(f"The table of held-out predictions has no column {missing[0]!r}; fit again.")
-    make = _read_classes if target.task == "classification" else _read_numbers
-    try:
-        return {
-            str(name): make(part, target, about.get(str(name), ""))
-            for name, part in table.groupby("model", sort=False)
-        }  # fmt: skip
-    except (KeyError, ValueError, TypeError) as error:
-        raise ModelFileError(
-            f"The table of held-out predictions cannot be used ({error!s:.200}); fit again."
-        ) from error
-
-
-def _read_numbers(part: pd.DataFrame, target: Target, about: str) -> HeldOut:
-    """Levels are empty for a model without its own quantiles; older folders have neither levels nor scales."""
-    shape = (len(part), len(target.names)) if len(target.names) > 1 else (len(part),)
-    found: dict[str, Any] = {}
-    for field, name in PREDICTED.items():
-        columns = [name + end for end in target_suffixes(target.names)]
-        if field in ("mean", "std") or (set(columns) <= set(part) and part[columns].notna().any(axis=None)):
-            found[field] = part[columns].to_numpy(dtype=np.float64).reshape(shape)
-    if "scale" in found:
-        found["scale"] = found["scale"][0]  # the same in every row
-    truth = part[truth_columns(target.names)].astype(np.float64).set_axis(target.names, axis=1)
-    y = truth if len(target.names) > 1 else truth.to_numpy()[:, 0]
-    return HeldOut(y, **found, about=about, sample_weight=_read_weights(part))
-
-
-def _read_classes(part: pd.DataFrame, target: Target, about: str) -> HeldOutClasses:
-    """Labels are read as text: a file does not say whether 1 was a number."""
-    # Models may know different classes: those that this one lacks are empty cells.
-    columns = [name for name in part if str(name).startswith(PROBABILITY) and part[name].notna().all()]
-    classes = np.array([str(name)[len(PROBABILITY) :] for name in columns])
-    truth = part[TRUTH].astype(str).to_numpy(dtype=str)
-    return HeldOutClasses(truth, part[columns].to_numpy(), classes, about, _read_weights(part))
-
-
-def _read_weights(part: pd.DataFrame) -> Array | None:
-    return part[WEIGHT].to_numpy(dtype=np.float64) if WEIGHT in part else None

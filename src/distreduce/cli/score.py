@@ -13,6 +13,7 @@ from distreduce.cli.apply import Directory, NoHeader, Quiet, Separator, open_res
 from distreduce.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
+    from distreduce.report import HeldOut, HeldOutClasses
     from distreduce.tables.target import Target
 
 
@@ -29,7 +30,8 @@ def score(
     Use rows that the fit has not seen. Beside each score stands that of no model,
     as in `fit`: the mean of the training rows, or their class shares. Log densities
     are in units of the training rows' standard deviation. Rows count by the column
-    that the fit took its weights from (--weights), if the file has it. "By chance
+    that the fit took its weights from (--weights), if the file has it, and its
+    groups (--group) count as one in the 95 % interval of R² or accuracy. "By chance
     alone" is the calibration error that so few rows would have even if all
     probabilities were exactly right.
     """
@@ -38,7 +40,10 @@ def score(
     import numpy as np
 
     from distreduce.cli._screen import SCORES, count_rows, score_text
+    from distreduce.report.headline import interval_text
+    from distreduce.report.predictions import score_held_out
     from distreduce.tables.aside import read_weights
+    from distreduce.tables.cells import to_levels
     from distreduce.tables.findings import Findings
     from distreduce.tables.reading import read_table
     from distreduce.tables.target import read_target
@@ -52,11 +57,14 @@ def score(
     if len(rows) < 2:
         raise InvalidInputError(f"{file.name} has fewer than two complete rows with a target.")
     with count_rows(silent=quiet or as_json):
-        weighed = results.weights()
-        found = read_weights(table.frame[weighed])[rows] if weighed in table.frame else np.ones(len(rows))
-        scores, notes = _score(predictor, X, target, rows, found)
-        if weighed is not None and weighed not in table.frame:
-            notes.append(f"{file.name} has no column {weighed!r}, the weights of the fit: every row counts once.")
+        weighed, grouped = results.choice("weights"), results.choice("group")
+        weights = read_weights(table.frame[weighed])[rows] if weighed in table.frame else np.ones(len(rows))
+        groups = to_levels(table.frame[grouped]).iloc[rows].factorize()[0] if grouped in table.frame else None
+        named, notes = _judge(predictor, X[rows], target.rows(rows), weights, groups)
+        scores = {name: score_held_out(each) for name, each in named.items()}
+        for name, what in ((weighed, "weights"), (grouped, "groups")):
+            if name is not None and name not in table.frame:
+                notes.append(f"{file.name} has no column {name!r}, the {what} of the fit: every row counts once.")
     if as_json:
         typer.echo(json.dumps({"rows": len(rows), "scores": scores}, indent=2))
         return
@@ -65,37 +73,37 @@ def score(
         if name in scores["predictor"]:
             none = scores["no model"].get(name)
             beside = "" if none is None else f"   (no model: {score_text(none, name)})"
+            if name in ("r2", "accuracy"):
+                beside += f"   {interval_text(named['predictor'])}"
             typer.echo(f"  {label:<18}{score_text(scores['predictor'][name], name)}{beside}")
     for line in () if quiet else (*notes, *findings.describe_surprises()):
         typer.echo(line, err=True)
 
 
-def _score(
-    predictor: Any, X: Any, target: Target, rows: Any, weights: Any
-) -> tuple[dict[str, dict[str, float]], list[str]]:
-    """Return the scores of the predictor and of no model, in which rows count by their weights."""
+def _judge(
+    predictor: Any, X: Any, target: Target, weights: Any, groups: Any
+) -> tuple[dict[str, HeldOut | HeldOutClasses], list[str]]:
+    """Return what the predictor and no model say of rows with a target, and what there is to say about it."""
     import numpy as np
 
-    from distreduce.metrics.held_out import held_out_scores, judge_numbers, score_classes
+    from distreduce.metrics.held_out import judge_numbers
+    from distreduce.report import HeldOut, HeldOutClasses
 
     if target.task == "regression":
-        y = target.values(rows)
-        mean, std = predictor.predict(X[rows], return_std=True)
-        trained = predictor.target_scale_
-        unit: dict[str, Any] = {"scale": trained.std.reshape(y.shape[1:]), "sample_weight": weights}
+        y, trained = target.y.to_numpy(), predictor.target_scale_
+        unit: dict[str, Any] = {"scale": trained.std.reshape(y.shape[1:]), "sample_weight": weights, "groups": groups}
         nothing = (np.broadcast_to(part.reshape(y.shape[1:]), y.shape) for part in (trained.mean, trained.std))
-        scores = {"predictor": held_out_scores(y, mean, std, **judge_numbers(predictor, X[rows], y), **unit)}
-        return {**scores, "no model": held_out_scores(y, *nothing, **unit)}, []
+        ours = HeldOut(y, *predictor.predict(X, return_std=True), **judge_numbers(predictor, X, y), **unit)
+        return {"predictor": ours, "no model": HeldOut(y, *nothing, **unit)}, []
     # A class of the file matches one of the fit by its text: 1 may be a number in one and a text in the other.
     classes = np.array([str(label) for label in predictor.classes_])
-    labels = np.array([str(label) for label in target.y.iloc[rows]])
+    labels = np.array([str(label) for label in target.y])
     known = np.isin(labels, classes)
     notes = [] if known.all() else [f"{count_of(int((~known).sum()), 'row')} with classes that the fit did not know."]
     if known.sum() < 2:
         raise InvalidInputError(f"The targets are none of the classes of the fit ({', '.join(classes[:10])}).")
-    reduction, proba = predictor.reduction_, predictor.predict_proba(X[rows][known])
+    reduction, proba = predictor.reduction_, predictor.predict_proba(X[known])
     shares = np.broadcast_to(reduction.prototype_weights_ @ reduction.prototype_targets_, proba.shape)
-    return {
-        "predictor": score_classes(labels[known], proba, classes, weights[known]),
-        "no model": score_classes(labels[known], shares, classes, weights[known]),
-    }, notes
+    aside = {"sample_weight": weights[known], "groups": None if groups is None else groups[known]}
+    both = {"predictor": proba, "no model": shares}
+    return {name: HeldOutClasses(labels[known], said, classes, **aside) for name, said in both.items()}, notes

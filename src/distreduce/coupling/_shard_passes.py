@@ -81,7 +81,7 @@ class ShardMoves(NamedTuple):
 
 @dataclass(frozen=True)
 class HeldProblem:
-    """J around a plan T, with the prototype targets held; f2 and h2 as in `coupling.structure_matrices`."""
+    """J around a plan T, with the prototype targets held; f2 and h2 as in `problem.structure_matrices`."""
 
     plan: PlanEntries  # all of T: a row needs the plan of its neighbours, wherever they are
     f2q: Array

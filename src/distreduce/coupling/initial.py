@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,16 +96,22 @@ def _clusters_by_class(
     label = np.where(known, np.nan_to_num(targets).argmax(axis=1), -1)
     votes = weights[known, None] * targets[known]  # unlabelled samples: the class to which most of their affinity goes
     label[~known] = (affinity[np.ix_(~known, known)] @ votes).argmax(axis=1)
-    # Numbers of prototypes per class, then clusters in each.
     mass = np.bincount(label, weights=weights, minlength=targets.shape[1]).astype(np.float64)
-    sizes = apportion(mass, np.bincount(label, minlength=targets.shape[1]), m)
-    assignment, first = np.empty(len(weights), dtype=np.intp), 0
-    for k, size in enumerate(sizes):
-        rows = np.flatnonzero(label == k)
-        if size > 0:
-            block = affinity[np.ix_(rows, rows)]
-            assignment[rows] = first + spectral_clusters(block, weights[rows], size, random_state)
-        first += size
+    return cluster_each_class(lambda own: affinity[np.ix_(own, own)], weights, label, mass, m, random_state)
+
+
+def cluster_each_class(
+    block: Callable[[Index], Array], weights: Array, label: Index, mass: Array, m: int, random_state: Any
+) -> Index:
+    """Spectral clusters of each class, whose affinity is `block` of its rows: at most m, in proportion to its `mass`.
+
+    The clusters of a class are numbered after those of the classes before it.
+    """
+    seats = apportion(mass, np.bincount(label, minlength=len(mass)), min(m, len(label)))
+    first, assignment = np.cumsum(seats) - seats, np.empty(len(label), dtype=np.intp)
+    for k in np.flatnonzero(seats):
+        own = np.flatnonzero(label == k)
+        assignment[own] = first[k] + spectral_clusters(block(own), weights[own], int(seats[k]), random_state)
     return assignment
 
 

@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from distreduce._utils.numerics import sq_distances
 from distreduce._utils.typing import Array, Index, Plan
-from distreduce.coupling.initial import apportion, is_one_hot, kmeans, spectral_clusters, use_all
+from distreduce.coupling.initial import apportion, cluster_each_class, is_one_hot, kmeans, use_all
 from distreduce.coupling.problem import hard_plan
 from distreduce.kernels import Delta, Kernel, Linear
 from distreduce.losses import supervised_rows
@@ -161,13 +161,9 @@ def _class_centres(
     # Unlabelled mass goes to the classes in the shares that it has in the pool.
     guessed = np.bincount(label[~known], weights=pool.weights[~known], minlength=len(mass))
     mass = mass + unlabelled * guessed / max(guessed.sum(), np.finfo(float).tiny)
-    seats = apportion(mass, np.bincount(label, minlength=len(mass)), min(m, len(label)))
-    # Cluster each class; its prototypes are numbered after those of the classes before it.
-    first, prototype = np.cumsum(seats) - seats, np.empty(len(label), dtype=np.intp)
-    for k in np.flatnonzero(seats):
-        own = np.flatnonzero(label == k)
-        block = affinity[own][:, own].toarray()
-        prototype[own] = first[k] + spectral_clusters(block, pool.weights[own], int(seats[k]), random_state)
+    prototype = cluster_each_class(
+        lambda own: affinity[own][:, own].toarray(), pool.weights, label, mass, m, random_state
+    )
     return Centres(pool.features, prototype, np.eye(len(mass))[label], np.inf)
 
 
@@ -223,30 +219,25 @@ class NearestPrototype(ShardPass[Index]):
 
 def _nearest_in_block(features: Array, targets: Array | None, centres: Centres) -> Index:
     found = np.empty(len(features), dtype=np.intp)
-    for rows, among in _comparable(np.arange(len(features)), targets, centres):
-        dense = centres._replace(x=_dense(centres.x)) if among is None else _some(centres, among)
+    for rows, dense in _comparable(np.arange(len(features)), targets, centres):
         # At most BLOCK_NUMBERS distances at a time.
         for part in np.array_split(rows, len(rows) * len(dense.x) // BLOCK_NUMBERS + 1):
             found[part] = _nearest_of(features[part], None if targets is None else targets[part], dense)
     return found
 
 
-def _some(centres: Centres, among: Index) -> Centres:
-    """Some of the centres, all of one class: targets no longer matter."""
-    return Centres(_dense(centres.x[among]), centres.prototype[among])
-
-
-def _comparable(rows: Index, targets: Array | None, centres: Centres) -> Iterator[tuple[Index, Index | None]]:
-    """Rows with the centres they are compared with (None: all): those of their class, if classes are kept apart."""
+def _comparable(rows: Index, targets: Array | None, centres: Centres) -> Iterator[tuple[Index, Centres]]:
+    """Rows with the dense centres they are compared with: those of their class, if classes are kept apart, or all."""
     if targets is None or centres.targets is None or not np.isinf(centres.weight):
-        yield rows, None
+        yield rows, centres._replace(x=_dense(centres.x))
         return
     known = supervised_rows(targets)
     label, of_point = np.nan_to_num(targets).argmax(axis=1), centres.targets.argmax(axis=1)
     if not known.all():
-        yield rows[~known], None  # unlabelled samples may join any class
+        yield rows[~known], centres._replace(x=_dense(centres.x))  # unlabelled samples may join any class
     for k in np.unique(label[known]):
-        yield rows[known & (label == k)], np.flatnonzero(of_point == k)
+        own = np.flatnonzero(of_point == k)  # all of one class: targets no longer matter
+        yield rows[known & (label == k)], Centres(_dense(centres.x[own]), centres.prototype[own])
 
 
 def _nearest_of(features: Array, targets: Array | None, centres: Centres) -> Index:

@@ -14,19 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from distreduce._utils.typing import Array, Index, Plan
-from distreduce.coupling._shard_passes import (
-    BestMoves,
-    Gradient,
-    HeldProblem,
-    PlanEntries,
-    RowCosts,
-    ShardMoves,
-    StructureConstant,
-    Supervision,
-    TargetSums,
-    Transported,
-    add_sparse,
-)
+from distreduce.coupling import _shard_passes as passes
 from distreduce.coupling.descent import Direction, Iterate, descend
 from distreduce.coupling.line_search import exact_step, move_towards
 from distreduce.coupling.problem import column_mass, hard_plan, rescale_rows
@@ -38,7 +26,7 @@ MAX_ITER, MAX_SWEEPS, MAX_HALVINGS = 2000, 50, 6
 
 @dataclass(frozen=True)
 class ShardedCoupling:
-    """The semi-relaxed BSFGW problem of :class:`distreduce.coupling.CouplingProblem` on shards.
+    """The semi-relaxed BSFGW problem of :class:`distreduce.coupling.problem.CouplingProblem` on shards.
 
     The linear cost is that of the map, (μ/2)|z_k − (KL)_i|².
     """
@@ -57,34 +45,34 @@ class ShardedCoupling:
         """GW(T) without its constant, from q and TᵀCT; also of a difference of plans."""
         return float(mass @ self.f2 @ mass) - float((transported * self.h2).sum())
 
-    def hold(self, T: Plan, prototype_targets: Array | None) -> HeldProblem:
+    def hold(self, T: Plan, prototype_targets: Array | None) -> passes.HeldProblem:
         """The problem around T with the prototype targets held."""
-        costs = RowCosts(self.loss, 1 - self.alpha, prototype_targets, self.prototypes, self.mu)
-        return HeldProblem(PlanEntries.of(T), self.f2 @ column_mass(T), self.h2, self.alpha, costs)
+        costs = passes.RowCosts(self.loss, 1 - self.alpha, prototype_targets, self.prototypes, self.mu)
+        return passes.HeldProblem(passes.PlanEntries.of(T), self.f2 @ column_mass(T), self.h2, self.alpha, costs)
 
 
 def transported_on_shards(shards: Shards, plan: Plan) -> Array:
     """TᵀCT (m, m), exactly symmetric."""
-    total = add_sparse(shards.collect(Transported(plan, PlanEntries.of(plan))))
+    total = passes.add_sparse(shards.collect(passes.Transported(plan, passes.PlanEntries.of(plan))))
     return 0.5 * (total + total.T)
 
 
 def structure_constant_on_shards(shards: Shards, weights: Array, loss: InnerLoss) -> float:
     r""":math:`\sum_{ij} f_1(C_{ij}) h_i h_j` over the entries of the part "affinity"; outside them f_1(0) = 0."""
-    return sum(shards.collect(StructureConstant(weights, weights, loss)), start=0.0)
+    return sum(shards.collect(passes.StructureConstant(weights, weights, loss)), start=0.0)
 
 
 def supervision_on_shards(shards: Shards, plan: Plan, loss: BregmanLoss) -> float:
     """Σ_ij L_s(y_i, g_j*(T)) T_ij; zero without targets."""
     targets = _prototype_targets(shards, plan, loss)
-    return 0.0 if targets is None else float(sum(shards.collect(Supervision(plan, loss, targets))))
+    return 0.0 if targets is None else float(sum(shards.collect(passes.Supervision(plan, loss, targets))))
 
 
 def solve_on_shards(problem: ShardedCoupling, initial: Plan, *, tol: float = 1e-9) -> tuple[Plan, Array]:
     """Minimise J(T) over {T ≥ 0, T1 = h} from `initial`; return T and TᵀCT.
 
-    As in :func:`distreduce.coupling.solve_semirelaxed`: conditional gradient with the prototype targets held and then
-    refreshed, then exact moves of single rows, here of many at once.
+    As in :func:`distreduce.coupling.descent.solve_semirelaxed`: conditional gradient with the prototype targets held
+    and then refreshed, then exact moves of single rows, here of many at once.
     """
     # Product and value of the start are unknown: the first pass computes them.
     at, n_iter, converged = Iterate(initial, np.empty(0), np.inf), 0, False
@@ -108,8 +96,8 @@ class _ShardedDescent:
         """One pass; TᵀCT and the value at `at` are computed afresh, so that roundings do not add up."""
         problem, T, q = self.problem, at.plan, column_mass(at.plan)
         held = problem.hold(T, self.prototype_targets)
-        parts = problem.shards.collect(Gradient(T, problem.weights, problem.fitted, held))
-        transported, across = (add_sparse([part[k] for part in parts]) for k in (1, 2))
+        parts = problem.shards.collect(passes.Gradient(T, problem.weights, problem.fitted, held))
+        transported, across = (passes.add_sparse([part[k] for part in parts]) for k in (1, 2))
         transported = 0.5 * (transported + transported.T)  # symmetric but for rounding
         slope, vertex_slope, linear, _ = np.add.reduce([part.sums for part in parts])
         value = linear + problem.alpha * problem.structure(q, transported)
@@ -135,8 +123,8 @@ def _move_rows(problem: ShardedCoupling, T: Plan, transported: Array, tol: float
     """
     for _ in range(MAX_SWEEPS):
         held = problem.hold(T, _prototype_targets(problem.shards, T, problem.loss))
-        parts = problem.shards.collect(BestMoves(T, problem.weights, problem.fitted, held, problem.f2))
-        moves = ShardMoves(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        parts = problem.shards.collect(passes.BestMoves(T, problem.weights, problem.fitted, held, problem.f2))
+        moves = passes.ShardMoves(*(np.concatenate(column) for column in zip(*parts, strict=True)))
         value = problem.alpha * problem.structure(column_mass(T), transported)
         least = tol * max(1.0, abs(value + float(moves.linear[:, 0].sum())))  # relative to J, as in the descent
         found = _best_subset(problem, T, value, moves, least)
@@ -147,7 +135,7 @@ def _move_rows(problem: ShardedCoupling, T: Plan, transported: Array, tol: float
 
 
 def _best_subset(
-    problem: ShardedCoupling, T: Plan, structure: float, moves: ShardMoves, least: float
+    problem: ShardedCoupling, T: Plan, structure: float, moves: passes.ShardMoves, least: float
 ) -> tuple[Plan, Array] | None:
     """The plan after the largest set of best moves that lowers J by more than `least`, with its TᵀCT; or None."""
     change, order = moves.change, np.argsort(moves.change, kind="stable")  # best moves first, of those that lower J
@@ -179,5 +167,5 @@ def _move(T: Plan, rows: Index, target: NDArray[np.int32], weights: Array) -> Pl
 
 def _prototype_targets(shards: Shards, plan: Plan, loss: BregmanLoss) -> Array | None:
     """g*(T) (m, c), from sums over the samples; None without targets."""
-    table = shards.total(TargetSums(plan, loss))
+    table = shards.total(passes.TargetSums(plan, loss))
     return None if table.shape[1] == 0 else loss.from_sums(table[:, :-1], table[:, -1])

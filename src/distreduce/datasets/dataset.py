@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -116,61 +115,36 @@ class Dataset:
 
 
 @dataclass(frozen=True)
-class GeneratedSet:
-    """A set that a function of scikit-learn draws; `size` is the default number of samples, that of the paper."""
+class ScikitLearnSet:
+    """A set that is installed with scikit-learn, or one with `feature_names` that a function of it draws."""
 
     name: str
     function: str
-    size: int
-    feature_names: tuple[str, ...]
-    target: str
-    description: str
-    citation: str
-    task: Task = "regression"
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Samples and features."""
-        return self.size, len(self.feature_names)
-
-    def load(self, n_samples: int | None, random_state: int | None) -> Dataset:
-        """Draw the set; without a seed every draw differs, and NumPy's global generator is not used."""
-        # scikit-learn would take None as NumPy's global generator; a new RandomState leaves that alone.
-        seed: Any = np.random.RandomState() if random_state is None else random_state
-        X, y = _function(self.function)(self.size if n_samples is None else n_samples, random_state=seed)
-        return Dataset(
-            self.name, X, y, self.task, self.feature_names, (self.target,), None, None,
-            self.description, "BSD-3-Clause (scikit-learn)", self.citation,
-        )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class BundledSet:
-    """A set that is installed with scikit-learn."""
-
-    name: str
-    function: str
-    shape: tuple[int, int]
+    shape: tuple[int, int]  # of a drawn set by default, as in the paper
     task: Task
     target: str
     description: str
     licence: str
     citation: str
     image_shape: tuple[int, int] | None = None
+    feature_names: tuple[str, ...] | None = None
 
-    def load(self) -> Dataset:
-        """Read it."""
-        bunch = _function(self.function)()
-        X, y = np.asarray(bunch.data, np.float64), np.asarray(bunch.target)
-        names = tuple(str(label) for label in bunch.target_names) if self.task == "classification" else None
+    def load(self, n_samples: int | None = None, random_state: int | None = None) -> Dataset:
+        """Read the set, or draw it; without a seed every draw differs, and NumPy's global generator is not used."""
+        from sklearn import datasets
+
+        function, features, classes = getattr(datasets, self.function), self.feature_names, None
+        if features is None:
+            bunch = function()
+            X, y, features = np.asarray(bunch.data, np.float64), np.asarray(bunch.target), tuple(bunch.feature_names)
+            if self.task == "classification":
+                classes = tuple(str(label) for label in bunch.target_names)
+            y = y.astype(np.float64 if classes is None else np.int64)
+        else:
+            # scikit-learn would take None as NumPy's global generator; a new RandomState leaves that alone.
+            seed: Any = np.random.RandomState() if random_state is None else random_state
+            X, y = function(self.shape[0] if n_samples is None else n_samples, random_state=seed)
         return Dataset(
-            self.name, X, y.astype(np.float64 if names is None else np.int64), self.task,
-            tuple(bunch.feature_names), (self.target,), names, self.image_shape,
+            self.name, X, y, self.task, features, (self.target,), classes, self.image_shape,
             self.description, self.licence, self.citation,
         )  # fmt: skip
-
-
-def _function(name: str) -> Callable[..., Any]:
-    from sklearn import datasets
-
-    return getattr(datasets, name)

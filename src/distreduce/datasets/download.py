@@ -1,4 +1,4 @@
-"""Data sets that live in files: where they are searched, how they are downloaded with pooch, verified and read.
+"""Data sets that live in files: where they are searched, how they are downloaded, verified and read.
 
 The folder DISTREDUCE_DATA is searched first, then the user's cache.
 """
@@ -6,15 +6,13 @@ The folder DISTREDUCE_DATA is searched first, then the user's cache.
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -114,15 +112,12 @@ def read_file(path: Path, names: Sequence[str]) -> Arrays:
 def write_file(path: Path, arrays: Arrays, names: Sequence[str]) -> None:
     """Write a file that :func:`read_file` reads, atomically: a reader never sees half of it."""
     with replacing(path) as hidden, hidden.open("xb") as stream:
-        _write(stream, arrays, names)
-
-
-def _write(stream: IO[bytes], arrays: Arrays, names: Sequence[str]) -> None:
-    if "table" not in arrays:
-        np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]  # the stubs take a name for allow_pickle
-        return
-    rows = [",".join(names), *(",".join(map(repr, row)) for row in arrays["table"].tolist())]
-    stream.write(("\n".join(rows) + "\n").encode())  # repr is the shortest text that reads back to the same number
+        if "table" not in arrays:
+            np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]  # the stubs take a name for allow_pickle
+            return
+        # repr is the shortest text that reads back to the same number.
+        rows = [",".join(names), *(",".join(map(repr, row)) for row in arrays["table"].tolist())]
+        stream.write(("\n".join(rows) + "\n").encode())
 
 
 FOLDER_VARIABLE, CACHE_VARIABLE = "DISTREDUCE_DATA", "DISTREDUCE_CACHE"
@@ -217,7 +212,7 @@ def download_set(spec: FileSet, *, progress: bool = True) -> Arrays:
             copy = Copy("cache", cache / spec.file)
             if copy.path.is_file():  # the process that held the lock has fetched it
                 return copy.read(spec)
-            arrays = _download(spec, cache / f".{spec.name}", progress)
+            arrays = _download(spec, progress)
             write_file(copy.path, arrays, spec.arrays)  # in our own format, not the origin's: reading needs no parser
             return arrays
     except DownloadError as error:
@@ -231,36 +226,34 @@ def download_set(spec: FileSet, *, progress: bool = True) -> Arrays:
         ) from error
 
 
-def _download(spec: FileSet, folder: Path, progress: bool) -> Arrays:
-    """Fetch and parse the files of a set; `folder` holds them meanwhile, and what a killed process left is removed."""
+def _download(spec: FileSet, progress: bool) -> Arrays:
+    """Fetch and parse the files of a set."""
     try:
-        with _progress_bar(spec, progress) as advance, _silence_pooch():
-            files = {remote.name: _fetch_file(remote, folder, advance) for remote in spec.remote}
+        with _progress_bar(spec, progress) as advance:
+            files = {remote.name: _fetch_file(remote, advance) for remote in spec.remote}
         arrays = spec.parse(files)
         fault = spec.find_fault(arrays)  # the file's sha256 does not vouch for our parser
     except DatasetFileError as error:
         fault = str(error)  # the parser could not read it
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     if fault:
         urls = ", ".join(remote.urls[0] for remote in spec.remote)
         raise DownloadError(f"{urls}: the download is not what was published, {fault}")
     return arrays
 
 
-def _fetch_file(remote: RemoteFile, folder: Path, advance: Callable[[int], None]) -> bytes:
+def _fetch_file(remote: RemoteFile, advance: Callable[[int], None]) -> bytes:
     """Return the bytes of one file, from the first URL that has them."""
     failures = []
     for url in remote.urls:  # mirrors of the same bytes, tried in this order
         for attempt in range(PATIENCE.attempts):
             if attempt:
                 time.sleep(PATIENCE.pause * 2 ** (attempt - 1))  # 0.5, 1, 2 s
-            # Generous: a changed file should fail by its sha256; only an endless one is cut off.
-            meter = _Meter(2 * remote.size + 2**16, advance)
+            content = bytearray()
             try:
-                return _retrieve(url, remote, folder, meter)
+                _retrieve(url, remote, content, advance)
+                return bytes(content)
             except _InterruptedError as error:
-                meter.reset()  # pooch starts again at the first byte
+                advance(-len(content))  # the next attempt starts again at the first byte
                 reason = f"{error} (tried {attempt + 1} times)"
             except DownloadError as error:
                 # Another attempt at this URL would end the same way.
@@ -270,61 +263,45 @@ def _fetch_file(remote: RemoteFile, folder: Path, advance: Callable[[int], None]
     raise DownloadError("; ".join(failures))
 
 
-def _retrieve(url: str, remote: RemoteFile, folder: Path, meter: _Meter) -> bytes:
-    """Try once. pooch writes to a temporary file, compares the sha256 and removes the file if it differs."""
-    import pooch
-    from requests import exceptions
+def _retrieve(url: str, remote: RemoteFile, content: bytearray, advance: Callable[[int], None]) -> None:
+    """Try once: append what the server sends to `content`, and compare the sha256."""
+    import requests
 
     # "identity": the bytes must arrive as published, and requests would unpack what a server compresses on the way.
     headers = {"User-Agent": "distreduce", "Accept-Encoding": "identity"}
-    download = pooch.HTTPDownloader(meter, CHUNK, timeout=PATIENCE.silence, headers=headers)
+    begin, promised = time.monotonic(), "?"
     try:
-        path = pooch.retrieve(url, f"sha256:{remote.sha256}", remote.name, folder, downloader=download)
-        return Path(path).read_bytes()
-    except exceptions.HTTPError as error:
-        answer: Any = error.response
-        kind = _InterruptedError if answer.status_code in TRANSIENT else DownloadError
-        raise kind(f"the server answered {answer.status_code} {answer.reason}") from error
-    except exceptions.SSLError as error:
+        with requests.get(url, headers=headers, timeout=PATIENCE.silence, stream=True) as answer:
+            if not answer.ok:
+                kind = _InterruptedError if answer.status_code in TRANSIENT else DownloadError
+                raise kind(f"the server answered {answer.status_code} {answer.reason}")
+            promised = answer.headers.get("content-length", "?")
+            for chunk in answer.iter_content(CHUNK):
+                content += chunk
+                advance(len(chunk))
+                _check_pace(len(content), remote, time.monotonic() - begin)
+    except requests.exceptions.SSLError as error:
         raise DownloadError(f"the server's certificate cannot be verified ({error})") from error
-    except exceptions.ChunkedEncodingError as error:
-        raise _InterruptedError(f"the connection ended after {meter.size} of {meter.total} bytes") from error
-    except exceptions.RequestException as error:
+    except requests.exceptions.ChunkedEncodingError as error:
+        raise _InterruptedError(f"the connection ended after {len(content)} of {promised} bytes") from error
+    except requests.exceptions.RequestException as error:
         if "timed out" in str(error):  # requests has no class of its own for a silence within the body
             raise _InterruptedError(f"the server was silent for {PATIENCE.silence:g} s") from error
         cause = str(getattr(error.args[0], "reason", error) if error.args else error)
         raise _InterruptedError(f"no connection ({cause.split(': ', 1)[-1]})") from error
-    except ValueError as error:  # pooch's error for a wrong sha256
-        raise DownloadError("the file there is not the one published (its sha256 differs)") from error
+    if hashlib.sha256(content).hexdigest() != remote.sha256:
+        raise DownloadError("the file there is not the one published (its sha256 differs)")
 
 
-class _Meter:
-    """The progress bar that pooch moves; it also ends a download that is too large or too slow."""
-
-    def __init__(self, limit: int, advance: Callable[[int], None]) -> None:
-        self.limit, self.advance = limit, advance
-        self.total, self.size, self.begin = 0, 0, time.monotonic()  # pooch sets the total that the server promises
-
-    def update(self, count: int) -> None:
-        """Count bytes that have arrived; at the end pooch counts the total, which is 0 if the server does not say."""
-        if not count:
-            return
-        self.size += count
-        self.advance(count)
-        if self.size > self.limit:
-            raise DownloadError(f"the server sends {self.size} bytes or more where at most {self.limit} were expected")
-        # The timeout of requests is for silence only: a server that drips bytes would never end.
-        seconds = time.monotonic() - self.begin
-        if seconds > PATIENCE.silence and self.size < PATIENCE.slowest * seconds:
-            raise _InterruptedError(f"the server sent only {self.size} bytes in {seconds:.0f} s")
-
-    def reset(self) -> None:
-        """Count from zero again; pooch does so before it reports the total at the end."""
-        self.advance(-self.size)
-        self.size = 0
-
-    def close(self) -> None:
-        """Nothing to close: the bar on the screen belongs to all files of the set."""
+def _check_pace(size: int, remote: RemoteFile, seconds: float) -> None:
+    """End a download that is too large or too slow."""
+    # Generous: a changed file should fail by its sha256; only an endless one is cut off.
+    limit = 2 * remote.size + 2**16
+    if size > limit:
+        raise DownloadError(f"the server sends {size} bytes or more where at most {limit} were expected")
+    # The timeout of requests is for silence only: a server that drips bytes would never end.
+    if seconds > PATIENCE.silence and size < PATIENCE.slowest * seconds:
+        raise _InterruptedError(f"the server sent only {size} bytes in {seconds:.0f} s")
 
 
 @contextmanager
@@ -336,17 +313,3 @@ def _progress_bar(spec: FileSet, wanted: bool) -> Iterator[Callable[[int], None]
     with progress_bar(*columns, visible=wanted) as bar:
         task = bar.add_task(f"fetching {spec.name}", total=spec.download_size)
         yield lambda count: bar.advance(task, count)
-
-
-@contextmanager
-def _silence_pooch() -> Iterator[None]:
-    """Hide pooch's log lines about what it downloads; there is a progress bar."""
-    import pooch
-
-    logger = pooch.get_logger()
-    level = logger.level
-    logger.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

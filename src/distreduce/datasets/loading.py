@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from distreduce._utils.text import did_you_mean
 from distreduce._utils.typing import Array
 from distreduce.datasets import origins
-from distreduce.datasets.dataset import BundledSet, Dataset, GeneratedSet
+from distreduce.datasets.dataset import Dataset, ScikitLearnSet
 from distreduce.datasets.download import FOLDER_VARIABLE, FileSet, RemoteFile, cache_folder, copies, download_set
 from distreduce.exceptions import DatasetFileError, InvalidInputError, InvalidTypeError
 from distreduce.tables.cells import LARGEST_EXACT
@@ -40,8 +40,8 @@ def _freeze(facts: dict[str, Any]) -> dict[str, Any]:
 
 _SETS = json.loads((files("distreduce.datasets") / "sets.json").read_text(encoding="utf-8"))
 FILE_SETS: dict[str, FileSet] = {facts["name"]: _file_set(**_freeze(facts)) for facts in _SETS["files"]}
-GENERATED_SETS = {facts["name"]: GeneratedSet(**_freeze(facts)) for facts in _SETS["generators"]}
-BUNDLED_SETS = {facts["name"]: BundledSet(**_freeze(facts)) for facts in _SETS["bundled"]}
+GENERATED_SETS = {facts["name"]: ScikitLearnSet(**_freeze(facts)) for facts in _SETS["generators"]}
+BUNDLED_SETS = {facts["name"]: ScikitLearnSet(**_freeze(facts)) for facts in _SETS["bundled"]}
 
 
 def load_own_file(path: Path, target: str | list[str] | None) -> Dataset:

@@ -187,7 +187,7 @@ class DistR(BaseReduction):
         y : None
             Ignored; present for scikit-learn's pipelines.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights as counts: a sample of weight two is that sample twice.
+            Weights as counts: a sample of weight two is that sample twice. Divide weights of a survey by their mean.
 
         Returns
         -------

@@ -305,7 +305,7 @@ class SDR(BaseReduction):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Numbers or labels; None or NaN where the target is unknown.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights as counts: a sample of weight two is that sample twice.
+            Weights as counts: a sample of weight two is that sample twice. Divide weights of a survey by their mean.
         groups : array-like of shape (n_samples,), optional
             Group of each sample, such as its patient. What the fit learns from left-out samples, it then learns from
             left-out groups, so that it holds for samples of new groups. At most 3,000 samples.

@@ -14,12 +14,15 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight
 
+from distreduce._utils.text import warn_user
 from distreduce._utils.typing import Array, Index
-from distreduce.exceptions import InvalidInputError
+from distreduce.exceptions import DataWarning, InvalidInputError
 
 DEFAULT_PERPLEXITY = 30.0
 BLOCK_ROWS = 4096  # rows compared at once
 MOST_WEIGHT = 1e50  # squares and products of larger sums overflow
+# Of weights that are no counts: with as many copies, the nearest sample alone is all ten neighbours of a score.
+MOST_MEAN_WEIGHT = 10.0
 
 
 class Backends(StrOptions):
@@ -47,7 +50,19 @@ def read_weights(sample_weight: Any, X: Any) -> Array:
         total = weights.sum()
     if total > MOST_WEIGHT:
         raise InvalidInputError(f"sample_weight sums to {total:g}; weights are counts: divide all by one large number.")
+    mean = total / (weights > 0).sum()
+    if mean > MOST_MEAN_WEIGHT and not are_counts(weights):
+        warn_user(
+            f"sample_weight counts copies of a sample, but has fractions and a mean of {mean:.3g}. If the weights come "
+            "from a survey or say how important a sample is, divide them by their mean.",
+            DataWarning,
+        )
     return weights
+
+
+def are_counts(weights: Array) -> bool:
+    """Return whether all weights are whole numbers, and so may count equal rows."""
+    return bool((weights == np.rint(weights)).all())
 
 
 def read_groups(groups: Any, weights: Array) -> Index | None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils import check_random_state
@@ -67,8 +68,8 @@ class Arranged:
         counts as one sample: a model that lacks the largest group is unlike the one that will predict.
     inputs : (n, d) array
         All samples as given, copies with noise replaced by the first of their group.
-    distinct, copies : (m, d) and (m,) arrays
-        Samples that differ in features, and their groups.
+    distinct, copies, given : (m, d), (m,) and (m,) arrays
+        Samples that differ in features, the same number for near copies, and the group that was given; None without.
     """
 
     order: Index
@@ -78,6 +79,7 @@ class Arranged:
     inputs: Array
     distinct: Array
     copies: Index
+    given: Index | None = None
 
 
 def arrange(inputs: Array, targets: Array, weights: Array, groups: Index | None = None) -> Arranged:
@@ -106,7 +108,8 @@ def arrange(inputs: Array, targets: Array, weights: Array, groups: Index | None 
         )
     joined = join_groups(groups, leaving)
     own = pd.factorize((joined if np.ptp(joined) > 0 else groups)[order])[0]
-    return Arranged(order, totals, own, totals / np.bincount(own, totals)[own], cleaned, distinct, copies)
+    evidence = totals / np.bincount(own, totals)[own]
+    return Arranged(order, totals, own, evidence, cleaned, distinct, copies, groups[places.rows])
 
 
 def assign_folds(groups: Index) -> Index:
@@ -137,6 +140,11 @@ class CrossFit:
     first: Mapping[str, Any] = field(default_factory=dict)
     noise: Array | float = 1.0
 
+    def take(self, part: NDArray[np.bool_]) -> CrossFit:
+        """What they said of a part of these rows, whose noise is that of all others."""
+        said = {name: tuple(column[part] for column in own) for name, own in self.left_out.items()}
+        return CrossFit(said, self.rows[part])
+
 
 Found = dict[tuple[str, int], tuple[Any, tuple[Array, ...]]]  # predictors without a fold, and what they say of it
 
@@ -163,12 +171,12 @@ class CrossFitter:
         first = {name: found[name, used[0]][0] for name in names}
         return CrossFit(self._collect(found, names, used), np.flatnonzero(self.folds >= 0), first)
 
-    def fit_all(self, names: Collection[str], found: CrossFit) -> dict[str, Any]:
-        """Fit these experts to all samples; hyperparameters start at those of the first fold."""
+    def fit_all(self, names: Collection[str], earlier: Mapping[str, Any]) -> dict[str, Any]:
+        """Fit these experts to all samples; hyperparameters start at those of `earlier` predictors."""
         tasks = list(names)
 
         def run(task: int, _: int) -> Any:
-            known = getattr(found.first[tasks[task]], "hyperparameters", None)
+            known = getattr(earlier[tasks[task]], "hyperparameters", None)
             return self.experts[tasks[task]](replace(self.lessons[tasks[task]], known=known))
 
         return dict(zip(tasks, self.pool.run(run, len(tasks)), strict=True))
@@ -257,15 +265,22 @@ class Novelty:
     distances: Array
 
     @classmethod
-    def of(cls, distinct: Array, copies: Index) -> Novelty:
-        """From distinct standardised samples; near copies count once."""
+    def of(cls, distinct: Array, copies: Index, groups: Index | None = None) -> Novelty:
+        """From distinct standardised samples; near copies count once. Those of one group are not others: new ones
+        will come from new groups.
+        """
         first = np.unique(copies, return_index=True)[1]
-        inputs = distinct[first[evenly_spaced(len(first), LIKE_THESE)]]
+        chosen = first[evenly_spaced(len(first), LIKE_THESE)]
+        inputs = distinct[chosen]
         k = min(OTHERS, len(inputs) - 1)
         if k == 0:
             return cls(inputs, np.zeros(1))
-        distance = nearest(inputs, inputs, k + 1)[0][:, 1:]  # without itself
-        return cls(inputs, np.sort(distance.mean(axis=1)))
+        if groups is None or np.ptp(groups[chosen]) == 0:
+            distance = nearest(inputs, inputs, k + 1)[0][:, 1:].mean(axis=1)  # without itself
+            return cls(inputs, np.sort(distance))
+        parts = [groups[chosen] == group for group in np.unique(groups[chosen])]
+        found = [nearest(inputs[own], inputs[~own], min(k, int((~own).sum())))[0].mean(axis=1) for own in parts]
+        return cls(inputs, np.sort(np.concatenate(found)))
 
     def __call__(self, inputs: Array) -> Array:
         """P-values of samples."""

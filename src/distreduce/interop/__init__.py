@@ -1,6 +1,6 @@
-"""Use fitted models elsewhere: the map as a NumPy archive or an ONNX graph, and SDR on AnnData."""
+"""Use fitted models elsewhere: maps and predictors for NumPy, maps as ONNX graphs, and SDR on AnnData."""
 
-from distreduce.interop.numpy import load_map, save_map
+from distreduce.interop.numpy import load_map, load_predictor, save_map, save_predictor
 from distreduce.interop.onnx import save_onnx
 
-__all__ = ["load_map", "save_map", "save_onnx"]
+__all__ = ["load_map", "load_predictor", "save_map", "save_onnx", "save_predictor"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 from collections.abc import Callable
@@ -9,12 +10,18 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from distreduce._utils.files import DAMAGE, Arrays, read_arrays
 from distreduce._utils.tensor_file import require
-from distreduce.exceptions import ModelFileError
+from distreduce.exceptions import ModelFileError, UnsavableModelError
 from distreduce.interop import _map_reader
 from distreduce.interop._formula import KERNEL_NAMES, MapFormula, Path, map_formula, write_map
+from distreduce.interop._predictor import RowPool, encode_predictor, encode_rule
+from distreduce.interop._predictor_reader import load_predictor
+from distreduce.tables.recipe import ColumnRecipe
+
+__all__ = ["load_map", "load_predictor", "save_map", "save_predictor"]
 
 
 def save_map(model: Any, path: Path) -> None:
@@ -39,7 +46,7 @@ def save_map(model: Any, path: Path) -> None:
     The map is z(x) = Σ_i k(u, c_i) L_i with u = (x − offset) / scale. The archive holds, for d features, n training
     inputs and p dimensions:
 
-    - ``format``, ``version``: "distreduce-map" and 1, or 2 if there are predictions;
+    - ``format``, ``version``: "distreduce-map" and 1, or 3 if there are predictions;
     - ``kernel``: "rbf", ``k = exp(−|u − c|²/2)``; "rq", ``k = (1 + |u − c|²/2a)^−a`` with a the number ``alpha``; or
       "linear", ``k = ⟨u, c⟩``;
     - ``offset``, ``scale``: (d,), which include the scaling of StandardScaler and GP, and the length scales;
@@ -47,8 +54,9 @@ def save_map(model: Any, path: Path) -> None:
       ``|u|`` takes the place of ``|u − c|``;
     - ``coefficients``: (n, p), L;
     - ``feature_names``: (d,), if the model was fitted with feature names;
-    - ``predicted``: (n, c), in version 2, q; ``|u − c|²`` is then ``|u − c|² + |v − q|²`` with the predictions v of x;
-    - ``predictor_kernel``, ``predictor_offset`` and so on: the map from x to v, in the same form.
+    - ``predicted``: (n, c), in version 3, q; ``|u − c|²`` is then ``|u − c|² + |v − q|²`` with v = softmax(ŷ) / r;
+    - ``reach``: r;
+    - ``predictor_kernel``, ``predictor_offset`` and so on: the map from x to ŷ, in the same form.
 
     Examples
     --------
@@ -64,8 +72,60 @@ def save_map(model: Any, path: Path) -> None:
     formula = map_formula(model)
     arrays = _arrays(formula) | {"format": "distreduce-map", "version": 1}
     if formula.predictor is not None:
-        arrays |= {f"predictor_{name}": value for name, value in _arrays(formula.predictor).items()} | {"version": 2}
+        arrays |= {f"predictor_{name}": value for name, value in _arrays(formula.predictor).items()} | {"version": 3}
     write_map(path, lambda file: np.savez_compressed(file, **arrays))
+
+
+def save_predictor(predictor: Any, path: Path, recipe: ColumnRecipe | None = None) -> None:
+    """Save a predictor as one JSON file of plain arrays, for :func:`load_predictor`, which needs only NumPy.
+
+    Parameters
+    ----------
+    predictor : SDRGPRegressor or SDRGPClassifier
+        A fitted model without experts of your own.
+    path : str or path-like
+        The file, written atomically. It holds training samples.
+    recipe : ColumnRecipe, optional
+        How the columns of a table become features, such as ``recipe_`` of :class:`~distreduce.tables.TablePreparer` or
+        ``load_folder("houses").recipe``. The loaded predictor then takes a mapping from the names of the columns to
+        their cells: numbers (dates as days since 1970), true or false, and levels; None or NaN where missing.
+
+    Raises
+    ------
+    UnsavableModelError
+        The predictor has parts of your own.
+    ModelSaveError
+        The file could not be written. An existing file is unchanged.
+
+    Notes
+    -----
+    The loaded predictor returns arrays by name: ``mean``, ``std``, ``q05``, ``q50`` and ``q95``, or ``probabilities``
+    of its ``classes``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from distreduce import SDRGPRegressor
+    >>> X = np.random.default_rng(0).normal(size=(40, 2))
+    >>> model = SDRGPRegressor(experts=["linear"], gp_steps=2, random_state=0).fit(X, X[:, 0])
+    >>> path = tempfile.mkdtemp() + "/predictor.json"
+    >>> save_predictor(model, path)
+    >>> bool(np.allclose(load_predictor(path)(X)["mean"], model.predict(X)))
+    True
+    """
+    check_is_fitted(predictor)
+    rows = getattr(predictor, "novelty_", None)
+    pool = RowPool(np.ones(1) if rows is None else np.abs(rows.inputs * predictor.input_scale_).max(axis=0))
+    node = encode_predictor(predictor, pool)
+    if node is None:
+        raise UnsavableModelError(
+            f"{type(predictor).__name__} cannot be exported; give a fitted SDRGPRegressor or SDRGPClassifier without "
+            "experts of your own."
+        )
+    columns = None if recipe is None else [encode_rule(rule) for rule in recipe.used]
+    found = {"format": "distreduce-predictor", "version": 1, "columns": columns, "predictor": node}
+    text = json.dumps(found | {"pool": pool.encode()}, allow_nan=False)
+    write_map(path, lambda file: file.write(text.encode()))
 
 
 def _arrays(formula: MapFormula) -> dict[str, Any]:
@@ -77,7 +137,7 @@ def load_map(path: Any) -> Callable[[Any], Any]:
     try:
         found = read_arrays(pathlib.Path(path))
         # The reader itself rejects other formats and versions.
-        if str(found.get("format")) == "distreduce-map" and found.get("version") in (1, 2):
+        if str(found.get("format")) == "distreduce-map" and found.get("version") in (1, 3):
             _check(found)
             _check_predictor(found)
         return _map_reader.load_map(path)
@@ -89,12 +149,19 @@ def load_map(path: Any) -> Callable[[Any], Any]:
 def _check(found: Arrays) -> None:
     """Check the shapes and values that the notes of `save_map` promise."""
     require(str(found["kernel"]) in KERNEL_NAMES.values(), "its kernel is unknown")
-    for name in ("alpha", "offset", "scale", "coefficients", "centres", "predicted"):
+    for name in ("alpha", "offset", "scale", "coefficients", "centres", "predicted", "reach"):
         value = found.get(name, np.ones(1))  # an absent array passes
         require(value.dtype == np.float64 and bool(np.isfinite(value).all()), f"{name} has NaN or infinite values")
     coefficients, d = found["coefficients"], found["offset"].size
     require(coefficients.ndim == 2 and coefficients.size > 0 and d > 0, "coefficients or offset are empty")
-    shapes = {"alpha": (), "offset": (d,), "scale": (d,), "centres": (len(coefficients), d), "feature_names": (d,)}
+    shapes = {
+        "alpha": (),
+        "reach": (),
+        "offset": (d,),
+        "scale": (d,),
+        "centres": (len(coefficients), d),
+        "feature_names": (d,),
+    }
     for name, shape in shapes.items():
         require(name not in found or found[name].shape == shape, f"{name} does not have the shape {shape}")
     require(bool((found["scale"] > 0).all()) and bool(found["alpha"] > 0), "a scale is not positive")
@@ -104,12 +171,14 @@ def _check(found: Arrays) -> None:
 
 
 def _check_predictor(found: Arrays) -> None:
-    """Check that there is a predictor of version 2 and no other, and that it fits the map."""
+    """Check that there is a predictor of version 3 and no other, and that it fits the map."""
     inner = {name.removeprefix("predictor_"): value for name, value in found.items() if name.startswith("predictor_")}
-    has = found["version"] == 2
-    require(bool(inner) == has and ("predicted" in found) == has, "it has a part of a predictor")
+    has = found["version"] == 3
+    parts = [bool(inner), "predicted" in found, "reach" in found]
+    require(parts == [has] * 3, "it has a part of a predictor")
     if has:
         _check(inner)
+        require(bool(found["reach"] > 0), "its reach is not positive")
         fits = inner["offset"].shape == found["offset"].shape and "centres" in inner and "centres" in found
         shape = (len(found["coefficients"]), inner["coefficients"].shape[1])
         require(fits and found["kernel"] != "linear", "its predictor does not take the features of the map")

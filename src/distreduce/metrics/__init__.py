@@ -22,25 +22,8 @@ from distreduce.metrics.prediction import (
 from distreduce.metrics.reduction import criticisms, drift, reduction_scores
 
 __all__ = [
-    "accuracy",
-    "brier_score",
-    "calibration_curve",
-    "cka",
-    "classification_scores",
-    "criticisms",
-    "crps",
-    "drift",
-    "expected_calibration_error",
-    "homogeneity",
-    "hsic",
-    "interval_coverage",
-    "kmeans_nmi",
-    "mean_absolute_calibration_error",
-    "mean_log_likelihood",
-    "mean_log_probability",
-    "mean_squared_error",
-    "negative_log_likelihood",
-    "reduction_scores",
-    "regression_scores",
-    "weighted_silhouette",
-]
+    "accuracy", "brier_score", "calibration_curve", "cka", "classification_scores", "criticisms", "crps", "drift",
+    "expected_calibration_error", "homogeneity", "hsic", "interval_coverage", "kmeans_nmi",
+    "mean_absolute_calibration_error", "mean_log_likelihood", "mean_log_probability", "mean_squared_error",
+    "negative_log_likelihood", "reduction_scores", "regression_scores", "weighted_silhouette",
+]  # fmt: skip

@@ -56,22 +56,16 @@ def calibration_curve(
     The levels are a_k = k / (n_levels − 1), k = 0 … n_levels − 1, both ends included, as in uncertainty-toolbox [1]_
     with ``num_bins=n_levels``. The paper's n_bins = 99 thus means steps of 1/98. The default of the toolbox is 100.
 
+    y, mean, std and sample_weight are those of :func:`regression_scores`.
+
     Parameters
     ----------
-    y : array-like of shape (n,) or (n, c)
-        Observations.
-    mean : array-like of the shape of y
-        Predictive means.
-    std : array-like of the shape of y
-        Predictive standard deviations, noise included.
     n_levels : int, default=99
         Number of levels, at least 2.
     kind : {"interval", "quantile"}, default="interval"
         "interval" counts mean − z_k std ≤ y ≤ mean + z_k std, z_k = Φ⁻¹((1 + a_k) / 2), as in the paper; "quantile"
         counts y ≤ mean + Φ⁻¹(a_k) std, which also detects a bias of the mean. (The toolbox counts y ≥ mean − Φ⁻¹(a_k)
         std: the same curve rotated by 180° about its centre, with the same calibration error unless y meets a bound.)
-    sample_weight : array-like of shape (n,), optional
-        Weights of the samples.
 
     Returns
     -------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,18 +18,11 @@ LEVELS = np.linspace(0, 1, 99)  # those of regression_scores
 NINE_IN_TEN = 0.9  # the level of coverage_90, which is not among them
 
 
-class QuantilePredictor(Protocol):
-    """A fitted model with quantiles, such as :class:`distreduce.SDRGPRegressor`."""
-
-    def predict_quantiles(self, X: Any, quantiles: Any = ...) -> Array:
-        """Quantiles (n, q) of one target, or (n, t, q) of several."""
-        ...
-
-
-def interval_levels(model: QuantilePredictor, X: Any, y: Array) -> Array:
+def interval_levels(model: Any, X: Any, y: Array) -> Array:
     """Probability of the smallest central interval of the model that contains each y; 1 if none does.
 
-    With the distribution function F of the model this is |2 F(y) − 1|, rounded up to the next level that a score uses.
+    The model has `predict_quantiles`, as :class:`distreduce.SDRGPRegressor` does. With its distribution function F this
+    is |2 F(y) − 1|, rounded up to the next level that a score uses.
     """
     # Without both ends: the interval of level 0 is a point, that of level 1 contains every number.
     inner = np.unique(np.r_[LEVELS, NINE_IN_TEN])[1:-1]

@@ -10,19 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from distreduce._utils.tensor_file import (
-    MAX_BYTES,
-    UNREADABLE,
-    Node,
-    Path,
-    Reader,
-    RefusedError,
-    Writer,
-    open_file,
-    read_tensors,
-    require,
-    write_file,
-)
+from distreduce._utils import tensor_file
+from distreduce._utils.tensor_file import Node, Path, Reader, RefusedError, Writer, require
 from distreduce._utils.versions import library_versions
 from distreduce.exceptions import InvalidInputError, ModelFileError, UnsavableModelError
 from distreduce.kernels import RBF, Delta, Linear, RationalQuadratic
@@ -112,7 +101,7 @@ def save(model: Any, path: Path, *, dtype: str = "float64") -> None:
     except ValueError as error:
         raise UnsavableModelError(f"This {name} cannot be saved with dtype={dtype!r}: {_reason(error)}.") from error
     head = {"format": FORMAT, "version": FORMAT_VERSION, "class": name, "written_by": library_versions(LIBRARIES)}
-    write_file(path, head | {"state": state}, write.tensors)
+    tensor_file.write_file(path, head | {"state": state}, write.tensors)
 
 
 def load(path: Path, *, expected: type | None = None, max_bytes: int | None = None) -> Any:
@@ -122,13 +111,13 @@ def load(path: Path, *, expected: type | None = None, max_bytes: int | None = No
     file in memory, and n² numbers for each exact GP, 8 GiB at most.
     """
     try:
-        with open_file(path, MAX_BYTES if max_bytes is None else max_bytes) as (document, handle):
+        with tensor_file.open_file(path, max_bytes) as (document, handle):
             name = _check_head(document, expected)
-            read = ModelReader(read_tensors(handle, document))
+            read = ModelReader(tensor_file.read_tensors(handle, document))
         model = REGISTRY[name].read_state(document.get("state"), read, {})
         # `save` writes no tensor that the state does not name.
         require(not read.unused(), f"it holds tensors that belong to nothing: {read.unused()[:3]}")
-    except UNREADABLE as error:
+    except tensor_file.UNREADABLE as error:
         raise ModelFileError(f"{os.fspath(path)!r} cannot be loaded: {_reason(error)}.") from error
     return model
 

@@ -81,10 +81,11 @@ class Floats(Kind):
 
 @dataclass(frozen=True)
 class Indices(Kind):
-    """An array of integers from 0 up to the size `below`, if there is one."""
+    """An array of integers from `least` up to the size `below`, if there is one."""
 
     shape: Shape
     below: str | None = None
+    least: int = 0
 
     def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
         full, value = read.prefix + name, read.array(name, node)
@@ -92,8 +93,9 @@ class Indices(Kind):
         check_shape(full, value.shape, self.shape, sizes)
         # check_shape has rejected empty arrays, which have no minimum.
         most = value.max() if self.below is None else sizes[self.below] - 1
-        require(bool(value.min() >= 0 and value.max() <= most), f"{full} has indices outside 0..{most}")
-        return value
+        inside = bool(value.min() >= self.least and value.max() <= most)
+        require(inside, f"{full} has indices outside {self.least}..{most}")
+        return value.astype(np.intp, copy=False)  # a forged file may hold a type that sums would overflow
 
 
 @dataclass(frozen=True)
@@ -130,9 +132,8 @@ class Names(Kind):
 
     def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
         full = read.prefix + name
-        require(
-            isinstance(node, list) and all(isinstance(text, str) for text in node), f"{full} is not a list of names"
-        )
+        texts = isinstance(node, list) and all(isinstance(text, str) for text in node)
+        require(texts, f"{full} is not a list of names")
         check_shape(full, (len(node),), (self.size,), sizes)
         return np.array(node, dtype=object) if self.as_array else list(node)
 

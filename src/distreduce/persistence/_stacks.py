@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from distreduce._utils.tensor_file import MAX_BYTES, Node, Reader, RefusedError, Writer, require
+from distreduce._utils.tensor_file import MAX_BYTES, RefusedError, require
 from distreduce.exceptions import NumericalError, UnsavableModelError
 from distreduce.gp._class_stack import ClassStack
 from distreduce.gp._exact import MAX_EXACT, ExactGP, NeighbourGP
@@ -24,65 +24,30 @@ from distreduce.gp._stack import Stack
 from distreduce.gp._tails import Tails
 from distreduce.gp._trees import Trees
 from distreduce.gp._warp import Warp
-from distreduce.persistence._schema import (
-    Count,
-    Floats,
-    Found,
-    Indices,
-    KeyedList,
-    Kind,
-    Maybe,
-    Record,
-    Scalar,
-    Shape,
-    Sizes,
-    check_shape,
-)
+from distreduce.persistence._schema import Count, Floats, Found, Indices, KeyedList, Maybe, Record, Scalar
 
 MAX_TARGETS = 10_000  # names of targets that a file may use: their numbers
 
 
-@dataclass(frozen=True)
-class Integers(Kind):
-    """An array of integers; what they must lie between is checked by the record that holds them."""
-
-    shape: Shape
-
-    def write(self, name: str, value: Any, write: Writer) -> Node:
-        return write.array(name, np.asarray(value, dtype=np.int64))
-
-    def read(self, name: str, node: Node, read: Reader, sizes: Sizes) -> Any:
-        value = read.array(name, node)
-        require(value.dtype.kind == "i", f"{read.prefix}{name} is of type {value.dtype}, not integer")
-        check_shape(read.prefix + name, value.shape, self.shape, sizes)
-        return value.astype(np.intp)
-
-
 def _check_trees(found: Found) -> None:
-    """Reject trees that no descent could leave, or that point outside of their arrays."""
-    node = np.arange(len(found["feature"]))
-    inner = found["feature"] >= 0
+    """Reject trees that no descent could leave, or whose values have no column."""
+    inner = np.flatnonzero(found["feature"] >= 0)
     for side in ("left", "right"):
-        children = found[side]
         # Children come after their parents, so that every descent ends.
-        require(bool((children[inner] > node[inner]).all()), f"trees.{side} does not lead away from the root")
-        require(bool((children >= 0).all() and (children < len(node)).all()), f"trees.{side} points outside")
-    require(bool((found["feature"] >= -1).all()), "trees.feature has numbers below -1")
-    inside = (found["roots"] >= 0) & (found["roots"] < len(node))
-    require(bool(inside.all()), "trees.roots points outside")
-    last = found["columns"] + found["values"].shape[1]
-    require(bool((found["columns"] >= 0).all() and (last <= found["n_columns"]).all()), "trees.columns points outside")
+        require(bool((found[side][inner] > inner).all()), f"trees.{side} does not lead away from the root")
+    last = int(found["columns"].max()) + found["values"].shape[1]
+    require(last <= found["n_columns"], "trees.columns points outside")
 
 
 TREES = Record(
     {
-        "feature": Integers(("nodes",)),
+        "feature": Indices(("nodes",), least=-1),  # −1 is a leaf
         "threshold": Floats(("nodes",)),
-        "left": Integers(("nodes",)),
-        "right": Integers(("nodes",)),
+        "left": Indices(("nodes",), below="nodes"),
+        "right": Indices(("nodes",), below="nodes"),
         "values": Floats(("nodes", "v")),
-        "roots": Integers(("trees",)),
-        "columns": Integers(("trees",)),
+        "roots": Indices(("trees",), below="nodes"),
+        "columns": Indices(("trees",)),
         "n_columns": Count("columns"),
         "single": Scalar(bool),
     },

@@ -8,9 +8,10 @@ from numpy.typing import ArrayLike
 
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
+from distreduce.interop._predictor import Node, pack
 from distreduce.plotting.palette import OKABE_ITO, class_palette, class_shapes, colour_by_target
 from distreduce.plotting.targets import average_on_prototypes, prototype_means
-from distreduce.report.encode import MISSING, Node, cell_text, pack, quantise
+from distreduce.report.encode import MISSING, cell_text, quantise
 
 LEAST_COLUMNS = 36
 MAX_VALUES = 400_000  # of all columns together: a megabyte

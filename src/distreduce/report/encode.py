@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import datetime as dt
 import json
-import zlib
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from distreduce._utils.text import number_text
 from distreduce._utils.typing import Array
-
-Node = dict[str, Any]  # of the JSON that the page's script reads
 
 MISSING = 65535  # the sixteen-bit code of a missing value
 LONGEST_TEXT = 200
@@ -28,16 +24,6 @@ def as_json(document: Any) -> Markup:
     """Return JSON for a script element, which no string in it can end; equal documents give equal text."""
     text = json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return Markup(text.translate(_ESCAPES))  # noqa: S704  # escaped above
-
-
-def pack(values: ArrayLike, kind: str, *, deflate: bool = False) -> Node:
-    """Return a flat little-endian array in base64, of the type "u1", "u2", "u4", "f4" or "f8".
-
-    A deflated one is smaller, but the script has to wait for it. Level 9 takes ten times as long as 6, for nothing.
-    """
-    raw = np.ascontiguousarray(np.asarray(values), dtype=f"<{kind}").tobytes()
-    text = base64.b64encode(zlib.compress(raw, 6) if deflate else raw).decode("ascii")
-    return {"type": kind, "data": text} | ({"deflated": True} if deflate else {})
 
 
 def quantise(values: Array, low: float, high: float) -> NDArray[np.uint16]:

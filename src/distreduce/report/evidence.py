@@ -11,9 +11,10 @@ from sklearn.neighbors import NearestNeighbors
 from distreduce._utils.text import decimal_text, number_text
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
+from distreduce.interop._predictor import Node
 from distreduce.metrics.reduction import LEAST_COUNT, criticisms, find_nearest_prototypes
 from distreduce.plotting.targets import prototype_means, sample_shares
-from distreduce.report.encode import Node, cell_text
+from distreduce.report.encode import cell_text
 from distreduce.report.prototypes import N_BINS, Distribution
 
 QUALITY = ("purity", "compactness", "separation")

@@ -14,7 +14,7 @@ from distreduce.plotting.history import draw_cka, draw_terms
 from distreduce.report.charts import LOOKS, Figure, make_figure
 from distreduce.report.content import MAX_TARGETS, Selection, Subject
 from distreduce.report.evidence import describe_optimism
-from distreduce.report.headline import Given, name_score, score_text
+from distreduce.report.headline import Given, interval_text, name_score, score_text
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # the address of a function differs from run to run
 
@@ -48,7 +48,7 @@ def _describe_score(subject: Subject, named: Mapping[str, Given]) -> list[Fact]:
     if named:
         first = next(iter(named.values()))
         rest = ", ".join(f"{name} {score_text(each)}" for name, each in list(named.items())[1:])
-        rows = count_of(len(np.asarray(first.y)), "row")
+        rows = f"{interval_text(first)}; {count_of(len(np.asarray(first.y)), 'row')}"
         return [Fact(score_text(first), f"held-out {name_score(first)}", f"{rows}; {rest}" if rest else rows)]
     verdict = describe_optimism(subject.model, subject.within)
     if verdict is None:

@@ -3,55 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, r2_score
 
-from distreduce._utils.text import decimal_text, number_text
+from distreduce._utils.text import count_of, decimal_text, number_text
 from distreduce._utils.typing import Array
 from distreduce.metrics.calibration import average, read_probabilities, read_weights
+from distreduce.metrics.certainty import accuracy_interval, gain_interval, r2_interval
 from distreduce.report.evidence import Verdict
 from distreduce.report.held_out import NO_MODEL, HeldOut, HeldOutClasses
 
 Given = HeldOut | HeldOutClasses
 
-A_LOT, SOMETHING = 0.5, 0.1  # of the squared error without a model
-CERTAIN = 2.0  # standard errors of the gain over no model
+WORDS = {0.5: "a lot", 0.1: "something", 0.0: "little"}  # by the share of the squared error without a model
+SOMETHING = 0.1
 
 
 def describe_headline(named: Mapping[str, Given], targets: Sequence[str]) -> Verdict:
     """Compare the first model with no model: the entry of that name, or the mean or class shares of the held-out y.
 
     The gain is the share of the squared error without a model that the predictions avoid: of numbers, each target in
-    units of its own, or of probabilities (Brier score). It counts if it is more than two standard errors above zero,
-    and is a hint if it is more than one.
+    units of its own, or of probabilities (Brier score). Words follow the lower end of its 95 % interval. If that is not
+    above zero, the features say nothing, or the rows are too few to tell.
     """
     first = next(iter(named.values()))
     nothing = named.get(NO_MODEL, first)
     if nothing is first or len(np.asarray(nothing.y)) != len(np.asarray(first.y)):  # rows are compared one by one
         nothing = _guess(first)
     ours, theirs = _square_errors(first, nothing)
-    gains, n = theirs - ours, len(ours)
-    h = read_weights(first.sample_weight, n)
-    h = h / h.sum()
-    gain = float(h @ gains)
-    # The standard error of a weighted mean; with equal weights it is the usual one.
-    error = float(np.sqrt(h**2 @ (gains - gain) ** 2 * n / (n - 1))) if n > 1 else np.inf
-    counts, hints = gain > CERTAIN * error, gain > error
-    share = gain / (float(h @ theirs) or 1.0)
+    low, high = gain_interval(ours, theirs, first.sample_weight, first.groups)
+    without = average(theirs, first.sample_weight)
+    gain = 1 - average(ours, first.sample_weight) / without if without else 0.0
     about = " and ".join(targets) or "the target"
-    much = "a lot" if share > A_LOT else "something" if share > SOMETHING else "little"
-    verdict = f"The features say {much} about {about}"
-    if not counts:
-        little = f"The features say little, if anything, about {about}"
-        verdict = little if hints else f"The features say nothing about {about} that holds for new rows"
+    if low > 0:
+        word, most = (next(word for share, word in WORDS.items() if value > share) for value in (low, gain))
+        verdict = f"The features say {word}{f', perhaps {most},' if most != word else ''} about {about}"
+    elif high > SOMETHING:
+        verdict = f"Too few held-out rows to tell whether the features say anything about {about}"
+    else:
+        verdict = f"The features say nothing about {about} that holds for new rows"
     name = "the predictor" if len(named) == 1 else next(iter(named))
+    doubt = "may be better than no model by chance" if gain > 0 else "is no better than no model"
+    verb = "predicts" if low > 0 else f"{doubt}: it predicts"
     scores = [
         (each, "" if place else f"held-out {name_score(first)}", *_score(part))
         for place, (each, part) in enumerate(named.items())
     ]
-    return Verdict(verdict, _compare(name, first, nothing, counts, hints), not counts or share <= SOMETHING, scores)
+    sentence = _compare(name, verb, first, nothing)
+    if gain > 0:
+        ends = [f"{max(end, -1):.0%}".replace("-", "−").replace("%", " %") for end in (gain, low, high)]
+        least = f"below {ends[1]}" if low < -1 else ends[1]
+        sentence += f" That is {ends[0]} less squared error than without a model (95 % interval {least} to {ends[2]})."
+    return Verdict(verdict, sentence, low <= SOMETHING, scores)
 
 
 def _guess(each: Given) -> Given:
@@ -94,6 +100,23 @@ def score_text(each: Given) -> str:
     return _score(each)[0]
 
 
+def find_interval(each: Given) -> tuple[float, float]:
+    """Return the 95 % interval of that score."""
+    if isinstance(each, HeldOut):
+        return r2_interval(each.y, each.mean, each.sample_weight, each.groups)
+    return accuracy_interval(np.asarray(each.y) == _most_probable(each), each.sample_weight, each.groups)
+
+
+def interval_text(each: Given) -> str:
+    """Return that interval in words; what is far below zero needs no digits."""
+    low, high = find_interval(each)
+    ends = f"{decimal_text(low, 2) if low >= -1 else 'below −1'} to {decimal_text(high, 2)}"
+    groups = (
+        "" if each.groups is None else f" by {count_of(len(np.unique(np.asarray(each.groups))), 'independent group')}"
+    )
+    return f"95 % interval {ends}{groups}"
+
+
 def _score(each: Given) -> tuple[str, float]:
     """Return R² or accuracy, and the part of a bar that it fills."""
     if isinstance(each, HeldOut):
@@ -105,33 +128,33 @@ def _score(each: Given) -> tuple[str, float]:
     return decimal_text(value, 2) if np.isfinite(value) else "–", float(np.clip(np.nan_to_num(value), 0, 1))
 
 
-def _most_probable(each: HeldOutClasses) -> ArrayLike:
-    found: ArrayLike = np.asarray(each.classes)[np.asarray(each.proba).argmax(axis=1)]
-    return found
+def _most_probable(each: HeldOutClasses) -> NDArray[Any]:
+    return np.asarray(each.classes)[np.asarray(each.proba).argmax(axis=1)]
 
 
-def _compare(name: str, first: Given, nothing: Given, better: bool, hints: bool) -> str:
-    n = len(np.asarray(first.y))
-    doubt = "may be better than no model by chance" if hints else "is no better than no model"
-    verb = "predicts" if better else f"{doubt}: it predicts"
+def _compare(name: str, verb: str, first: Given, nothing: Given) -> str:
+    n, certainty = len(np.asarray(first.y)), interval_text(first)
     if isinstance(first, HeldOutClasses):
         texts = [score_text(each) for each in (first, nothing)]
         briers = [
             f"{average((_find_errors(each) ** 2).sum(axis=1), first.sample_weight):.2f}" for each in (first, nothing)
         ]
         return (
-            f"{name} {verb} {n:,} held-out rows with accuracy {texts[0]}, against {texts[1]} if every row gets the "
-            "most frequent class. The squared error of its probabilities, summed over the classes (Brier score, 0 to "
-            f"2), is {briers[0]}, against {briers[1]}."
+            f"{name} {verb} {n:,} held-out rows with accuracy {texts[0]} ({certainty}), against {texts[1]} if every "
+            "row gets the most frequent class. The squared error of its probabilities, summed over the classes (Brier "
+            f"score, 0 to 2), is {briers[0]}, against {briers[1]}."
         )
     errors = [_find_errors(each) for each in (first, nothing)]
     if errors[0].shape[1] > 1:
-        return f"{name} {verb} {n:,} held-out rows with R² {score_text(first)} on average; 0 is no model, 1 is perfect."
+        return (
+            f"{name} {verb} {n:,} held-out rows with R² {score_text(first)} on average ({certainty}); 0 is no model, 1 "
+            "is perfect."
+        )
     unit = np.abs(errors).max() or 1.0
     sizes = [
         number_text(float(unit * np.sqrt(average((part[:, 0] / unit) ** 2, first.sample_weight)))) for part in errors
     ]
     return (
         f"{name} {verb} {n:,} held-out rows with an error (RMSE) of {sizes[0]}, against {sizes[1]} if every row gets "
-        f"the mean (R² {score_text(first)})."
+        f"the mean (R² {score_text(first)}, {certainty})."
     )

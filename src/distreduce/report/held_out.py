@@ -38,6 +38,9 @@ class HeldOut:
         What the model is, in a sentence that the page shows below the scores.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows in all scores.
+    groups : array-like of shape (n,), optional
+        The same value for rows that are not independent, such as those of one patient. The interval of the score
+        counts groups instead of rows.
     """
 
     y: ArrayLike
@@ -50,6 +53,7 @@ class HeldOut:
     about: str = ""
     sample_weight: ArrayLike | None = None
     log_density: ArrayLike | None = None
+    groups: ArrayLike | None = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,9 @@ class HeldOutClasses:
         What the model is, in a sentence that the page shows below the scores.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows in all scores.
+    groups : array-like of shape (n,), optional
+        The same value for rows that are not independent, such as those of one patient. The interval of the score
+        counts groups instead of rows.
     """
 
     y: ArrayLike
@@ -75,3 +82,4 @@ class HeldOutClasses:
     classes: ArrayLike
     about: str = ""
     sample_weight: ArrayLike | None = None
+    groups: ArrayLike | None = None

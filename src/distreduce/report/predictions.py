@@ -18,9 +18,8 @@ from distreduce.metrics.held_out import held_out_scores, level_curve, score_clas
 from distreduce.plotting.calibration import draw_calibration, draw_predictions, draw_reliability
 from distreduce.report.charts import LOOKS, MAX_CURVES, Figure, make_figure
 from distreduce.report.encode import cell_text
+from distreduce.report.headline import Given, find_interval
 from distreduce.report.held_out import HeldOut, HeldOutClasses
-
-Given = HeldOut | HeldOutClasses
 
 MAX_DOTS = 1500
 MAX_DRAWN = 4  # targets
@@ -93,7 +92,7 @@ def describe_numbers(named: Mapping[str, HeldOut]) -> Predictions:
     """Return scores, predictions against the truth and calibration curves; the first model is the main one."""
     if len({each.scale is None for each in named.values()}) > 1:
         raise InvalidInputError("Give scale to all models or to none: log densities in two units cannot be compared.")
-    found = {name: _score_numbers(each) for name, each in named.items()}
+    found = {name: score_held_out(each) for name, each in named.items()}
     curves = {}
     # Calibration: from the model's own levels if it has them, else from its Gaussian.
     for name, each in islice(named.items(), MAX_CURVES):
@@ -115,7 +114,7 @@ def describe_numbers(named: Mapping[str, HeldOut]) -> Predictions:
 
 def describe_classes(named: Mapping[str, HeldOutClasses]) -> Predictions:
     """Return scores and reliability diagrams of all models, and the confusion matrix of the first."""
-    found = {name: score_classes(each.y, each.proba, each.classes, each.sample_weight) for name, each in named.items()}
+    found = {name: score_held_out(each) for name, each in named.items()}
     first = next(iter(named.values()))
     h = read_weights(first.sample_weight, len(np.asarray(first.y)))  # unequal ones say as much as fewer equal (Kish)
     bins = {name: bin_confidence(each) for name, each in islice(named.items(), MAX_CURVES)}
@@ -166,15 +165,20 @@ def _describe_models(named: Mapping[str, Given]) -> list[str]:
     return [*(f"{name}: {each.about}" for name, each in named.items() if each.about), *note]
 
 
-def _score_numbers(each: HeldOut) -> dict[str, float]:
+def score_held_out(each: Given) -> dict[str, float]:
+    """Return all scores of a model, and the ends of the 95 % interval of R² or accuracy."""
+    low, high = find_interval(each)
+    ends = {"low_95": low, "high_95": high}
+    if isinstance(each, HeldOutClasses):
+        return score_classes(each.y, each.proba, each.classes, each.sample_weight) | ends
     own = {"levels": each.levels, "log_density": each.log_density}
     scores = held_out_scores(each.y, each.mean, each.std, scale=each.scale, sample_weight=each.sample_weight, **own)
     # Folders of older versions have quantiles without levels: coverage follows from the quantiles.
     if each.levels is None and each.low is not None:
-        low, high = _read_bounds(each)
-        inside = (low <= np.asarray(each.y)) & (np.asarray(each.y) <= high)
+        low_90, high_90 = _read_bounds(each)
+        inside = (low_90 <= np.asarray(each.y)) & (np.asarray(each.y) <= high_90)
         scores["coverage_90"] = average(inside.ravel(), each.sample_weight)
-    return scores
+    return scores | ends
 
 
 def _read_bounds(each: HeldOut) -> tuple[Array, Array]:

@@ -24,9 +24,8 @@ from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError, InvalidTypeError
 from distreduce.sharding.dask_shards import RETRIES, DaskShards, submit_all
 from distreduce.sharding.merge import Arrangement, row_keys
-from distreduce.sharding.row_file import no_room
-from distreduce.sharding.rows import Arrays, RowMap, Rows
-from distreduce.sharding.shards import Part, Shard, ShardPass, Shards
+from distreduce.sharding.rows import Arrays, RowMap, Rows, no_room
+from distreduce.sharding.shards import Part, Shard, ShardPass, Shards, Slice
 
 # Largest size of X, in bytes, that is gathered in this process.
 MAX_GATHERED = 2_000_000_000
@@ -35,13 +34,7 @@ _PER_SAMPLE = ("coupling_", "labels_", "embedding_")
 
 
 def is_dask(value: Any) -> bool:
-    """Whether the object is a Dask collection.
-
-    Examples
-    --------
-    >>> is_dask(np.ones(3))
-    False
-    """
+    """Whether the object is a Dask collection."""
     return type(value).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
@@ -232,7 +225,7 @@ class DaskRows(Rows):
         # Small arrays go to the workers as arguments of a pass: each shard gets its own rows.
         for name, array in small.items():
             if array is not None:
-                shards.keep(name, _Slice(array))
+                shards.keep(name, Slice(array))
         return shards
 
     def _regroup(self, rows: Index, bounds: Index, unit: float | Array) -> list[Any]:
@@ -264,17 +257,6 @@ class _Apply(ShardPass[Array]):
 
     def __call__(self, shard: Shard) -> Array:
         return self.function(shard.features, *([] if self.own is None else [self.own]))
-
-
-@dataclass(frozen=True)
-class _Slice(ShardPass[Array]):
-    """The shard's rows of an array of this process."""
-
-    per_sample = ("array",)
-    array: Array
-
-    def __call__(self, shard: Shard) -> Array:
-        return np.asarray(self.array)
 
 
 def _read_into_file(X: Any) -> Array:

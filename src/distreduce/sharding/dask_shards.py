@@ -16,9 +16,7 @@ held. Results are gathered in the order of the shards.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -30,7 +28,6 @@ from distreduce.sharding.shards import Part, Result, Shard, ShardFold, ShardPass
 
 # A task that fails is tried again this often: a worker or a connection may have been lost in the middle of it.
 RETRIES = 2
-LINGER_SECONDS = 10.0
 # Results that are in this process at once while they are added up.
 BATCH = 8
 
@@ -115,8 +112,6 @@ def submit_all(client: Any, function: Callable[..., Any], columns: Sequence[Sequ
 def _call(function: Callable[..., Any], *arguments: Any) -> Any:
     """On a worker: the function's result, with BLAS on one thread as in a fit in memory."""
     with single_threaded_blas():
-        # Held by the task as well, which may run longer than the limit lingers.
-        _LINGERING.renew()
         return function(*arguments)
 
 
@@ -134,32 +129,3 @@ def _run_fold(fold: ShardFold[Result], result: Result | None, own: _Place, other
 
 def _identity(value: Any) -> Any:
     return value
-
-
-class _LingeringLimit:
-    """Holds ``single_threaded_blas`` between tasks too: to enter it takes 10 ms, longer than many a task."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._held = ExitStack()
-        self._timer: threading.Timer | None = None
-
-    def renew(self) -> None:
-        """Hold the limit from now on for ``LINGER_SECONDS``."""
-        with self._lock:
-            if self._timer is None:
-                self._held.enter_context(single_threaded_blas())
-            else:
-                self._timer.cancel()
-            self._timer = threading.Timer(LINGER_SECONDS, self._release)
-            self._timer.daemon = True  # a worker need not wait for it to end
-            self._timer.start()
-
-    def _release(self) -> None:
-        with self._lock:
-            if self._timer is not None and threading.current_thread() is self._timer:  # not renewed meanwhile
-                self._timer = None
-                self._held.close()
-
-
-_LINGERING = _LingeringLimit()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +17,9 @@ from scipy import sparse
 from distreduce._utils.numerics import divide_columns
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index
+from distreduce.exceptions import InvalidInputError
 from distreduce.sharding.cells import find_centres, n_cells, nearest_centre, sample_size
 from distreduce.sharding.merge import Arrangement, Merged, arrange_by_cells, merge_by_key, row_keys
-from distreduce.sharding.row_file import RowFile, StoredRows
 from distreduce.sharding.sample import Sample, ShardedSample
 from distreduce.sharding.shards import Part, Shards, local_shards, shard_rows
 
@@ -28,14 +31,7 @@ FILE_ROWS = 4096  # read and written at once
 BLOCK_ROWS = 2048  # rows that a task works on
 
 Arrays: TypeAlias = dict[Part, Array | None]
-
-
-class RowMap(Protocol):
-    """Maps rows of X to places (rows, p), such as :class:`distreduce.mapping.KernelMap`."""
-
-    def __call__(self, X: Any, workers: Workers = SERIAL) -> Array:
-        """Places (rows, p) of the rows of X."""
-        ...
+RowMap: TypeAlias = Callable[..., Array]  # from rows of X, and workers, to places (rows, p): a mapping.KernelMap
 
 
 class Rows(ABC):
@@ -137,8 +133,8 @@ class LocalRows(Rows):
         slices = [shard_rows(shards.bounds, number) for number in range(len(shards))]
         if isinstance(getattr(X, "base", None), np.memmap):
             # A mapped X may exceed the memory: in their new order, its rows go to a file as well.
-            file = _write_in_order(X, unit, order)
-            shards.put("features", [StoredRows(file, rows.start, rows.stop) for rows in slices])
+            stored = _write_in_order(X, unit, order)
+            shards.put("features", [stored[rows] for rows in slices])
         else:
             shards.put("features", [divide_columns(X[order[rows]], unit) for rows in slices])
         return shards
@@ -160,13 +156,45 @@ def _nearest_centre(rows: Any, unit: float | Array, centres: Array) -> Array:
     return nearest_centre(divide_columns(rows, unit), centres)
 
 
-def _write_in_order(X: Any, unit: float | Array, rows: Index) -> RowFile:
-    """Write the distinct rows of X, in their new order, to a file; X is read once, from its first row to its last."""
-    file = RowFile(X.shape[1], X.dtype)
+def _write_in_order(X: Any, unit: float | Array, rows: Index) -> Array:
+    """The distinct rows of X, in their new order, in a file; X is read once, from its first row to its last."""
+    stored = array_in_file((len(rows), X.shape[1]), X.dtype)
     place = np.full(X.shape[0], -1, dtype=np.intp)  # −1: a duplicate, or a row without weight
     place[rows] = np.arange(len(rows))
     for start in range(0, X.shape[0], FILE_ROWS):
         numbers = place[start : start + FILE_ROWS]
         block = X[start : start + FILE_ROWS][numbers >= 0]
-        file.write(numbers[numbers >= 0], divide_columns(block, unit))
-    return file
+        stored[numbers[numbers >= 0]] = divide_columns(block, unit)
+    return stored
+
+
+def no_room(limit: str, error: OSError) -> InvalidInputError:
+    """The error when a temporary file cannot grow `limit` ("to 100 bytes")."""
+    return InvalidInputError(
+        f"The temporary file for the rows of X could not grow {limit} ({error}); "
+        "free space, or set TMPDIR to a folder that has it."
+    )
+
+
+def array_in_file(shape: tuple[int, int], dtype: Any, folder: str | Path | None = None) -> Array:
+    """An array in a temporary file that is mapped into memory: the system keeps as much of it there as fits.
+
+    The file has no name, and is gone when nothing refers to the array any more.
+    """
+    size = max(1, shape[0] * shape[1] * np.dtype(dtype).itemsize)
+    with tempfile.TemporaryFile(prefix="distreduce-", dir=folder) as file:
+        try:
+            # Before it is mapped: writing to a mapped page for which the disk has no room ends the process.
+            _reserve(file.fileno(), size)
+        except OSError as error:
+            raise no_room(f"to {size} bytes", error) from error
+        return np.asarray(np.memmap(file, dtype, mode="r+", shape=shape))
+
+
+def _reserve(descriptor: int, size: int) -> None:
+    """Make a file `size` bytes long, all of which the disk has room for."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, 0, size)
+        return
+    for start in range(0, size, 2**24):  # macOS and Windows: only what is written takes its room
+        os.write(descriptor, bytes(min(2**24, size - start)))

@@ -72,7 +72,7 @@ class Shard:
     `number` is its place among the shards, `rows` are its rows among those of the sample.
     """
 
-    features: Any  # rows of X: an array, a sparse matrix or StoredRows
+    features: Any  # rows of X: an array or a sparse matrix
     cells: NDArray[np.int32]  # of every sample, sorted
     targets: Array | None  # of the supervision loss (rows, c)
     kernel_targets: Array | None  # of the dependence term (rows, c)
@@ -119,6 +119,17 @@ class PlanPass(ShardPass[Result]):
 
     per_sample: ClassVar[tuple[str, ...]] = ("own",)
     own: Plan
+
+
+@dataclass(frozen=True)
+class Slice(ShardPass[Array]):
+    """The shard's rows of an array of this process."""
+
+    per_sample: ClassVar[tuple[str, ...]] = ("own",)
+    own: Array
+
+    def __call__(self, shard: Shard) -> Array:
+        return self.own
 
 
 @dataclass(frozen=True)

@@ -16,17 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from distreduce._utils.tensor_file import (
-    MAX_BYTES,
-    UNREADABLE,
-    Node,
-    Reader,
-    Writer,
-    open_file,
-    read_tensors,
-    require,
-    write_file,
-)
+from distreduce._utils import tensor_file
+from distreduce._utils.tensor_file import Node, Reader, Writer, require
 from distreduce._utils.text import warn_user
 from distreduce._utils.typing import Array, Plan
 from distreduce.exceptions import CheckpointError, CheckpointWarning, ModelSaveError
@@ -58,7 +49,7 @@ class Checkpoint:
         document = {"format": FORMAT, "version": VERSION, "fingerprint": self.fingerprint}
         try:
             state = _write_progress(at, write)
-            write_file(self.path, {**document, "state": state}, write.tensors, mark=mark(self.path))
+            tensor_file.write_file(self.path, {**document, "state": state}, write.tensors, mark=mark(self.path))
             self._written = at.iteration
         except ModelSaveError as error:
             self._warn(f"The checkpoint {os.fspath(self.path)!r} was not written: {error.__cause__}. The fit goes on.")
@@ -78,14 +69,14 @@ class Checkpoint:
         if not os.path.lexists(self.path):
             return None
         try:
-            with open_file(self.path, MAX_BYTES) as (document, handle):
+            with tensor_file.open_file(self.path) as (document, handle):
                 _check_format(document)  # before the fingerprint: a file of another kind gets its own message
                 same = document.get("fingerprint") == self.fingerprint
                 require(same, "it belongs to a fit to other data, with other parameters, or of another version")
-                read = Reader(read_tensors(handle, document))
+                read = Reader(tensor_file.read_tensors(handle, document))
             at = _read_progress(document.get("state"), read, start, shape)
             require(not read.unused(), "it holds tensors that nothing refers to")
-        except UNREADABLE as error:
+        except tensor_file.UNREADABLE as error:
             raise _cannot_resume(self.path, error) from error
         self._written = at.iteration  # the loop need not write the same file again
         return at
@@ -96,9 +87,9 @@ def check_kind(path: Path) -> None:
     if not os.path.lexists(path):
         return
     try:
-        with open_file(path, MAX_BYTES) as (document, _):
+        with tensor_file.open_file(path) as (document, _):
             _check_format(document)
-    except UNREADABLE as error:
+    except tensor_file.UNREADABLE as error:
         raise _cannot_resume(path, error) from error
 
 

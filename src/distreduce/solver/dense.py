@@ -15,8 +15,9 @@ from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index, Plan
 from distreduce.affinity import squared_distances, symmetric_entropic_affinity
 from distreduce.affinity.graph import graph_affinity
-from distreduce.coupling import CouplingProblem, initial_plan, solve_balanced, solve_semirelaxed, structure_constant
-from distreduce.coupling.problem import affinity_times_plan, plan_from_array
+from distreduce.coupling.descent import solve_balanced, solve_semirelaxed
+from distreduce.coupling.initial import initial_plan
+from distreduce.coupling.problem import CouplingProblem, affinity_times_plan, plan_from_array, structure_constant
 from distreduce.dependence import dependence_target
 from distreduce.embedding.optimize import initial_prototypes
 from distreduce.exceptions import NumericalError

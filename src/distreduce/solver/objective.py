@@ -14,17 +14,10 @@ from scipy import sparse
 
 from distreduce._utils.typing import Array, Plan
 from distreduce.affinity import student_affinity
-from distreduce.coupling import structure_matrices
-from distreduce.coupling.problem import column_mass
-from distreduce.embedding import (
-    EmbeddingProblem,
-    EmbeddingResult,
-    Terms,
-    make_objective,
-    minimize_adam,
-    minimize_lbfgs,
-    plain,
-)
+from distreduce.coupling.problem import column_mass, structure_matrices
+from distreduce.embedding import plain
+from distreduce.embedding.optimize import EmbeddingResult, make_objective, minimize_adam, minimize_lbfgs
+from distreduce.embedding.problem import EmbeddingProblem, Terms
 from distreduce.exceptions import NumericalError
 from distreduce.mapping import barycentres
 from distreduce.solver.problem import Coupled, SampleOracle, Settings

@@ -29,14 +29,8 @@ from distreduce.losses import CrossEntropyLoss, InnerLoss, supervised_rows
 from distreduce.mapping import LeftOut, barycentres
 from distreduce.mapping.landmarks import LandmarkRegression, Memory
 from distreduce.sharding.sample import ShardedSample
-from distreduce.sharding.shards import PlanPass, Shard, ShardPass, Shards
-from distreduce.solver.medoids import (
-    DistancesToMeans,
-    PrototypeSums,
-    nearest_members,
-    prototype_means,
-    target_distances,
-)
+from distreduce.sharding.shards import PlanPass, Shard, Shards, Slice
+from distreduce.solver import medoids
 from distreduce.solver.problem import Coupled, ReductionProblem, Refine, SampleOracle, Settings
 
 # Landmarks of the out-of-sample map: fit and model grow with their number, not with that of the samples. New samples
@@ -108,11 +102,11 @@ class ShardedOracle(SampleOracle):
         return LeftOut(self.projection.left_out(barycentres(plan, self.weights) @ prototypes))
 
     def medoids(self, plan: Plan) -> Index:
-        distances = self.shards.collect(DistancesToMeans(plan, _means(self.shards, plan)))
+        distances = self.shards.collect(medoids.DistancesToMeans(plan, _means(self.shards, plan)))
         targets = None
         if self.target_kernel is not None:
             targets = np.concatenate(self.shards.collect_part("kernel_targets")).astype(np.float64)
-        return nearest_members(plan, np.concatenate(distances), target_distances(plan, targets))
+        return medoids.nearest_members(plan, np.concatenate(distances), medoids.target_distances(plan, targets))
 
 
 def prepare_sharded(
@@ -138,7 +132,7 @@ def prepare_sharded(
     if problem.expects_targets:
         shares = isinstance(problem.target_loss, CrossEntropyLoss)
         Y = np.concatenate(shards.collect_part("targets")).astype(np.float64)
-        shards.keep("targets", _Slice(projection.expect(Y, shares=shares)))
+        shards.keep("targets", Slice(projection.expect(Y, shares=shares)))
     # TᵀK_YT would need all n² entries of K_Y; with features, K_Y ≈ ΦΦᵀ, n rows are enough.
     features, targets = None, subsample.kernel_targets
     if problem.target_kernel is not None and targets is not None and problem.settings.target_form == "transport":
@@ -169,18 +163,7 @@ def _initial_plan(sample: ShardedSample, problem: ReductionProblem, random_state
 
 def _means(shards: Shards, plan: Plan) -> Array:
     """Return the mean features (m, d) of the prototypes."""
-    return prototype_means(shards.total(PrototypeSums(plan)), column_mass(plan))
-
-
-@dataclass(frozen=True)
-class _Slice(ShardPass[Array]):
-    """A shard's rows of an array."""
-
-    per_sample = ("values",)
-    values: Array
-
-    def __call__(self, shard: Shard) -> Array:
-        return self.values
+    return medoids.prototype_means(shards.total(medoids.PrototypeSums(plan)), column_mass(plan))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from distreduce._utils.text import count_of, did_you_mean
 from distreduce._utils.typing import Array, Index
+from distreduce.estimators._validate import are_counts
 from distreduce.exceptions import InvalidInputError
 from distreduce.tables.cells import to_levels, to_numbers
 from distreduce.tables.columns import Date, Number, guess_column
@@ -61,6 +62,14 @@ class AsideValues:
             None if names.weights is None else read_weights(frame[names.weights]),
         )
 
+    def notes(self, names: Aside) -> list[str]:
+        """Say how the weights were read."""
+        if self.weights is None:
+            return []
+        if are_counts(self.weights):
+            return [f"--weights {names.weights!r} counts equal rows: {self.weights.sum():,.0f} in all."]
+        return [f"--weights {names.weights!r} has fractions: scaled to a mean of one, as importance and not as counts."]
+
     @property
     def blocks(self) -> Index | None:
         """Rows that leave together when models leave rows out: groups, or times cut into `TIME_BLOCKS` parts."""
@@ -99,10 +108,10 @@ def read_times(column: pd.Series) -> Array:
 
 
 def read_weights(column: pd.Series) -> Array:
-    """Return weights, at least zero."""
+    """Return weights, at least zero: whole numbers count equal rows, others are scaled to a mean of one."""
     weights = to_numbers(column)
     wrong = np.isnan(weights) | (weights < 0)
     if wrong.any() or not weights.sum() > 0:
         what = f"is negative or empty in {count_of(int(wrong.sum()), 'row')}" if wrong.any() else "is zero in every row"
         raise InvalidInputError(f"--weights {column.name!r} {what}; give each row a number of at least zero.")
-    return weights
+    return weights if are_counts(weights) else weights / weights[weights > 0].mean()

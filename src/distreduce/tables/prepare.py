@@ -14,6 +14,7 @@ from distreduce._utils.text import count_of, list_words
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 from distreduce.tables.aside import Aside, AsideValues
+from distreduce.tables.columns import Number
 from distreduce.tables.findings import Findings, list_counts
 from distreduce.tables.formats import TextLayout
 from distreduce.tables.leaks import describe_leaks
@@ -22,6 +23,8 @@ from distreduce.tables.recipe import ColumnRecipe, learn_recipe
 from distreduce.tables.target import Target, read_target
 
 NOTHING_ASIDE = Aside()
+FEW_OF_A_CLASS = 5  # rows below which a class is named
+MAX_CODE, MIN_ROWS = 6, 60  # distinct whole numbers that may be codes, in at least so many rows
 
 
 @dataclass(frozen=True)
@@ -71,8 +74,11 @@ def prepare(
     if (usable & target.known).sum() < 2:
         raise InvalidInputError(f"{path.name} has fewer than two rows that are complete and have a target.")
     leaks = describe_leaks(X, recipe, target, np.flatnonzero(usable & target.known))
-    notes = (*table.notes, *target.notes, *leaks, *_notes(target, labelled, usable, findings))
-    return PreparedTable(table.frame, recipe, target, X, usable, notes, AsideValues.read(table.frame, aside))
+    leaks += _note_codes(table.features, recipe)
+    values = AsideValues.read(table.frame, aside)
+    found = _notes(target, labelled, usable, findings)
+    notes = (*table.notes, *target.notes, *leaks, *found, *values.notes(aside))
+    return PreparedTable(table.frame, recipe, target, X, usable, notes, values)
 
 
 def _notes(target: Target, labelled: NDArray[np.bool_], usable: NDArray[np.bool_], findings: Findings) -> list[str]:
@@ -91,8 +97,26 @@ def _notes(target: Target, labelled: NDArray[np.bool_], usable: NDArray[np.bool_
         notes.append(f"Rows without a target{words} {fate}: {unknown:,}.")
     if target.task == "classification":
         counts = target.y.value_counts()
-        rare = sorted(counts.index[counts == 1].tolist())  # cannot be in both parts of a split
-        if rare:
-            subject = f"Each of the classes {list_words(rare)} has" if len(rare) > 1 else f"The class {rare[0]!r} has"
+        single = sorted(counts.index[counts == 1].tolist())  # cannot be in both parts of a split
+        few = {str(name): int(count) for name, count in counts.items() if 1 < count < FEW_OF_A_CLASS}
+        if single:
+            subject = (
+                f"Each of the classes {list_words(single)} has" if len(single) > 1 else f"The class {single[0]!r} has"
+            )
             notes.append(f"{subject} a single row, which is in the fit: held-out scores do not cover it.")
+        if few:
+            notes.append(f"Few rows: {list_counts(few)}. What is said of classes with so few rows is rough.")
     return notes
+
+
+def _note_codes(features: pd.DataFrame, recipe: ColumnRecipe) -> list[str]:
+    """Return a sentence about numbers that may be codes; two values are the same column of X either way."""
+    found = []
+    for rule in () if len(features) < MIN_ROWS or recipe.image_shape is not None else recipe.used:
+        if type(rule) is Number and not rule.unit and 2 < features[rule.name].nunique() <= MAX_CODE:
+            values = rule.read(features[rule.name])
+            if np.nanmin(values) >= 0 and (values[~np.isnan(values)] % 1 == 0).all():
+                found.append(rule.name)
+    if not found:
+        return []
+    return [f"Few whole numbers, read as amounts: {list_words(found)}. If they are codes: --category {found[0]!r}."]

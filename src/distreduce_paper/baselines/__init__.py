@@ -15,14 +15,9 @@ if TYPE_CHECKING:
     from distreduce_paper.baselines.two_steps import ClusterThenReduce, ReduceThenCluster
 
 __all__ = [
-    "ClusterThenReduce",
-    "DKLClassifier",
-    "DKLRegressor",
-    "DeepGPRegressor",
-    "LinearBaseline",
-    "ReduceThenCluster",
+    "ClusterThenReduce", "DKLClassifier", "DKLRegressor", "DeepGPRegressor", "LinearBaseline", "ReduceThenCluster",
     "SupervisedUMAP",
-]
+]  # fmt: skip
 
 _MODULES = {
     "ClusterThenReduce": "two_steps",

@@ -22,7 +22,7 @@ def gaussian_likelihood(n_targets: int | None) -> gpytorch.likelihoods.Likelihoo
     """Gaussian noise with one variance per target, without GPyTorch's additional noise common to all targets."""
     if n_targets is None:
         return GaussianLikelihood()
-    # With both, the pretrained result on Energy cannot be reached (Notes of DKLRegressor).
+    # With both, the pretrained result on Energy cannot be reached (decision 13).
     return MultitaskGaussianLikelihood(num_tasks=n_targets, has_global_noise=False)
 
 
@@ -31,12 +31,8 @@ class RegressionHead(gpytorch.models.ExactGP):
 
         y = f(z) + ε,   cov(f_s(z), f_t(z')) = B_st k(z, z'),   B = b bᵀ + diag(v)
 
-    Parameters
-    ----------
-    features : (n, p) tensor
-        z of the training inputs; :meth:`condition_on` replaces them once the network is trained.
-    targets : (n,) or (n, t) tensor
-        Standardised targets.
+    The features (n, p) are z of the training inputs; :meth:`condition_on` replaces them once the network is trained.
+    The targets, (n,) or (n, t), are standardised.
 
     References
     ----------
@@ -87,13 +83,6 @@ class ClassificationHead(gpytorch.Module):
 
     A constant mean per class and a noise in addition to the likelihood's are learned, as in GPyTorch's example.
 
-    Parameters
-    ----------
-    n_components : int
-        Number of features.
-    targets : DirichletTargets
-        Labels as regression targets.
-
     References
     ----------
     .. [1] Milios et al. (2018). Dirichlet-based Gaussian processes for large-scale calibrated classification. NeurIPS.
@@ -141,14 +130,8 @@ def log_marginal_likelihood(covariance: Tensor, residuals: Tensor, targets: Diri
 
         Σ_c log N(r_c; 0, Σ_c) = −½ Σ_c [ r_cᵀ Σ_c⁻¹ r_c + log|Σ_c| + n log 2π ],    Σ_c = K + diag(s_c)
 
-    Parameters
-    ----------
-    covariance : (n, n) tensor
-        K, with any noise in addition to the Dirichlet likelihood's on its diagonal.
-    residuals : (n, C) tensor
-        Targets minus the prior means.
-    targets : DirichletTargets
-        Classes and their noise s_c.
+    The covariance K (n, n) has any noise in addition to the Dirichlet likelihood's s_c on its diagonal; the residuals
+    (n, C) are targets minus prior means.
     """
     value: Tensor = _LogMarginalLikelihood.apply(covariance, residuals, targets)  # type: ignore[no-untyped-call]
     return value

@@ -28,11 +28,6 @@ class FeatureNetwork(nn.Module):
 
     with one minimum and one maximum over all training inputs and all outputs of the network h. During training they
     follow the network; :meth:`freeze` fixes them for new inputs.
-
-    Parameters
-    ----------
-    network : nn.Module
-        The network h, from rows of features to `n_components` numbers.
     """
 
     lowest: Tensor

@@ -31,20 +31,7 @@ class TorchRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
     """A regressor on tensors; subclasses train on standardised targets and predict their mean and deviation."""
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Train the model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets, in any units.
-
-        Returns
-        -------
-        estimator
-            The fitted estimator.
-        """
+        """Train the model on X (n_samples, n_features) and y, (n_samples,) or (n_samples, n_targets) in any units."""
         self._validate_params()
         require_targets(self, y)
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
@@ -56,19 +43,9 @@ class TorchRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predict the targets. The prediction of a sample does not depend on the rest of its batch.
+        """Predict the targets and, with `return_std`, their standard deviations, noise included, in the units of y.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples.
-        return_std : bool, default=False
-            Also return standard deviations, noise included.
-
-        Returns
-        -------
-        array of the shape of y, or pair of arrays
-            Mean, and standard deviation if `return_std` is True, in the units of y.
+        The prediction of a sample does not depend on the rest of its batch.
         """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
@@ -109,22 +86,7 @@ def exact_algebra() -> Iterator[None]:
 
 
 def adam(loss: Callable[[], Tensor], learning_rates: Mapping[nn.Module, float], n_epochs: int) -> list[float]:
-    """Minimise a loss of the whole training set by Adam; an epoch is one step.
-
-    Parameters
-    ----------
-    loss : callable
-        The loss at the current parameters.
-    learning_rates : mapping of modules to numbers
-        The modules to train, and the learning rate of each.
-    n_epochs : int
-        Number of steps.
-
-    Returns
-    -------
-    list of float
-        Loss before each step.
-    """
+    """Minimise a loss of the whole training set by Adam; an epoch is one step. Returns the loss before each step."""
     # One group per module, because network and GP have rates of their own.
     groups = [{"params": list(module.parameters()), "lr": rate} for module, rate in learning_rates.items()]
     optimizer = torch.optim.Adam(groups)

@@ -134,14 +134,7 @@ class DKLRegressor(BaseDKL, TorchRegressor):
 
     Notes
     -----
-    The paper gives 20 epochs at learning rate 0.1 "for all the models" and, after pretraining, 0.01. Twenty steps at
-    0.1 lower the noise from 0.69 to about 0.13, which explains its log likelihoods; hence the GP uses that rate and an
-    epoch is one step over all samples. For the network, 0.1, 0.01 and 1e-3 are all within one standard deviation of the
-    paper's results or better; 0.01 is GPyTorch's choice and also works for images, where 0.1 is slightly worse on
-    COIL-20 (one seed). Outputs are scaled to [−1, 1] as in GPyTorch's example. Each target has its own noise and there
-    is no common one: with both, the pretrained result on Energy cannot be reached. MLL / MSE over five seeds, paper →
-    here: Boston −0.42 / 0.13 → −0.36 / 0.12, Energy −0.45 / 0.09 → −0.18 / 0.06, Concrete −0.65 / 0.21 → −0.46 / 0.14;
-    pretrained −0.76 / 0.11 → −0.76 / 0.11, −0.71 / 0.08 → −0.72 / 0.06, −0.82 / 0.17 → −0.78 / 0.14.
+    Decision 13 says how the rates and the noise were chosen, and compares the results with the paper's.
 
     References
     ----------
@@ -178,54 +171,25 @@ class DKLClassifier(ClassifierMixin, BaseDKL):
     connected layers. The latent functions of the classes share one RBF-ARD kernel, so that a step costs one
     factorisation for any number of classes. Features are used on the scale they have.
 
+    The other parameters and attributes are those of :class:`DKLRegressor`, with ``n_components=10`` and ``n_epochs=50``
+    by default. The pretraining has the cross-entropy as its loss, and `loss_curve_` is summed over the classes.
+
     Parameters
     ----------
-    n_components : int, default=10
-        Number p of outputs of the network.
-    hidden_layer_sizes : sequence of int, default=(1000, 500, 50)
-        Widths of the fully connected hidden layers.
     image_shape : "auto", (height, width) or None, default="auto"
         Shape of the image in a row of X; None if rows are not images. "auto": rows are square images if their number of
         features is the square of a number of at least 16.
-    n_epochs : int, default=50
-        Number of steps of Adam; each uses all samples.
-    learning_rate : float or "auto", default="auto"
-        Learning rate of the GP; "auto" is 0.1, or 0.01 on a pretrained network.
-    network_learning_rate : float, default=0.01
-        Learning rate of the network.
-    pretrained : bool, default=False
-        Train the network first, alone, under a linear output layer and the cross-entropy ("DKL-pretrained").
-    pretraining_epochs : int, default=75
-        Number of steps of Adam in the pretraining; each uses all samples.
-    pretraining_learning_rate : float, default=1e-3
-        Learning rate of the pretraining.
     alpha_epsilon : float, default=0.01
         Concentration of the Dirichlet likelihood for the other classes of a sample.
     n_draws : int, default=256
         Number of posterior draws that class probabilities average over.
-    random_state : int, RandomState or None, default=None
-        Seed of the initial weights and of the draws.
 
     Attributes
     ----------
     classes_ : array
         Labels.
-    network_ : FeatureNetwork
-        The trained network.
-    gp_ : ClassificationHead
-        The trained GP.
     draws_ : (n_draws, n_classes) array
         Standard normal draws that class probabilities average over.
-    loss_curve_ : list of float
-        Negative log marginal likelihood per sample, summed over classes, at each epoch of the joint training.
-    n_features_in_ : int
-        Number of features.
-
-    Notes
-    -----
-    The rates are those of :class:`DKLRegressor`, over the paper's 50 epochs. Mean log probability / accuracy, paper →
-    here: MNIST-2k −0.30 / 0.90 → −0.14 / 0.96 (two seeds), pretrained −0.25 / 0.94 → −0.12 / 0.97 (one seed); COIL-20
-    averaged down to 32 × 32 pixels −0.09 / 0.99 → −0.04 / 1.00, pretrained −0.13 / 0.97 → −0.07 / 1.00 (two seeds).
 
     References
     ----------
@@ -265,35 +229,16 @@ class DKLClassifier(ClassifierMixin, BaseDKL):
         random_state: Any = None,
     ) -> None:
         super().__init__(
-            n_components,
-            hidden_layer_sizes=hidden_layer_sizes,
-            n_epochs=n_epochs,
-            learning_rate=learning_rate,
-            network_learning_rate=network_learning_rate,
-            pretrained=pretrained,
-            pretraining_epochs=pretraining_epochs,
-            pretraining_learning_rate=pretraining_learning_rate,
-            random_state=random_state,
-        )
+            n_components, hidden_layer_sizes=hidden_layer_sizes, n_epochs=n_epochs, learning_rate=learning_rate,
+            network_learning_rate=network_learning_rate, pretrained=pretrained, pretraining_epochs=pretraining_epochs,
+            pretraining_learning_rate=pretraining_learning_rate, random_state=random_state,
+        )  # fmt: skip
         self.image_shape = image_shape
         self.alpha_epsilon = alpha_epsilon
         self.n_draws = n_draws
 
     def fit(self, X: Any, y: Any) -> DKLClassifier:
-        """Train network and GP.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples; an image is a row of its pixels, one image row after the other.
-        y : array-like of shape (n_samples,)
-            Labels.
-
-        Returns
-        -------
-        DKLClassifier
-            The fitted estimator.
-        """
+        """Train network and GP on X (n_samples, n_features) and labels y; an image is a row of pixels, line by line."""
         self._validate_params()
         require_targets(self, y)
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
@@ -316,18 +261,7 @@ class DKLClassifier(ClassifierMixin, BaseDKL):
         return convolutional_network(shape, self.hidden_layer_sizes, self.n_components)
 
     def predict_proba(self, X: Any) -> Array:
-        """Probability of each class, in the order of `classes_`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-            Rows sum to one. The row of a sample does not depend on the rest of its batch.
-        """
+        """Probability of each class, in the order of `classes_`; no row depends on the rest of its batch."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         (found,) = predict_in_chunks(

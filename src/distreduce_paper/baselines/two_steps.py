@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from distreduce import DistR
 from distreduce.affinity import squared_distances, student_affinity, symmetric_entropic_affinity
-from distreduce.coupling import initial_plan
+from distreduce.coupling.initial import initial_plan
 from distreduce.estimators._validate import check_spread, effective_perplexity, own_generator, power_of_two_unit
 from distreduce.exceptions import InvalidInputError
 from distreduce.solver.medoids import distances_to_means, nearest_members

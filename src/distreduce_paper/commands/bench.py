@@ -37,14 +37,15 @@ def bench(
     # Imported here, so that `distreduce --help` stays fast.
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+    from distreduce._utils.text import progress_bar
+    from distreduce._utils.threads import available_cores
     from distreduce_paper import bench as cases
-    from distreduce_paper.commands._progress import progress_bar
-    from distreduce_paper.measure import available_cores, describe_machine, package_versions
+    from distreduce_paper.measure import describe_machine, package_versions
 
     # The load before our own fits: afterwards it would be ours.
     chosen, load = cases.make_cases(quick=quick), cases.load_average()
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(24), TimeElapsedColumn())
-    with progress_bar(*columns, silent=quiet or as_json, transient=True) as bar:
+    with progress_bar(*columns, visible=not (quiet or as_json)) as bar:
         task = bar.add_task("compiling", total=1 + sum(len(case.fits) for case in chosen))
         compilation = cases.compile_loops()
         results = list(cases.run_cases(chosen, lambda text: bar.update(task, description=text, advance=1)))

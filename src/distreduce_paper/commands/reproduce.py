@@ -243,8 +243,8 @@ def _show_progress(total: int) -> Iterator[Callable[[CellResult | None], None]]:
     """Show a bar with the time left, and each failure as soon as it happens."""
     from rich import progress
 
+    from distreduce._utils.text import progress_bar
     from distreduce_paper import Cell
-    from distreduce_paper.commands._progress import progress_bar
 
     columns = (
         progress.BarColumn(20),
@@ -255,7 +255,7 @@ def _show_progress(total: int) -> Iterator[Callable[[CellResult | None], None]]:
         progress.TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, ratio=1)),
     )
     # Cells take from a second to an hour: only their mean over the whole run predicts the time left.
-    with progress_bar(*columns, expand=True, speed_estimate_period=math.inf) as bar:
+    with progress_bar(*columns, expand=True, transient=False, speed_estimate_period=math.inf) as bar:
         task = bar.add_task("", total=total)
 
         def show(result: CellResult | None) -> None:

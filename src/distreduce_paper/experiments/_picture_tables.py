@@ -16,6 +16,15 @@ LINEAR = "PLS or LDA"  # one column: each set has one of them
 ORDER = (*OURS, "PCA", LINEAR, "NCA", "UMAP")
 BEHIND, OPTIMISM, COVERAGE = 0.02, 0.03, (0.85, 0.95)
 SAID = ("fitted", "left_out", "held_out", "all_features", "no_signal", "fit_seconds")
+SAID_COLUMNS = {
+    "fitted": ("fitted", ".3f"),
+    "displayed (left out)": ("left_out", ".3f"),
+    "held out": ("held_out", ".3f"),
+    "displayed − held out": ("optimism", "+.3f"),
+    "the same, all features": ("control", "+.3f"),
+    "warns of no signal": ("no_signal", ".0%"),
+    "seconds": ("fit_seconds", ".1f"),
+}
 
 
 def report_planes(frame: pd.DataFrame) -> list[Block]:
@@ -61,61 +70,42 @@ def _find_leads(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def _score_table(scores: pd.DataFrame, gaps: pd.DataFrame) -> Table:
-    rows = [
-        {"data": data, **{method: _format(value) for method, value in row.items()}}
-        | {f"gap of {method}": _format(gap, "+.3f") for method, gap in gaps.reindex([data]).iloc[0].items()}
-        for data, row in scores.iterrows()
-    ]
+    parts = [_texts(scores).join(_texts(gaps, "+.3f", "gap of "))]
     for task, name in (("regression", "mean R²"), ("classification", "mean accuracy")):
         chosen = scores[[data not in PURE_NOISE and get_problem(str(data)).task == task for data in scores.index]]
         if len(chosen):
-            rows.append({"data": name, **{method: _format(value) for method, value in chosen.mean().items()}})
+            parts.append(_texts(chosen.mean().to_frame(name).T))
     caption = "Held-out scores, means over seeds; the gap is that to the best other plane, the means are without noise."
-    return Table(caption, pd.DataFrame(rows).fillna(DASH))
+    return Table(caption, _with_names(pd.concat(parts).fillna(DASH), "data"))
 
 
 def _lead_table(leads: pd.DataFrame) -> list[Block]:
-    if leads.empty:
-        return []
-    rows = [
-        {"other plane": other, **{f"lead of {ours}": _format(lead, "+.3f") for ours, lead in row.items()}}
-        for other, row in leads.iterrows()
-    ]
-    return [Table("Mean lead over each other plane, on the sets without pure noise that it has.", pd.DataFrame(rows))]
+    caption = "Mean lead over each other plane, on the sets without pure noise that it has."
+    return [] if leads.empty else [Table(caption, _with_names(_texts(leads, "+.3f", "lead of "), "other plane"))]
 
 
 def _said_table(own: pd.DataFrame) -> list[Block]:
     if own.empty:
         return []
     means = own.groupby(["data", "method"], sort=False).mean()
-    rows = [
-        {
-            "data": data,
-            "method": method,
-            "fitted": _format(row["fitted"]),
-            "displayed (left out)": _format(row["left_out"]),
-            "held out": _format(row["held_out"]),
-            "displayed − held out": _format(row["optimism"], "+.3f"),
-            "the same, all features": _format(row["control"], "+.3f"),
-            "warns of no signal": _format(row["no_signal"], ".0%"),
-            "seconds": _format(row["fit_seconds"], ".1f"),
-        }
-        for (data, method), row in means.iterrows()
-    ]
+    columns = {name: _texts(means[[column]], form)[column] for name, (column, form) in SAID_COLUMNS.items()}
     caption = "What the fit says of itself (its neighbor scores), next to the held-out score: means over seeds."
-    return [Table(caption, pd.DataFrame(rows))]
+    return [Table(caption, pd.DataFrame(columns).reset_index())]
 
 
 def _coverage_table(own: pd.DataFrame) -> list[Block]:
     coverage = _pivot(own, "coverage")
-    if coverage.empty:
-        return []
-    rows = [
-        {"data": data, **{method: _format(share, ".1%") for method, share in row.items()}}
-        for data, row in coverage.iterrows()
-    ]
     caption = "Share of held-out targets in the 5 % to 95 % range of the nearest prototype, means over seeds."
-    return [Table(caption, pd.DataFrame(rows))]
+    return [] if coverage.empty else [Table(caption, _with_names(_texts(coverage, ".1%"), "data"))]
+
+
+def _texts(numbers: pd.DataFrame, form: str = ".3f", prefix: str = "") -> pd.DataFrame:
+    return numbers.map(lambda value: _format(value, form)).add_prefix(prefix)
+
+
+def _with_names(texts: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return the frame with its row names as the first column."""
+    return texts.rename_axis(index=name, columns=None).reset_index()
 
 
 def _judge(gaps: pd.DataFrame, leads: pd.DataFrame, own: pd.DataFrame) -> list[Block]:
@@ -126,12 +116,9 @@ def _judge(gaps: pd.DataFrame, leads: pd.DataFrame, own: pd.DataFrame) -> list[B
         f"At most {BEHIND} behind the best other plane": (gaps, gaps >= -BEHIND, "+.3f"),
         "Ahead of each other plane in the mean": (leads, leads > 0, "+.3f"),
         f"Displayed within {OPTIMISM} of held out": (optimism, optimism.abs() <= OPTIMISM, "+.3f"),
-        f"Coverage of {_format(low, '.0%')} to {_format(high, '.0%')}": (
-            coverage,
-            (coverage >= low) & (coverage <= high),
-            ".1%",
-        ),
     }
+    held = (coverage >= low) & (coverage <= high)
+    limits[f"Coverage of {_format(low, '.0%')} to {_format(high, '.0%')}"] = coverage, held, ".1%"
     return [Text(f"{limit}: {_count(*numbers)}") for limit, numbers in limits.items() if not numbers[0].empty]
 
 

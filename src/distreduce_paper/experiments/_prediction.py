@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from distreduce.exceptions import InvalidInputError
 from distreduce.metrics import calibration_curve, classification_scores, regression_scores
 from distreduce.metrics.held_out import interval_levels, level_curve, level_scores
 from distreduce_paper.experiment import Cell
+from distreduce_paper.experiments._reductions import round_digits
 from distreduce_paper.measure import measure
 from distreduce_paper.methods import PREDICTORS
 from distreduce_paper.problems import Split, get_problem, load_split
@@ -66,9 +65,6 @@ def fit_and_score(cell: Cell) -> dict[str, Any]:
             levels = interval_levels(model, parts.X_test, parts.y_test)
             scores, observed = scores | level_scores(levels), level_curve(levels)[1]
         scores["coverage"] = observed.round(4).tolist()
-    return {name: _shorten(value) for name, value in scores.items()} | {"fit_seconds": round(seconds, 4)}
-
-
-def _shorten(value: Any) -> Any:
-    """Round to six digits: seeds differ by more, and files stay small."""
-    return value if isinstance(value, list) else float(f"{np.float64(value):.6g}")
+    # Seeds differ by more than six digits, and files stay small.
+    short = {name: value if isinstance(value, list) else round_digits(value, 6) for name, value in scores.items()}
+    return short | {"fit_seconds": round(seconds, 4)}

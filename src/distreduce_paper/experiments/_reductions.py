@@ -60,22 +60,9 @@ def draw_scores(
 ) -> NDArray[Any]:
     """Draw means and bands of one standard deviation: one row per score, one column per frame, one curve per method.
 
-    Parameters
-    ----------
-    figure : Figure
-        Figure to draw into.
-    columns : mapping
-        From the title of a column to a frame with the columns method, `over` and the scores.
-    scores : mapping
-        From a column of the frames to the label of its axis.
-    over : str
-        Column on the horizontal axis.
-    flat : mapping, optional
-        From a title to the cells of methods that do not vary with `over`, drawn as horizontal lines.
-
-    Returns
-    -------
-    array of Axes
+    `columns` go from a title to a frame with the columns method, `over` (the horizontal axis) and the scores; `scores`
+    from a column of the frames to the label of its axis; `flat` from a title to the cells of methods that do not vary
+    with `over`, drawn as horizontal lines. Returns the axes, one row per score.
     """
     axes = figure.subplots(len(scores), len(columns), sharex=True, squeeze=False)
     for row, (score, name) in zip(axes, scores.items(), strict=True):

@@ -16,7 +16,7 @@ from distreduce_paper.experiments._reductions import draw_level, round_digits
 from distreduce_paper.methods import PAPER_ALGORITHM
 from distreduce_paper.problems import load_split
 from distreduce_paper.published import label
-from distreduce_paper.report.blocks import Block, Text
+from distreduce_paper.report.blocks import Block
 from distreduce_paper.report.drawing import add_legend, draw_figure
 
 if TYPE_CHECKING:
@@ -47,13 +47,13 @@ def run(cell: Cell) -> dict[str, Any]:
 
 def report(frame: pd.DataFrame) -> list[Block]:
     """Draw errors over beta, one panel per data set, with the other methods as horizontal lines."""
-    own = frame[frame["experiment"] == "beta"] if len(frame) else frame
-    if own.empty:
-        return [Text(NOTES)]
+    own = frame[frame["experiment"] == "beta"]
+    if own.empty:  # only cells of Table 1
+        return []
     names = list(dict.fromkeys(own["data"]))
     caption = "Mean squared error over β (means over seeds, bars of one standard deviation)."
     size = (3.3 * len(names), 3.6)
-    return [Text(NOTES), draw_figure("beta", caption, size, lambda figure: _draw(figure, frame, own, names))]
+    return [draw_figure("beta", caption, size, lambda figure: _draw(figure, frame, own, names))]
 
 
 def _draw(figure: Figure, frame: pd.DataFrame, own: pd.DataFrame, names: list[str]) -> None:
@@ -94,6 +94,7 @@ EXPERIMENT = Experiment(
     quick_grid={"beta": (0.0, 0.5, 1.0)},
     run=run,
     report=report,
+    notes=NOTES,
     sources=("beta", "regression"),
     skips=lambda data, method: method != METHOD,
 )

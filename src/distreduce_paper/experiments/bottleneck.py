@@ -86,13 +86,10 @@ def _describe_prototypes(model: Any, y: Array) -> dict[str, Any]:
 
 def report(frame: pd.DataFrame) -> list[Block]:
     """Show the table, the curves and the prototypes."""
-    if frame.empty:
-        return [Text(NOTES)]
     metrics = {"cka": "cka", "silhouette": "silhouette"}
     # Cells without prototypes (other seeds, failed fits) cannot be drawn.
     first = frame[(frame["seed"] == 0) & frame["first"].notna()] if "first" in frame else frame.iloc[:0]
     return [
-        Text(NOTES),
         *comparison_tables(_add_original(frame), "bottleneck", metrics, _paper_row, reason=_reason),
         *_report_own_cka(frame),
         *(_figures(first) if len(first) else []),
@@ -183,4 +180,5 @@ EXPERIMENT = Experiment(
     methods=("SDR", "SDR, paper's algorithm", "FGW-only"),
     run=run,
     report=report,
+    notes=NOTES,
 )

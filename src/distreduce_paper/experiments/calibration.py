@@ -12,7 +12,7 @@ from distreduce.plotting.calibration import draw_calibration
 from distreduce_paper.experiment import Experiment
 from distreduce_paper.experiments._prediction import OTHERS, OURS, REGRESSION
 from distreduce_paper.published import label
-from distreduce_paper.report.blocks import Block, Table, Text
+from distreduce_paper.report.blocks import Block, Table
 from distreduce_paper.report.comparison import DASH, format_mean
 from distreduce_paper.report.drawing import add_legend, draw_figure, method_style
 
@@ -29,12 +29,11 @@ high density, low calibration error."""
 
 def report(frame: pd.DataFrame) -> list[Block]:
     """Show both figures and the numbers behind the first."""
-    if frame.empty or "coverage" not in frame:
-        return [Text(NOTES)]
+    if "coverage" not in frame:
+        return []
     names = list(dict.fromkeys(frame["data"]))
     width = 3.4 * len(names)
     return [
-        Text(NOTES),
         draw_figure(
             "mll_mace",
             "Mean log density against calibration error, means over seeds. The error falls to the right.",
@@ -105,4 +104,5 @@ EXPERIMENT = Experiment(
     methods=(*OURS, *OTHERS),
     sources=("regression",),
     report=report,
+    notes=NOTES,
 )

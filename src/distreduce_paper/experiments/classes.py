@@ -11,7 +11,7 @@ from sklearn.datasets import make_classification
 from distreduce_paper.experiment import Experiment
 from distreduce_paper.experiments._prediction import fit_and_score
 from distreduce_paper.experiments.picture import SETS
-from distreduce_paper.problems import Array, Problem, add_own_problem
+from distreduce_paper.problems import Array, Problem, add_own_problems
 from distreduce_paper.report.blocks import Block, Table, Text
 
 OURS = "SDR-GP"
@@ -34,43 +34,28 @@ def _noisy_xor(seed: int) -> tuple[Array, Array]:
     return X, np.where(rng.uniform(size=500) < 0.1, ~y, y).astype(int)
 
 
-def _few_samples(seed: int) -> tuple[Array, Array]:
-    X, y = make_classification(80, 100, n_informative=5, n_redundant=0, class_sep=1.5, random_state=seed)
-    return X, y
-
-
+_few_samples = partial(make_classification, 80, 100, n_informative=5, n_redundant=0, class_sep=1.5)
 OWN = {
     "noisy XOR": Problem(_noisy_xor, "classification", seeded=True),
-    "few samples, many features": Problem(partial(_few_samples), "classification", seeded=True),
+    "few samples, many features": Problem(lambda seed: _few_samples(random_state=seed), "classification", seeded=True),
 }
-for _name, _problem in OWN.items():
-    add_own_problem(_name, _problem)
+add_own_problems(OWN)
 NAMES = (*(name for name, each in SETS.items() if each.task == "classification" and "noise" not in name), *OWN)
 
 
 def report(frame: pd.DataFrame) -> list[Block]:
     """Show all methods on every data set, and how far ours is behind the best other one."""
-    if frame.empty:
-        return [Text(NOTES)]
     means = frame.groupby(["data", "method"], sort=False)[["mlp", "accuracy", "ece"]].mean()
     rows, behind = [], []
     for data, part in means.groupby(level="data", sort=False):
         own = part.droplevel("data")
         rows.append({"data": str(data)} | {str(name): _text(own.loc[name]) for name in own.index})
         if OURS in own.index and len(own) > 1:
-            others = own.drop(index=OURS)
-            best = pd.Series(
-                {"mlp": others["mlp"].max(), "accuracy": others["accuracy"].max(), "ece": others["ece"].min()}
-            )
-            behind.append((str(data), best["mlp"] - own.loc[OURS, "mlp"], best["accuracy"] - own.loc[OURS, "accuracy"],
-                           own.loc[OURS, "ece"] - best["ece"]))  # fmt: skip
-    blocks: list[Block] = [
-        Text(NOTES),
-        Table("Log probability / accuracy / ECE, means over seeds.", pd.DataFrame(rows).fillna("–")),
-    ]
-    if behind:
-        blocks.append(_limits(pd.DataFrame(behind, columns=["data", "mlp", "accuracy", "ece"])))
-    return blocks
+            ours, others = own.loc[OURS], own.drop(index=OURS)
+            lead = others[["mlp", "accuracy"]].max() - ours[["mlp", "accuracy"]]
+            behind.append((str(data), *lead, ours["ece"] - others["ece"].min()))
+    table = Table("Log probability / accuracy / ECE, means over seeds.", pd.DataFrame(rows).fillna("–"))
+    return [table, _limits(pd.DataFrame(behind, columns=["data", "mlp", "accuracy", "ece"]))] if behind else [table]
 
 
 def _text(scores: pd.Series) -> str:
@@ -98,4 +83,5 @@ EXPERIMENT = Experiment(
     methods=(OURS, *OTHERS),
     run=fit_and_score,
     report=report,
+    notes=NOTES,
 )

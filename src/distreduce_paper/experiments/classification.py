@@ -6,7 +6,7 @@ import pandas as pd
 
 from distreduce_paper.experiment import Experiment
 from distreduce_paper.experiments._prediction import CLASSIFICATION, OTHERS, OURS, fit_and_score, lacks_task, paper_row
-from distreduce_paper.report.blocks import Block, Text
+from distreduce_paper.report.blocks import Block
 from distreduce_paper.report.comparison import comparison_tables
 
 METRICS = {"mlp": "mlp", "accuracy": "acc"}
@@ -19,7 +19,7 @@ these sets, and neither do we."""
 
 def report(frame: pd.DataFrame) -> list[Block]:
     """Compare each data set with the paper."""
-    return [Text(NOTES), *comparison_tables(frame, "gp_classification", METRICS, paper_row)]
+    return comparison_tables(frame, "gp_classification", METRICS, paper_row)
 
 
 EXPERIMENT = Experiment(
@@ -31,5 +31,6 @@ EXPERIMENT = Experiment(
     methods=tuple(name for name in (*OURS, *OTHERS) if name not in ("SDR-GP, embedding alone", "DGP")),
     run=fit_and_score,
     report=report,
+    notes=NOTES,
     skips=lacks_task,
 )

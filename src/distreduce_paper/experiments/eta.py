@@ -9,7 +9,7 @@ import pandas as pd
 from distreduce_paper.experiment import Cell, Experiment
 from distreduce_paper.experiments._reductions import SCORES, draw_scores, fit_reduction
 from distreduce_paper.published import label
-from distreduce_paper.report.blocks import Block, Figure, Text
+from distreduce_paper.report.blocks import Block, Figure
 from distreduce_paper.report.drawing import draw_figure
 
 if TYPE_CHECKING:
@@ -32,11 +32,9 @@ def run(cell: Cell) -> dict[str, Any]:
 
 def report(frame: pd.DataFrame) -> list[Block]:
     """Draw one figure per data set: scores over eta, one column per number of prototypes."""
-    if frame.empty:
-        return [Text(NOTES)]
     own, others = frame[frame["experiment"] == "eta"], frame[frame["experiment"] == "prototypes"]
     others = others[~others["method"].str.startswith("SDR")]  # methods without eta
-    return [Text(NOTES), *(_figure(str(name), part, others) for name, part in own.groupby("data", sort=False))]
+    return [_figure(str(name), part, others) for name, part in own.groupby("data", sort=False)]
 
 
 def _figure(data: str, part: pd.DataFrame, others: pd.DataFrame) -> Figure:
@@ -70,4 +68,5 @@ EXPERIMENT = Experiment(
     sources=("eta", "prototypes"),
     run=run,
     report=report,
+    notes=NOTES,
 )

@@ -7,13 +7,12 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from sklearn.datasets import make_friedman1
 
 from distreduce_paper.experiment import Experiment
 from distreduce_paper.experiments._prediction import REGRESSION, fit_and_score
-from distreduce_paper.problems import Array, Problem, add_own_problem
+from distreduce_paper.problems import Array, Problem, add_own_problems, draw_friedman
 from distreduce_paper.published import label
-from distreduce_paper.report.blocks import Block, Table, Text
+from distreduce_paper.report.blocks import Block, Table
 from distreduce_paper.report.comparison import DASH
 
 PLAIN = "ARD GP"
@@ -23,11 +22,6 @@ features with one length scale per feature, trained to convergence. Each cell sh
 targets, the gain over the plain GP in brackets, and the share of targets within central 90 % intervals. In Friedman \
 #1 five of ten features matter. *steps* jumps along three of six features. *heteroscedastic* has noise that grows \
 twelvefold along a feature that does not affect the mean."""
-
-
-def _friedman(n: int, noise: float, seed: int) -> tuple[Array, Array]:
-    X, y = make_friedman1(n, noise=noise, random_state=seed)
-    return X, y
 
 
 def _steps(seed: int) -> tuple[Array, Array]:
@@ -44,24 +38,21 @@ def _heteroscedastic(seed: int) -> tuple[Array, Array]:
 
 MAKERS: dict[str, Callable[[int], tuple[Array, Array]]] = {
     **{
-        f"friedman {n}, noise {noise}": partial(_friedman, n, float(noise))
+        f"friedman {n}, noise {noise}": partial(draw_friedman, n, float(noise))
         for n in (300, 1000)
         for noise in (0, 1, 3, 5)
     },
     "steps": _steps,
     "heteroscedastic": _heteroscedastic,
 }
-for _name, _make in MAKERS.items():
-    add_own_problem(_name, Problem(_make, "regression", seeded=True))
+add_own_problems({name: Problem(make, "regression", seeded=True) for name, make in MAKERS.items()})
 
 
 def report(frame: pd.DataFrame) -> list[Block]:
     """Show one table with one row per data set, the plain GP first."""
-    if frame.empty:
-        return [Text(NOTES)]
     means = frame.groupby(["data", "method"], sort=False)[["mll", "coverage_90"]].mean()
     rows = [_row(str(data), part.droplevel("data")) for data, part in means.groupby(level="data", sort=False)]
-    return [Text(NOTES), Table("Mean log density and coverage, means over seeds.", pd.DataFrame(rows).fillna(DASH))]
+    return [Table("Mean log density and coverage, means over seeds.", pd.DataFrame(rows).fillna(DASH))]
 
 
 def _row(data: str, means: pd.DataFrame) -> dict[str, str]:
@@ -83,4 +74,5 @@ EXPERIMENT = Experiment(
     methods=("SDR-GP", PLAIN),
     run=fit_and_score,
     report=report,
+    notes=NOTES,
 )

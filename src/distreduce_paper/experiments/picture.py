@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from sklearn.datasets import (
-    load_breast_cancer,
-    load_diabetes,
-    load_digits,
-    load_iris,
-    load_wine,
-    make_classification,
-    make_friedman1,
-)
+from sklearn import datasets
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
@@ -28,8 +18,15 @@ from distreduce_paper.experiments._picture_tables import OURS, PURE_NOISE, repor
 from distreduce_paper.experiments._reductions import round_digits
 from distreduce_paper.measure import measure
 from distreduce_paper.methods import EMBEDDINGS
-from distreduce_paper.problems import Array, Problem, Task, add_own_problem, get_problem, load_split
-from distreduce_paper.report.blocks import Block, Text
+from distreduce_paper.problems import (
+    Array,
+    Problem,
+    Task,
+    add_own_problems,
+    draw_friedman,
+    get_problem,
+    load_split,
+)
 
 HELD_OUT = 0.3
 N_NEIGHBORS = 10
@@ -53,13 +50,8 @@ cross-validation, and differs from the held-out one mainly for that reason; the 
 ours. The seconds of the stored fits were measured beside fifteen other processes."""
 
 
-def _friedman(noise: float, seed: int) -> tuple[Array, Array]:
-    X, y = make_friedman1(500, noise=noise, random_state=seed)
-    return X, y
-
-
 def _flipped(share: float, seed: int) -> tuple[Array, Array]:
-    X, y = make_classification(1000, 10, n_informative=4, n_classes=N_CLASSES, flip_y=0.0, random_state=seed)
+    X, y = datasets.make_classification(1000, 10, n_informative=4, n_classes=N_CLASSES, flip_y=0.0, random_state=seed)
     rng = np.random.default_rng(seed)
     # `flip_y` would draw from all classes, and leave a third of the labels as they are.
     rows = rng.choice(len(y), round(share * len(y)), replace=False)
@@ -74,33 +66,30 @@ def _pure_noise(task: Task, seed: int) -> tuple[Array, Array]:
     return X, y
 
 
-def _bundled(task: Task, **loaders: Callable[..., Any]) -> dict[str, Problem]:
+def _bundled(task: Task, *names: str) -> dict[str, Problem]:
     # Not by the bare names, which are those that plugins would choose for sets of their own.
-    return {
-        f"scikit-learn {name.replace('_', ' ')}": Problem(partial(_load, load), task) for name, load in loaders.items()
-    }
+    return {f"scikit-learn {name.replace('_', ' ')}": Problem(partial(_load, name), task) for name in names}
 
 
-def _load(load: Callable[..., Any], seed: int) -> tuple[Array, Array]:
-    X, y = load(return_X_y=True)
+def _load(name: str, seed: int) -> tuple[Array, Array]:
+    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
     return X, y
 
 
 SETS: dict[str, Problem] = {
-    **_bundled("regression", diabetes=load_diabetes),
+    **_bundled("regression", "diabetes"),
     **{
-        f"Friedman #1, noise {noise}": Problem(partial(_friedman, float(noise)), "regression", seeded=True)
+        f"Friedman #1, noise {noise}": Problem(partial(draw_friedman, 500, float(noise)), "regression", seeded=True)
         for noise in (0, 1, 3, 5)
     },
-    **_bundled("classification", iris=load_iris, wine=load_wine, breast_cancer=load_breast_cancer, digits=load_digits),
+    **_bundled("classification", "iris", "wine", "breast_cancer", "digits"),
     **{
         f"labels, {percent} % flipped": Problem(partial(_flipped, percent / 100), "classification", seeded=True)
         for percent in (0, 10, 20, 30)
     },
     **{name: Problem(partial(_pure_noise, task), task, seeded=True) for name, task in PURE_NOISE.items()},
 }
-for _name, _problem in SETS.items():
-    add_own_problem(_name, _problem)
+add_own_problems(SETS)
 
 
 def run(cell: Cell) -> dict[str, Any]:
@@ -141,11 +130,6 @@ def measure_coverage(model: SDR, Z: Array, y: Array) -> float:
     return float(np.mean((low <= y) & (y <= high)))
 
 
-def report(frame: pd.DataFrame) -> list[Block]:
-    """Show the scores of all planes, what SDR says of itself, and whether the limits hold."""
-    return [Text(part) for part in NOTES.split("\n\n")] + ([] if frame.empty else report_planes(frame))
-
-
 EXPERIMENT = Experiment(
     name="picture",
     title="The picture on new samples",
@@ -154,6 +138,7 @@ EXPERIMENT = Experiment(
     datasets=tuple(SETS),
     methods=(*OURS, "PCA", "PLS", "LDA", "NCA", "UMAP", "all features"),
     run=run,
-    report=report,
+    report=report_planes,
+    notes=NOTES,
     skips=lambda data, method: get_problem(data).task != ONLY.get(method, get_problem(data).task),
 )

@@ -6,7 +6,7 @@ import pandas as pd
 
 from distreduce_paper.experiment import Experiment
 from distreduce_paper.experiments._prediction import OTHERS, OURS, REGRESSION, fit_and_score, lacks_task, paper_row
-from distreduce_paper.report.blocks import Block, Text
+from distreduce_paper.report.blocks import Block
 from distreduce_paper.report.comparison import comparison_tables
 
 METRICS = {"mll": "mll", "mse": "mse"}
@@ -22,7 +22,7 @@ printed. The paper has no row for the ARD GP on all features, trained to converg
 
 def report(frame: pd.DataFrame) -> list[Block]:
     """Compare each data set with the paper."""
-    return [Text(NOTES), *comparison_tables(frame, "gp_regression", METRICS, paper_row)]
+    return comparison_tables(frame, "gp_regression", METRICS, paper_row)
 
 
 EXPERIMENT = Experiment(
@@ -34,5 +34,6 @@ EXPERIMENT = Experiment(
     methods=(*OURS, *OTHERS),
     run=fit_and_score,
     report=report,
+    notes=NOTES,
     skips=lacks_task,
 )

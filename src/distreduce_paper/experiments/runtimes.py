@@ -9,7 +9,7 @@ import pandas as pd
 
 from distreduce_paper.experiment import Cell, Experiment
 from distreduce_paper.experiments._prediction import CLASSIFICATION, REGRESSION, fit_predictor, lacks_task, paper_row
-from distreduce_paper.report.blocks import Block, Text
+from distreduce_paper.report.blocks import Block
 from distreduce_paper.report.comparison import comparison_tables
 
 NOTES = """\
@@ -38,7 +38,7 @@ def time_fit(cell: Cell) -> dict[str, Any]:
 def report(frame: pd.DataFrame) -> list[Block]:
     """Compare each data set with the paper."""
     seconds = {"fit_seconds": "seconds"}
-    return [Text(NOTES), *comparison_tables(frame, "runtime_seconds_a100", seconds, paper_row, reason=_reason)]
+    return comparison_tables(frame, "runtime_seconds_a100", seconds, paper_row, reason=_reason)
 
 
 def _reason(method: str, data: str) -> str:
@@ -55,6 +55,7 @@ EXPERIMENT = Experiment(
     methods=METHODS,
     run=time_fit,
     report=report,
+    notes=NOTES,
     skips=lacks_task,
     exclusive=True,
 )

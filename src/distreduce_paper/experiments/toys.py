@@ -11,7 +11,7 @@ from distreduce_paper.experiments._reductions import round_list
 from distreduce_paper.experiments.neighbours import make_embedding
 from distreduce_paper.problems import load_whole
 from distreduce_paper.published import label
-from distreduce_paper.report.blocks import Block, Text
+from distreduce_paper.report.blocks import Block
 from distreduce_paper.report.drawing import draw_figure
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ def run(cell: Cell) -> dict[str, Any]:
 
 def report(frame: pd.DataFrame) -> list[Block]:
     """Draw one figure: one row per data set, the data first, then one panel per method."""
-    first = frame[frame["seed"] == 0] if len(frame) else frame  # an empty frame has no columns
+    first = frame[frame["seed"] == 0]
     if first.empty:
-        return [Text(NOTES)]
+        return []
     names, methods = list(dict.fromkeys(first["data"])), list(dict.fromkeys(first["method"]))
     caption = "The samples, and the plane that each method maps them to; the colour is the target."
     size = (0.3 + 2.3 * (1 + len(methods)), 0.3 + 2.4 * len(names))
-    return [Text(NOTES), draw_figure("toys", caption, size, lambda figure: _draw(figure, first, names, methods))]
+    return [draw_figure("toys", caption, size, lambda figure: _draw(figure, first, names, methods))]
 
 
 def _draw(figure: Figure, first: pd.DataFrame, names: list[str], methods: list[str]) -> None:
@@ -75,4 +75,5 @@ EXPERIMENT = Experiment(
     skips=lambda data, method: data not in DATASETS,
     run=run,
     report=report,
+    notes=NOTES,
 )

@@ -18,8 +18,8 @@ from distreduce_paper.experiment import Cell, Experiment
 from distreduce_paper.experiments._reductions import round_digits
 from distreduce_paper.measure import measure
 from distreduce_paper.methods import PREDICTORS
-from distreduce_paper.problems import QUICK_SAMPLES, Array, Problem, Split, add_own_problem, get_problem
-from distreduce_paper.report.blocks import Block, Table, Text
+from distreduce_paper.problems import QUICK_SAMPLES, Array, Problem, Split, add_own_problems, get_problem
+from distreduce_paper.report.blocks import Block, Table
 from distreduce_paper.report.comparison import DASH, format_mean
 
 SPLITS, TRAINING_SHARE = 20, 0.9
@@ -43,12 +43,7 @@ NPZ files with X and y in the folder `DISTREDUCE_UCI`; `--methods CatBoost` and 
 methods have run on fewer splits; a plain Gaussian process of 8611 rows, those of power plant, is too slow."""
 
 
-def _load_energy() -> tuple[Array, Array]:
-    bunch = datasets.load("energy")
-    return bunch.X, bunch.y.reshape(len(bunch.y), -1)[:, 0]  # the heating load
-
-
-def _load_file(name: str) -> tuple[Array, Array]:
+def _load_file(name: str, seed: int) -> tuple[Array, Array]:
     folder = os.environ.get("DISTREDUCE_UCI")
     if folder is None:
         raise InvalidInputError(f"{name} needs DISTREDUCE_UCI, a folder with {name}.npz that holds X and y.")
@@ -56,23 +51,16 @@ def _load_file(name: str) -> tuple[Array, Array]:
         return arrays["X"], arrays["y"]
 
 
-def _load_named(name: str) -> tuple[Array, Array]:
+def _load_named(name: str, seed: int) -> tuple[Array, Array]:
     bunch = datasets.load(name)
-    return bunch.X, bunch.y
+    return bunch.X, bunch.y.reshape(len(bunch.y), -1)[:, 0]  # of energy, the heating load
 
 
-def _ignore_seed(load: Callable[[], tuple[Array, Array]], seed: int) -> tuple[Array, Array]:
-    return load()
-
-
-LOADERS: dict[str, Callable[[], tuple[Array, Array]]] = {
-    "boston": partial(_load_named, "boston"),
-    "concrete": partial(_load_named, "concrete"),
-    "energy": _load_energy,
+LOADERS: dict[str, Callable[[int], tuple[Array, Array]]] = {
+    **{name: partial(_load_named, name) for name in ("boston", "concrete", "energy")},
     **{name: partial(_load_file, name) for name in FROM_FILE},
 }
-for _name, _load in LOADERS.items():
-    add_own_problem(f"UCI {_name}", Problem(partial(_ignore_seed, _load), "regression"))
+add_own_problems({f"UCI {name}": Problem(load, "regression") for name, load in LOADERS.items()})
 
 
 def draw_test_rows(n: int, split: int) -> Array:
@@ -115,8 +103,8 @@ def run(cell: Cell) -> dict[str, Any]:
 
 def report(frame: pd.DataFrame) -> list[Block]:
     """One table per data set, one row per method, the published figures last."""
-    blocks: list[Block] = [Text(NOTES)]
-    for data, rows in frame.groupby("data", sort=False) if len(frame) else ():
+    blocks: list[Block] = []
+    for data, rows in frame.groupby("data", sort=False):
         lines = [
             {
                 "Method": str(method),
@@ -148,5 +136,6 @@ EXPERIMENT = Experiment(
     methods=("SDR-GP", "ARD GP", "linear", "random forest", "boosted trees"),
     run=run,
     report=report,
+    notes=NOTES,
     seeds=SPLITS,
 )

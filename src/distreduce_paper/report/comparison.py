@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -16,46 +15,33 @@ from distreduce_paper.report.blocks import Block, Comparison, Table, Text, Verdi
 SEEDS = 5  # behind every number of the paper
 DASH = "–"
 DIGITS = 3
+Counterpart = Callable[[str], str | None]  # from a method to the row of the paper that it is compared with, or None
+Reason = Callable[[str, str], str | None]  # from a method and a data set to why it is worse there
 
 
 def comparison_tables(
     frame: pd.DataFrame,
     table: str,
     metrics: Mapping[str, str],
-    counterpart: Callable[[str], str | None],
+    counterpart: Counterpart,
     *,
-    reason: Callable[[str, str], str | None] = lambda method, data: None,
+    reason: Reason = lambda method, data: None,
 ) -> list[Block]:
     """Make one table per data set, with our means over seeds next to the paper's, and a line that counts verdicts.
 
     Each metric has three columns: our mean ± sample standard deviation (ddof = 1); the paper's; and the difference in
     standard deviations of the paper, where positive is better. Quick runs get no verdict, because they see less data.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        One row per cell, with columns data, method, quick and the metrics. It may be empty, and methods, data sets,
-        seeds or metrics may be missing.
-    table : str
-        Name of the paper's table in published.json.
-    metrics : mapping
-        From our column to the paper's metric, in the order in which they are shown.
-    counterpart : callable
-        From a method to the row of the paper that it is compared with, or None.
-    reason : callable
-        From a method and a data set to a sentence that says why it is worse there, for the summary of the report.
-
-    Returns
-    -------
-    list of Block
-        Empty if there is nothing to show.
+    The frame has one row per cell, with columns data, method, quick and the metrics; it may be empty or have gaps.
+    `table` is the name of the paper's table in published.json. `metrics` go from our columns to the paper's metrics, in
+    the order in which they are shown. The summary of the report gives the reasons.
     """
     # Cells of older runs may lack a metric.
     columns = {ours: theirs for ours, theirs in metrics.items() if ours in frame}
     if frame.empty or not columns:
         return []
-    builder = _TableBuilder(table, columns, counterpart, reason)
-    tables = [builder.build(str(data), rows) for data, rows in frame.groupby("data", sort=False)]
+    sets = frame.groupby("data", sort=False)
+    tables = [_build_table(str(data), rows, table, columns, counterpart, reason) for data, rows in sets]
     verdicts = [one.verdict for each in tables for one in each.comparisons]
     return [*tables, Text(f"{count_verdicts(verdicts)} than the paper.")] if verdicts else [*tables]
 
@@ -83,55 +69,30 @@ def format_mean(values: Array, digits: int = DIGITS) -> str:
     return f"{_fixed(mean, decimals)} ± {_fixed(float(np.std(values, ddof=1)), decimals)}"
 
 
-@dataclass(frozen=True)
-class _TableBuilder:
-    """A table of the paper, and how ours is compared with it."""
-
-    table: str
-    metrics: Mapping[str, str]
-    counterpart: Callable[[str], str | None]
-    reason: Callable[[str, str], str | None]
-
-    def build(self, data: str, rows: pd.DataFrame) -> Table:
-        """Build the table of one data set, one row per method."""
-        lines, verdicts, comparisons = [], {}, []
-        for row, (method, own) in enumerate(rows.groupby("method", sort=False)):
-            line = {"Method": str(method)}
-            for ours, theirs in self.metrics.items():
-                values = own[ours].dropna().to_numpy(float)
-                paper = self._published(str(method), data, theirs)
-                name = label(theirs)
-                # Three columns, filled from the left as far as there are numbers.
-                line |= {name: _ours(values), f"{name}, paper": DASH, f"{name}, difference": DASH}
-                if paper is None:
-                    continue
-                line[f"{name}, paper"] = _theirs(paper)
-                if not len(values) or own["quick"].any():  # quick runs see less data: no verdict
-                    continue
-                line[f"{name}, difference"] = _signed(distance(values, paper))
-                comparison = self._compare(str(method), data, theirs, values, paper)
-                verdicts[row, f"{name}, difference"] = comparison.verdict
-                comparisons.append(comparison)
-            lines.append(line)
-        return Table(f"{label(data)} · {table_title(self.table)}", pd.DataFrame(lines), verdicts, tuple(comparisons))
-
-    def _published(self, method: str, data: str, metric: str) -> PublishedNumber | None:
-        row = self.counterpart(method)
-        return None if row is None else get_published(self.table, row, data, metric)
-
-    def _compare(self, method: str, data: str, metric: str, values: Array, paper: PublishedNumber) -> Comparison:
-        verdict = judge(values, paper)
-        return Comparison(
-            table=self.table,
-            method=method,
-            counterpart=self.counterpart(method) or "",
-            data=label(data),
-            metric=label(metric),
-            ours=_ours(values),
-            paper=_theirs(paper),
-            verdict=verdict,
-            reason=self.reason(method, data) if verdict == "worse" else None,
-        )
+def _build_table(
+    data: str, rows: pd.DataFrame, table: str, metrics: Mapping[str, str], counterpart: Counterpart, reason: Reason
+) -> Table:
+    """Build the table of one data set, one row per method."""
+    lines, verdicts, comparisons = [], {}, []
+    for row, (method, own) in enumerate(rows.groupby("method", sort=False)):
+        line, theirs = {"Method": str(method)}, counterpart(str(method))
+        for column, metric in metrics.items():
+            values, name = own[column].dropna().to_numpy(float), label(metric)
+            paper = None if theirs is None else get_published(table, theirs, data, metric)
+            # Three columns, filled from the left as far as there are numbers.
+            line |= {name: _ours(values), f"{name}, paper": DASH, f"{name}, difference": DASH}
+            if theirs is None or paper is None:
+                continue
+            line[f"{name}, paper"] = _theirs(paper)
+            if not len(values) or own["quick"].any():  # quick runs see less data: no verdict
+                continue
+            line[f"{name}, difference"] = _signed(distance(values, paper))
+            verdict = verdicts[row, f"{name}, difference"] = judge(values, paper)
+            why = reason(str(method), data) if verdict == "worse" else None
+            numbers = (_ours(values), _theirs(paper))
+            comparisons.append(Comparison(table, str(method), theirs, label(data), name, *numbers, verdict, why))
+        lines.append(line)
+    return Table(f"{label(data)} · {table_title(table)}", pd.DataFrame(lines), verdicts, tuple(comparisons))
 
 
 def _ours(values: Array) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from distreduce.exceptions import InvalidInputError
 from distreduce_paper.experiment import Cell, Experiment, Selection
-from distreduce_paper.report.blocks import Block, Comparison, Figure, Table
+from distreduce_paper.report.blocks import Block, Comparison, Figure, Table, Text
 from distreduce_paper.store import CellResult, Store, load_failures, load_frame, load_results
 
 
@@ -81,11 +81,12 @@ def _build_section(experiment: Experiment, store: Store) -> Section:
     # What is missing is judged by the grid of the run that is shown, quick or full.
     wanted = experiment.cells(Selection(quick=quick)) if experiment.run is not None else []
     frame = load_frame(experiment, store)
+    notes = [Text(part) for part in experiment.notes.split("\n\n") if part]
     return Section(
         name=experiment.name,
         title=experiment.title,
         paper=experiment.paper,
-        blocks=tuple(experiment.report(frame)) if len(frame) else (),
+        blocks=(*notes, *experiment.report(frame)) if len(frame) else (),
         command=f"distreduce reproduce run {' '.join(experiment.sources or (experiment.name,))}",
         finished=sum("error" not in result for result in own),
         missing=sum(cell.key not in computed for cell in wanted),

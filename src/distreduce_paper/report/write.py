@@ -6,12 +6,12 @@ As Markdown, with its figures as files beside it, and as one HTML file that need
 from __future__ import annotations
 
 import html
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from distreduce._utils.files import replacing
 from distreduce.exceptions import StoreError
 from distreduce.report.renderer import render_page
 from distreduce_paper import NAMES, load_experiment
@@ -97,13 +97,9 @@ def _render_block(block: Block) -> str:
 
 
 def _mark_cells(table: Table) -> list[list[str]]:
-    verdicts = table.verdicts
     return [
-        [
-            f"{words.MARKS[verdicts[row, column]]} {text}" if (row, column) in verdicts else text
-            for column, text in zip(table.frame.columns, texts, strict=True)
-        ]
-        for row, texts in enumerate(table.frame.astype(str).to_numpy().tolist())
+        [f"{words.MARKS[cell.verdict]} {cell.text}" if cell.verdict else cell.text for cell in row]
+        for row in _rows(table)
     ]
 
 
@@ -183,26 +179,10 @@ def _cell(text: str, verdict: Verdict | None) -> TableCell:
 
 
 def write_report(store: Store, out: Path, names: Sequence[str] | None = None) -> list[Path]:
-    """Write ``report.md``, ``report.html`` and ``figures/*.svg`` to the folder `out`.
+    """Write ``report.md``, ``report.html`` and ``figures/*.svg`` to the folder `out`, and return the files.
 
-    Parameters
-    ----------
-    store : Store
-        Finished cells; it may be empty or incomplete.
-    out : Path
-        Folder, created if needed. Each file is replaced atomically.
-    names : sequence of str, optional
-        Experiments to show, in this order; all by default.
-
-    Returns
-    -------
-    list of Path
-        The files.
-
-    Raises
-    ------
-    StoreError
-        If the folder cannot be written to.
+    The store may be empty or incomplete. `names` are the experiments to show, all by default. The folder is created if
+    needed, and each file replaced atomically; if it cannot be written to, StoreError is raised.
     """
     page = build_page([load_experiment(name) for name in names or NAMES], store)
     texts = {f"figures/{figure.name}.svg": figure.svg for figure in page.figures}
@@ -211,17 +191,8 @@ def write_report(store: Store, out: Path, names: Sequence[str] | None = None) ->
     try:
         (out / "figures").mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
-            _replace(out / name, text)
+            with replacing(out / name) as temporary:
+                temporary.write_bytes(text.encode())
     except OSError as error:
         raise StoreError(f"Cannot write the report to {out}: {error}. Choose a folder with --out.") from error
     return [out / name for name in texts]
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file through a temporary one beside it, so that readers see the old or the new file."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(text.encode())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -100,7 +100,7 @@ def test_global_random_numbers_are_not_touched(method: type) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_coil20_prototypes_carry_few_objects_each(method: type, data_dir: Path) -> None:
-    images, objects = (part[::2] for part in data_sets.coil20(data_dir))
+    images, objects = (part[::3] for part in data_sets.coil20(data_dir))
     found = method(n_prototypes=60, perplexity=20, random_state=0).fit(images)
     scores = reduction_scores(found, objects)
     assert scores["homogeneity"] > 85 and scores["nmi"] > 60

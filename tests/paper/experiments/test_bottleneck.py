@@ -90,7 +90,6 @@ def test_the_data_have_one_row_whatever_the_number_of_methods():
 @pytest.mark.parametrize(
     ("rows", "drawings"),
     [
-        ([], 0),
         ([row("SDR")], 0),
         ([row("SDR", seed=0, **PLACES)], 1),
         ([row("SDR", seed=0, **PLACES, **CURVES), row("FGW-only", "snareseq", 0, **PLACES, **CURVES), row("SDR")], 2),

@@ -28,7 +28,3 @@ def test_each_score_is_compared_with_its_best_other_method() -> None:
     assert verdict((-0.51, 0.84, 0.04)).count("1 of 1") == 3
     text = verdict((-0.55, 0.82, 0.06))
     assert "d (0.050)" in text and "d (0.030)" in text and "d (0.040)" in text and text.count("0 of 1") == 3
-
-
-def test_nothing_to_show() -> None:
-    assert len(classes.report(pd.DataFrame())) == 1

@@ -36,7 +36,6 @@ def test_a_cell_is_fitted_with_its_eta(blobs):
 @pytest.mark.parametrize(
     ("rows", "names"),
     [
-        ([], []),
         ([row("prototypes", "DistR", 20)], []),
         ([row("eta", "SDR", 20, eta=10)], ["eta_coil20"]),
         ([row("eta", "SDR", 20, eta=10), row("eta", "SDR", 100, "snareseq", eta=1)], ["eta_coil20", "eta_snareseq"]),

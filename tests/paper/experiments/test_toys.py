@@ -43,7 +43,6 @@ def test_points_are_those_of_the_embedding(monkeypatch):
 @pytest.mark.parametrize(
     ("rows", "figures"),
     [
-        ([], 0),
         ([row("s_curve", "SDR", seed=1)], 0),
         ([row("s_curve", "SDR")], 1),
         ([row("s_curve", "SDR"), row("swiss_roll", "my <method>")], 1),

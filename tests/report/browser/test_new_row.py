@@ -12,6 +12,7 @@ from browser_page import HOSTILE
 from distreduce import SDR, SDRGPClassifier, SDRGPRegressor
 from distreduce.gp._exact import NeighbourGP
 from distreduce.gp._noise import Noise
+from distreduce.interop import _predictor
 from distreduce.metrics.reduction import find_nearest_prototypes
 from distreduce.report import new_row, write_report
 from distreduce.tables import TablePreparer
@@ -144,6 +145,7 @@ def test_a_variance_from_the_most_similar_rows_is_a_little_wider(page, flats, fi
     frame, price, _ = flats
     preparer, X, predictors = fitted
     monkeypatch.setattr(new_row, "CONDITIONED", 25)
+    monkeypatch.setattr(_predictor, "CONDITIONED", 25)
     path = write_report(
         tmp_path / "few.html", written["price"][1], X, price, table=frame, recipe=preparer.recipe_,
         predictor=predictors["price"],
