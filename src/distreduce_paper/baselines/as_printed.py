@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import ot
+from scipy.sparse import csr_array
 from scipy.spatial.distance import pdist, squareform
 from sklearn.cluster import SpectralClustering
 from sklearn.decomposition import PCA
@@ -29,7 +30,7 @@ from distreduce_paper.problems import Array
 NO_SELF = 1e-12  # ω_kk where the diagonal is left out, as the public code has it
 ALPHA, OUTER, INNER = 0.2, 10, 1000  # the paper's α and inner steps, and DistR's outer iterations
 INNER_TOL = 1e-6  # relative change of the loss at which the public code leaves the inner loop
-COUPLING_STEPS = 200  # of POT's solver; it stops by itself long before
+COUPLING_STEPS = 200  # of POT's solver
 
 
 @dataclass(frozen=True)
@@ -215,60 +216,64 @@ def _update_prototypes(loss: _EmbeddingLoss, Z: Array, adam: Adam, tol: float) -
 
 
 class _EmbeddingLoss:
-    """Weight · GW(Z; T) − η CKA(Z, TᵀK_Y T) with its gradient, through (m, m) arrays alone: n is summed out first."""
+    """Weight · GW(Z; T) − η CKA(Z, TᵀK_Y T) with its gradient; n is summed out first.
+
+    All matrices are symmetric: those of (m, m) entries are held as their diagonal and the pairs k < l.
+    """
 
     def __init__(self, C: Array, Y: Array, T: Array, reading: Reading, eta: float) -> None:
         self.reading, self.eta = reading, eta
         self.weight = ALPHA if reading.gw == "alpha" else 1.0
-        q, self.A = T.sum(axis=0), T.T @ C @ T
-        self.qq = np.outer(q, q)
-        self.B = target_kernel(Y, T, normalised=reading.columns == "normalised", centred=reading.centred)
+        self.w_self = 1.0 if reading.diagonal == "both" else NO_SELF
+        q, A = T.sum(axis=0), T.T @ C @ T
+        B = target_kernel(Y, T, normalised=reading.columns == "normalised", centred=reading.centred)
+        self.m, self.total, self.pairs = len(q), A.sum(), np.triu_indices(len(q), 1)
+        self.A, self.qq, self.B = (matrix[self.pairs] for matrix in (A, np.outer(q, q), B))
+        self.diagonals = np.trace(A), q @ q, np.trace(B)
 
     def __call__(self, Z: Array) -> tuple[float, Array]:
-        norms = (Z**2).sum(axis=1)
-        D = np.maximum(norms[:, None] + norms - 2 * Z @ Z.T, 0.0)
-        w = 1.0 / (1.0 + D)
-        if self.reading.diagonal != "both":
-            np.fill_diagonal(w, NO_SELF)
-        value, slope = self._structure(w)
-        value, slope = self.weight * value, -self.weight * slope * w**2  # dω/dD = −ω²
+        D = pdist(Z, "sqeuclidean")
+        value, slope = self._structure(D)
+        value, slope = self.weight * value, self.weight * slope
         if self.eta:
             aligned, direction = self._alignment(D)
             value, slope = value - self.eta * aligned, slope - self.eta * direction
-        return value, 4.0 * (slope.sum(axis=1)[:, None] * Z - slope @ Z)
+        matrix = squareform(slope)
+        return value, 4.0 * (matrix.sum(axis=1)[:, None] * Z - matrix @ Z)
 
-    def _structure(self, w: Array) -> tuple[float, Array]:
-        """GW without its constant, and its derivative by ω; C̄ = ω / Σω."""
-        S, A = w.sum(), self.A
+    def _structure(self, D: Array) -> tuple[float, Array]:
+        """GW without its constant, and its derivative by D; C̄ = ω / Σω with ω = 1 / (1 + D), so dω/dD = −ω²."""
+        w, w_self = 1.0 / (1.0 + D), self.w_self
+        S, (trace, own, _) = self.m * w_self + 2 * w.sum(), self.diagonals
         if self.reading.inner_loss == "square":
-            cross, self_term = (A * w).sum(), (self.qq * w**2).sum()
-            slope = 2 * self.qq * w / S**2 - 2 * self_term / S**3 - 2 * A / S + 2 * cross / S**2
-            return float(self_term / S**2 - 2 * cross / S), slope
-        value, slope = -(A * np.log(w / S)).sum(), A.sum() / S - A / w
+            cross, squares = trace * w_self + 2 * self.A @ w, own * w_self**2 + 2 * self.qq @ w**2
+            slope = 2 * (self.qq * w / S - squares / S**2 - self.A + cross / S) / S
+            return float(squares / S**2 - 2 * cross / S), -slope * w**2
+        value = self.total * np.log(S) - trace * np.log(w_self) - 2 * self.A @ np.log(w)
+        slope = self.total / S - self.A / w
         if self.reading.inner_loss == "kl":
-            mass = (self.qq * w).sum()
+            mass = own * w_self + 2 * self.qq @ w
             value, slope = value + mass / S, slope + self.qq / S - mass / S**2
-        return float(value), slope
+        return float(value), -slope * w**2
 
     def _alignment(self, D: Array) -> tuple[float, Array]:
         """CKA of the rational quadratic kernel with α = 1, and its derivative by D for a given length scale."""
         K, squared_length = rational_quadratic(D, self.reading.length)
-        used = center(K) if self.reading.centred else K
-        norm = np.sqrt((used**2).sum())
-        aligned = (K * self.B).sum() / norm  # B is centred if K is to be, and has norm one
+        used, used_self = K, np.ones(self.m)
+        if self.reading.centred:
+            means = (squareform(K).sum(axis=1) + 1.0) / self.m
+            used = K - means[self.pairs[0]] - means[self.pairs[1]] + means.mean()
+            used_self = 1.0 - 2 * means + means.mean()
+        norm = np.sqrt(used_self @ used_self + 2 * used @ used)
+        aligned = (self.diagonals[2] + 2 * K @ self.B) / norm  # B is centred if K is to be, and has norm one
         by_kernel = self.B / norm - aligned * used / norm**2
         return float(aligned), -0.5 / squared_length * K**2 * by_kernel  # dK/dD = −K²/(2l²)
 
 
 def rational_quadratic(D: Array, length: str) -> tuple[Array, float]:
-    """Return (1 + D / 2l²)⁻¹ of squared distances D, and l²."""
-    squared_length = 1.0 if length == "one" else float(np.median(D[_pairs(len(D))]))
+    """Return (1 + D / 2l²)⁻¹ of the squared distances D of all pairs, and l²."""
+    squared_length = 1.0 if length == "one" else float(np.median(D))
     return 1.0 / (1.0 + D / (2.0 * squared_length)), squared_length
-
-
-@lru_cache(maxsize=1)
-def _pairs(m: int) -> Any:
-    return np.triu_indices(m, 1)
 
 
 def target_kernel(Y: Array, T: Array, *, normalised: bool, centred: bool) -> Array:
@@ -286,21 +291,48 @@ def _update_coupling(C: Array, Y: Array, Z: Array, T: Array, row: float, reading
     w = 1.0 / (1.0 + D)
     if reading.diagonal != "both":
         np.fill_diagonal(w, NO_SELF)
-    structure = (C, w / w.sum(), np.full(len(C), row))
-    loss = "square_loss" if reading.inner_loss == "square" else "kl_loss"
-    options: dict[str, Any] = {"loss_fun": loss, "alpha": ALPHA, "symmetric": True}
+    loss, Cbar = "square_loss" if reading.inner_loss == "square" else "kl_loss", w / w.sum()
     if reading.solver == "mirror":
         solve = ot.gromov.entropic_semirelaxed_fused_gromov_wasserstein
-        options |= {"G0": T, "epsilon": 1.0, "max_iter": COUPLING_STEPS}
-        return np.asarray(solve(_target_costs(Y, T, reading), *structure, **options))
-    solve = ot.gromov.semirelaxed_fused_gromov_wasserstein
+        options: dict[str, Any] = {"loss_fun": loss, "alpha": ALPHA, "symmetric": True, "epsilon": 1.0, "G0": T}
+        costs, masses = _target_costs(Y, T, reading), np.full(len(C), row)
+        return np.asarray(solve(costs, C, Cbar, masses, max_iter=COUPLING_STEPS, **options))
     if reading.refresh == "outer":
-        return np.asarray(solve(_target_costs(Y, T, reading), *structure, G0=T, max_iter=COUPLING_STEPS, **options))
+        return descend_coupling(_target_costs(Y, T, reading), C, Cbar, T, loss, COUPLING_STEPS)
     for _ in range(COUPLING_STEPS // 4):
-        before, T = T, solve(_target_costs(Y, T, reading), *structure, G0=T, max_iter=1, **options)
+        before, T = T, descend_coupling(_target_costs(Y, T, reading), C, Cbar, T, loss, 1)
         if np.abs(T - before).sum() < 1e-6 * T.sum():
             break
-    return np.asarray(T)
+    return T
+
+
+def descend_coupling(M: Array, C: Array, Cbar: Array, T: Array, loss: str, steps: int) -> Array:
+    """Minimise (1 − α) ⟨M, T⟩ + α Σ L(C_ij, C̄_kl) T_ik T_jl with POT's conditional gradient, its steps and its stop.
+
+    L(a, b) = f(b) − a h(b) but for a constant. POT forms C T h(C̄) anew several times in a step. Here it is kept: it
+    changes by the step's share of C V h(C̄), and the vertex V has one entry per row. That takes a tenth of the time.
+    Where two prototypes cost exactly the same, POT shares the row between them and this takes the first.
+    """
+    h, f = (2 * Cbar, Cbar**2) if loss == "square_loss" else (np.log(Cbar + 1e-18), Cbar)
+    fixed = C**2 if loss == "square_loss" else C * np.log(C + 1e-18) - C  # POT's stop needs the constant too
+    mass, rows, T = T.sum(axis=1), np.arange(len(C)), T.copy()
+    M, G = (1 - ALPHA) * M, T.sum(axis=0) @ f - C @ T @ h
+    value = (M * T).sum() + ALPHA * ((fixed @ mass) @ mass + (G * T).sum())
+    for _ in range(steps):
+        vertex = np.argmin(M + 2 * ALPHA * G, axis=1)
+        V = csr_array((mass, (vertex, rows)), shape=T.shape[::-1])  # (m, n)
+        change = V.sum(axis=1) @ f - (V @ C).T @ h - G
+        # The objective along T + s (V − T) is value + b s + a s².
+        slope, cross = M + ALPHA * G, (change * T).sum()
+        a = ALPHA * (change[rows, vertex] @ mass - cross)
+        b = slope[rows, vertex] @ mass - (slope * T).sum() + ALPHA * cross
+        s = min(1.0, max(0.0, -b / (2 * a))) if a > 0 else float(a + b < 0)
+        T, G = (1 - s) * T, G + s * change
+        T[rows, vertex] += s * mass
+        value += a * s**2 + b * s
+        if abs(a * s**2 + b * s) < 1e-9 * max(1.0, abs(value)):
+            break
+    return T
 
 
 def _target_costs(Y: Array, T: Array, reading: Reading) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import ot
 import pytest
 import torch
 
@@ -84,3 +85,16 @@ def test_the_target_costs_are_the_modified_cross_entropy(rng):
     expected = [[(y[y > 0] * np.log(y[y > 0] / one[y > 0])).sum() + one.sum() - y.sum() for one in g] for y in Y]
 
     assert as_printed._target_costs(Y, T, Reading()) == pytest.approx(np.array(expected), abs=1e-8)
+
+
+@pytest.mark.parametrize("loss", ["kl_loss", "square_loss"])
+@pytest.mark.parametrize("steps", [1, 3, 200])
+def test_the_coupling_is_that_of_pot(rng, loss, steps):
+    C, Cbar, M = rng.uniform(size=(30, 30)), rng.uniform(size=(6, 6)), rng.uniform(size=(30, 6))
+    C, Cbar, T = C + C.T, Cbar + Cbar.T, np.eye(6)[rng.integers(6, size=30)]
+    solve = ot.gromov.semirelaxed_fused_gromov_wasserstein
+    options = {"loss_fun": loss, "alpha": ALPHA, "symmetric": True, "max_iter": steps}
+
+    expected = solve(M, C, Cbar, np.ones(30), G0=T, **options)
+
+    assert as_printed.descend_coupling(M, C, Cbar, T, loss, steps) == pytest.approx(expected, abs=1e-10)

@@ -47,3 +47,14 @@ def test_distances_are_in_standard_deviations_of_the_paper():
 
 def test_without_cells_there_are_only_the_notes():
     assert len(report(pd.DataFrame())) == 1
+
+
+def test_cka_is_that_of_the_rows_it_names(rng):
+    Z, T = rng.normal(size=(5, 2)), np.eye(5)[np.r_[0, 1, 2, rng.integers(3, size=9)]]  # two prototypes are empty
+    Y = np.eye(2)[rng.integers(2, size=12)]
+
+    used = readings._cka(Z, T, Y, "one", "used", True)
+
+    assert used == pytest.approx(readings._cka(Z[:3], T[:, :3], Y, "one", "normalised", True))
+    at_samples = readings._cka(T @ Z, np.eye(12), Y, "one", "unit", False)
+    assert readings._cka(Z, T, Y, "one", "samples", False) == pytest.approx(at_samples)
