@@ -11,9 +11,10 @@ import pytest
 from cli.messy_table import QUICK, messy
 from sklearn.metrics import r2_score
 
-from distreduce import SDR, SDRGPRegressor
-from distreduce.cli import _models, _split
+from distreduce import SDR, SDRGPClassifier, SDRGPRegressor
+from distreduce.cli import _models, _split, _study
 from distreduce.cli._split import draw_rows, split_rows
+from distreduce.gp import _refit
 from distreduce.metrics.certainty import r2_interval
 from distreduce.tables.aside import Aside, AsideValues, read_weights
 from distreduce.tables.prepare import prepare
@@ -38,6 +39,33 @@ def test_few_rows_have_no_held_out_part(call, quick, monkeypatch):
     messy(20).to_csv("t.csv", index=False)
     _, out, _ = call("fit", "t.csv", "--target", "price")
     assert "no held-out part" in out and "Held-out scores" not in out
+
+
+def test_the_scored_predictor_learns_from_the_held_out_rows_afterwards(call, quick, monkeypatch):
+    """The scores are those of a model that has not seen these rows, and the one that is kept has."""
+    monkeypatch.setattr(_study, "ENOUGH_SEEN", 50)
+    monkeypatch.setattr(_refit, "TAKES_PART", 2.0)  # keep the reduction, which shows that nothing else is fitted again
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 2))
+    pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": np.sin(2 * X[:, 0])}).to_csv("t.csv", index=False)
+    call("fit", "t.csv", "--target", "y", "--out", "out", "--prototypes", "5")
+    held_out = pd.read_csv("out/held_out.csv").query("model == 'SDR-GP'").set_index("row")
+    model, rows = SDRGPRegressor.load("out/predictor.safetensors"), held_out.index
+    recipe = prepare(Path("t.csv"), ["y"])
+    assert len(model.reduction_.embedding_left_out_) == 96
+    misses = [np.abs(p - np.sin(2 * X[rows, 0])).mean() for p in (held_out["mean"], model.predict(recipe.X[rows]))]
+    assert misses[1] < 0.5 * misses[0]
+
+
+def test_a_class_of_held_out_rows_alone_is_known_to_the_predictor(call, quick, monkeypatch):
+    monkeypatch.setattr(_study, "ENOUGH_SEEN", 50)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"a": rng.normal(size=120), "t": np.arange(120), "y": np.repeat(["old", "older", "new"], [80, 25, 15])}
+    )
+    table.to_csv("t.csv", index=False)
+    call("fit", "t.csv", "--target", "y", "--time", "t", "--out", "out", "--prototypes", "6")
+    assert set(SDRGPClassifier.load("out/predictor.safetensors").classes_) == {"old", "older", "new"}
 
 
 @pytest.mark.parametrize("task", ["regression", "classification"])

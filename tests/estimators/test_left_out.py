@@ -205,8 +205,8 @@ def test_the_fewest_prototypes_that_are_not_clearly_worse_are_kept(tmp_path: Pat
 
 def test_metric_and_ridge_are_chosen_once_for_all_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
-    choose = _setup.choose_with_predictions
-    monkeypatch.setattr(_setup, "choose_with_predictions", lambda *args: calls.append(args) or choose(*args))
+    choose = _setup.choose
+    monkeypatch.setattr(_setup, "choose", lambda *args: calls.append(args) or choose(*args))
     SDR(n_prototypes="auto", random_state=0).fit(*noisy_numbers(60))
     assert len(calls) == 1
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.spatial.distance import cdist
-from sklearn.datasets import load_digits, make_blobs
+from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -15,13 +15,14 @@ from distreduce import SDR
 from distreduce.estimators import _predictions
 
 
-def blobs() -> tuple[np.ndarray, np.ndarray]:
-    """Six overlapping classes: five dimensions of targets."""
-    return make_blobs(240, centers=6, n_features=4, cluster_std=2.5, random_state=0)
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    """Ten classes: nine dimensions of targets."""
+    X, y = (part[:300] for part in load_digits(return_X_y=True))
+    return X / 16, y
 
 
 def test_the_map_is_the_kernel_of_features_and_predictions() -> None:
-    X, y = blobs()
+    X, y = digits()
     model = SDR(n_prototypes=20, random_state=0).fit(X, y)
     found, new = model.map_, X[:9] + 0.1
     assert found.predictions is not None
@@ -30,16 +31,16 @@ def test_the_map_is_the_kernel_of_features_and_predictions() -> None:
     def rbf(a, b, scale):
         return np.exp(-0.5 * ((a[:, None] / scale - b[None] / scale) ** 2).sum(axis=2))
 
-    predicted = rbf(new / inner.unit, inner.inputs, inner.kernel.length_scale) @ inner.coefficients
-    rows, inputs = np.c_[new / found.unit, predicted], np.c_[found.inputs, found.predictions.values]
+    scores = rbf(new / inner.unit, inner.inputs, inner.kernel.length_scale) @ inner.coefficients
+    shares = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    rows, inputs = np.c_[new / found.unit, shares], np.c_[found.inputs, found.predictions.shares]
     assert_allclose(model.transform(new), rbf(rows, inputs, lengths) @ found.coefficients, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        {"n_prototypes": None},
-        {"n_components": 5},
+        {"n_components": 9},
         {"length_scale": "median"},
         {"map_reg": 0.1},
         {"eta": 100.0},
@@ -48,29 +49,30 @@ def test_the_map_is_the_kernel_of_features_and_predictions() -> None:
     ids=str,
 )
 def test_they_join_only_if_the_picture_is_too_small_and_all_is_left_to_the_data(options) -> None:
-    X, y = blobs()
+    X, y = digits()
     assert SDR(**({"n_prototypes": 20, "random_state": 0} | options)).fit(X, y).map_.predictions is None
 
 
-@pytest.mark.parametrize("kind", ["sparse", "precomputed", "numbers"])
+@pytest.mark.parametrize("kind", ["sparse", "precomputed", "numbers", "three numbers"])
 def test_other_data_have_none(kind) -> None:
-    X, y = blobs()
+    X, y = digits()
     rows, metric = X, "euclidean"
     if kind == "sparse":
         rows = sparse.csr_array(X)
     elif kind == "precomputed":
         rows, metric = cdist(X, X), "precomputed"
     else:
-        y = X[:, 0] + 0.1 * y
+        y = X[:, 20] + 0.1 * y if kind == "numbers" else X[:, 20:23]
     assert SDR(n_prototypes=20, metric=metric, random_state=0).fit(rows, y).map_.predictions is None
 
 
-def test_new_samples_gain(monkeypatch) -> None:
+@pytest.mark.parametrize("n_prototypes", [50, None])
+def test_new_samples_gain(monkeypatch, n_prototypes) -> None:
     X, y = load_digits(return_X_y=True)
     X, new, y, truth = train_test_split(X / 16, y, train_size=500, random_state=1)
 
     def accuracy() -> float:
-        model = SDR(n_prototypes=50, random_state=0).fit(X, y)
+        model = SDR(n_prototypes=n_prototypes, random_state=0).fit(X, y)
         return KNeighborsClassifier(10).fit(model.embedding_, y).score(model.transform(new), truth)
 
     with_predictions = accuracy()
@@ -82,4 +84,19 @@ def test_unknown_targets_are_predicted_too() -> None:
     X, y = (part[:300] for part in load_digits(return_X_y=True))
     partly = np.where(np.arange(len(y)) % 5 == 0, np.nan, y)
     model = SDR(n_prototypes=20, task="classification", random_state=0).fit(X / 16, partly)
-    assert model.map_.predictions is not None and np.isfinite(model.map_.predictions.values).all()
+    assert model.map_.predictions is not None and np.isfinite(model.map_.predictions.shares).all()
+
+
+def test_shares_are_as_sharp_as_left_out_classes_allow() -> None:
+    """The oracle is a grid; scores that say nothing get no sharpness."""
+    rng = np.random.default_rng(0)
+    Y, weights = np.eye(4)[rng.integers(4, size=300)], rng.integers(1, 4, size=300).astype(float)
+    scores = 0.05 * Y + 0.03 * rng.normal(size=Y.shape)  # shrunk, but mostly in the right order
+
+    def loss(sharpness: float) -> float:
+        shares = np.exp(sharpness * scores)
+        return -float(weights @ np.log((Y * shares).sum(axis=1) / shares.sum(axis=1)))
+
+    grid = np.geomspace(0.1, 300, 2000)
+    assert_allclose(_predictions._sharpen(scores, Y, weights), grid[np.argmin([loss(s) for s in grid])], rtol=0.01)
+    assert _predictions._sharpen(-scores, Y, weights) < 0.06

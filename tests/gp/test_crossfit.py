@@ -85,7 +85,7 @@ def test_each_sample_is_predicted_by_a_model_that_has_not_seen_it(rng):
         expected[folds == fold] = model.predict(X[folds == fold])
     np.testing.assert_allclose(found.left_out["own"][0], expected, rtol=1e-10)
     everything = LinearRegression().fit(X, y).predict(X)
-    np.testing.assert_allclose(fitter.fit_all(["own"], found)["own"].moments(X)[0], everything, rtol=1e-10)
+    np.testing.assert_allclose(fitter.fit_all(["own"], found.first)["own"].moments(X)[0], everything, rtol=1e-10)
 
 
 def test_of_one_part_only_its_samples_are_predicted(rng):

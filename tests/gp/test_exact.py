@@ -78,6 +78,7 @@ def test_moments_have_the_same_bits_in_any_batch(rng, features):
     X, new = rng.normal(size=(241, features)), rng.normal(size=(400, features))
     gp = ExactGP(X, X[:, :2], Hyperparameters(np.full(features, 2.0), 1.3, 0.2))
     mean, variance = gp.moments(new)
+    np.testing.assert_array_equal(gp.mean(new), mean)
     for rows in (slice(0, 1), slice(7, 40), slice(100, 399)):
         alone = gp.moments(new[rows])
         np.testing.assert_array_equal(alone[0], mean[rows])

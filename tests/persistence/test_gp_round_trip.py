@@ -237,7 +237,7 @@ def larger(tmp_path_factory: Any) -> tuple[Path, dict[str, Any]]:
     folder, models = tmp_path_factory.mktemp("larger"), {}
     for name, model in LARGER.items():
         y = RESPONSE > np.median(RESPONSE) if "Classifier" in name else RESPONSE
-        models[name] = clone(model).fit(SAMPLES[:300], y[:300])
+        models[name] = clone(model).fit(SAMPLES[:200], y[:200])
         models[name].save(folder / name)
     return folder, models
 

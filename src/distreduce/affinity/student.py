@@ -16,12 +16,6 @@ def student_affinity(embedding: ArrayLike, weights: ArrayLike | None = None) -> 
 
     C̄_kl = ω_kl / Σ_kl r_k r_l ω_kl with ω_kl = 1 / (1 + |z_k − z_l|²), the diagonal (ω_kk = 1) included. The reference
     weights r (m,) are ones by default, and Σ_kl r_k r_l C̄_kl = 1.
-
-    Examples
-    --------
-    >>> student_affinity([[0.0], [1.0]])
-    array([[0.33333333, 0.16666667],
-           [0.16666667, 0.33333333]])
     """
     points = np.ascontiguousarray(embedding, dtype=np.float64)
     if points.ndim != 2 or len(points) == 0:

@@ -225,7 +225,7 @@ def fit(
         if verbose:
             _screen.show_guesses(data, file.name)
             _screen.show_notes(data.notes)  # now, because the rest may take minutes
-        steps = plan_steps(options) | {TABLES: 0.06}
+        steps = plan_steps(options) | {TABLES: 0.08}
         with _screen.progress(steps, silent=not verbose) as advance:
             study = run_study(data, options, advance)
             advance(TABLES)

@@ -219,30 +219,25 @@ class NearestPrototype(ShardPass[Index]):
 
 def _nearest_in_block(features: Array, targets: Array | None, centres: Centres) -> Index:
     found = np.empty(len(features), dtype=np.intp)
-    for rows, among in _comparable(np.arange(len(features)), targets, centres):
-        dense = centres._replace(x=_dense(centres.x)) if among is None else _some(centres, among)
+    for rows, dense in _comparable(np.arange(len(features)), targets, centres):
         # At most BLOCK_NUMBERS distances at a time.
         for part in np.array_split(rows, len(rows) * len(dense.x) // BLOCK_NUMBERS + 1):
             found[part] = _nearest_of(features[part], None if targets is None else targets[part], dense)
     return found
 
 
-def _some(centres: Centres, among: Index) -> Centres:
-    """Some of the centres, all of one class: targets no longer matter."""
-    return Centres(_dense(centres.x[among]), centres.prototype[among])
-
-
-def _comparable(rows: Index, targets: Array | None, centres: Centres) -> Iterator[tuple[Index, Index | None]]:
-    """Rows with the centres they are compared with (None: all): those of their class, if classes are kept apart."""
+def _comparable(rows: Index, targets: Array | None, centres: Centres) -> Iterator[tuple[Index, Centres]]:
+    """Rows with the dense centres they are compared with: those of their class, if classes are kept apart, or all."""
     if targets is None or centres.targets is None or not np.isinf(centres.weight):
-        yield rows, None
+        yield rows, centres._replace(x=_dense(centres.x))
         return
     known = supervised_rows(targets)
     label, of_point = np.nan_to_num(targets).argmax(axis=1), centres.targets.argmax(axis=1)
     if not known.all():
-        yield rows[~known], None  # unlabelled samples may join any class
+        yield rows[~known], centres._replace(x=_dense(centres.x))  # unlabelled samples may join any class
     for k in np.unique(label[known]):
-        yield rows[known & (label == k)], np.flatnonzero(of_point == k)
+        own = np.flatnonzero(of_point == k)  # all of one class: targets no longer matter
+        yield rows[known & (label == k)], Centres(_dense(centres.x[own]), centres.prototype[own])
 
 
 def _nearest_of(features: Array, targets: Array | None, centres: Centres) -> Index:

@@ -1,4 +1,4 @@
-"""Predictions of the targets as further features of the map, where the picture has too few dimensions for them.
+"""Predicted shares of classes as further features of the map, where the picture has too few dimensions for them.
 
 A map from x to the places of prototypes puts a sample that could belong to either of two of them midway between, where
 a third may lie. With predictions among its features it can follow what is predicted instead.
@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, softmax
 
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array
@@ -29,16 +31,17 @@ from distreduce.mapping import KernelMap, Predictions
 from distreduce.mapping.folds import Folds
 from distreduce.sharding.sample import Sample
 
-REACHES = (0.25, 0.5, 1.0)  # length scales of predictions, in units of their size
+REACHES = (0.25, 0.5, 1.0)  # length scales of predicted shares, in units of their spread
+SHARPNESS = (-3.0, 6.0)  # logarithms of the least and the greatest
 
 
 def choose_with_predictions(estimator: Any, sample: Sample, folds: Folds, unit: float, workers: Workers) -> MapChoice:
-    r"""Choose kernel, metric and ridge; predictions ŷ(x) of the targets join the features if left-out samples gain.
+    r"""Choose kernel, metric and ridge; predicted shares p(x) of classes join the features if left-out samples gain.
 
-    .. math:: k(x, x') = \exp\Big(-\frac{|x - x'|^2}{2 l^2} - \frac{|\hat y(x) - \hat y(x')|^2}{2 g^2 r^2}\Big)
+    .. math:: k(x, x') = \exp\Big(-\frac{|x - x'|^2}{2 l^2} - \frac{|p(x) - p(x')|^2}{2 g^2 r^2}\Big)
 
     Metric and length scale l are those chosen for x alone: x keeps its say, which spreads the prototypes of a class.
-    r² is the mean square of the predictions. Training samples have the predictions of the other folds, which look like
+    r² is the mean variance of the shares. Training samples have those that the other folds predict, which look like
     those of new samples.
     """
     alone = choose(estimator, sample, folds, unit, workers)
@@ -51,13 +54,13 @@ def choose_with_predictions(estimator: Any, sample: Sample, folds: Folds, unit: 
     if np.linalg.matrix_rank(Y - Y.mean(axis=0)) <= estimator.n_components:
         return alone
     predictions = _predictions(alone, sample, folds, unit)
-    d, c = sample.features.shape[1], predictions.values.shape[1]
+    c, d, size = predictions.shares.shape[1], sample.features.shape[1], _spread(predictions.shares, sample.weights)
 
     def lengths(scales: Array | None, reach: float) -> Array:
-        return np.r_[length * (np.ones(d) if scales is None else scales), np.full(c, reach)]
+        return np.r_[length * (np.ones(d) if scales is None else scales), np.full(c, reach * size)]
 
     reaches: dict[Kernel, float] = {RBF(lengths(alone.scales, reach)): reach for reach in REACHES}
-    wide = replace(drawn, features=np.hstack([drawn.features, predictions.values[rows]]))
+    wide = replace(drawn, features=np.hstack([drawn.features, predictions.shares[rows]]))
     parts = folds.take(rows)
     found = choose_map(wide, Y, parts, [(kernel, None) for kernel in reaches], workers=workers)
     losses = (_left_out_errors(alone, drawn, Y, parts), _left_out_errors(found, wide, Y, parts))
@@ -89,28 +92,48 @@ def predictions_without_folds(choice: MapChoice, sample: Sample, folds: Folds, u
         metric = replace(choice.metric, scales=choice.metric.scales_without(fold), fold_scales=None)
         others = replace(sample.take(rest), weights=weights)
         known = _predictions(metric, others, folds.without(fold), unit, PREDICTION_SAMPLES // 2)
-        found[fold] = known.predictor(sample.features * unit)
-        found[fold][rest] = known.values
+        found[fold] = known(sample.features * unit)
+        found[fold][rest] = known.shares
     return found
 
 
 def _predictions(
     choice: MapChoice, sample: Sample, folds: Folds, unit: float, size: int = PREDICTION_SAMPLES
 ) -> Predictions:
-    """Return predictions with a mean square of one, without their mean."""
-    Y, h, kernel = sample.kernel_targets, sample.weights, choice.kernel
+    r"""Return the shares of classes, :math:`p = \mathrm{softmax}(s\,\hat y)`, that regression on the classes predicts.
+
+    Squared errors shrink ŷ where a class is hard to predict, and its order is still right. The sharpness s is that
+    under which left-out classes are most probable, so that p is how often a class is right.
+    """
+    Y, kernel = sample.kernel_targets, choice.kernel
     assert Y is not None and isinstance(kernel, RBF)
     drawn, rows = draw_known(sample, Y, size)
     coefficients, mean = fit_predictor(choice, drawn, Y[rows])
     if choice.scales is not None:
         kernel = RBF(kernel.length_scale * choice.scales)
-    predictor = KernelMap(kernel, drawn.features, coefficients, unit)
-    # Cross-fitted where the regression has seen the target.
-    values = predictor(sample.features * unit)
+    # Cross-fitted where the regression has seen the class.
     folds = folds.take(rows)
-    values[rows] = folds.average(predict_left_out(choice, drawn, Y[rows], folds)) - mean
-    root = np.sqrt(h @ (values**2).sum(axis=1) / h.sum()) or 1.0
-    return Predictions(values / root, replace(predictor, coefficients=coefficients / root))
+    left_out = folds.average(predict_left_out(choice, drawn, Y[rows], folds)) - mean
+    sharpness = _sharpen(left_out, Y[rows], drawn.weights)
+    found = Predictions(np.empty(0), KernelMap(kernel, drawn.features, sharpness * coefficients, unit))
+    shares = found(sample.features * unit)
+    shares[rows] = softmax(sharpness * left_out, axis=1)
+    return replace(found, shares=shares)
+
+
+def _sharpen(scores: Array, Y: Array, weights: Array) -> float:
+    """Return the factor of the scores (n, c) under which the classes Y are most probable."""
+
+    def loss(logarithm: float) -> float:
+        return -float(weights @ (Y * log_softmax(np.exp(logarithm) * scores, axis=1)).sum(axis=1))
+
+    return float(np.exp(minimize_scalar(loss, bounds=SHARPNESS, method="bounded").x))
+
+
+def _spread(shares: Array, weights: Array) -> float:
+    """Return the root of the mean squared distance of the shares from their mean."""
+    mean = weights @ shares / weights.sum()
+    return float(np.sqrt(weights @ ((shares - mean) ** 2).sum(axis=1) / weights.sum())) or 1.0
 
 
 def _left_out_errors(choice: MapChoice, sample: Sample, Y: Array, folds: Folds) -> Array:

@@ -179,8 +179,7 @@ def _set_up_dense(
     fold_targets = fold_predictions = map_features = None
     if supervision is not None and folds is not None and wants_choice(estimator):
         if choice is None:
-            # With one prototype per sample the map has as many places as it needs.
-            chooser = choose if m is None else choose_with_predictions
+            chooser = choose if supervision.targets.classes is None else choose_with_predictions
             choice = chooser(estimator, sample, folds, unit, workers)
         supervision = replace(supervision, settings=resolve_eta(supervision.settings, choice, merged.weights.sum()))
         targets = sample.targets
@@ -191,8 +190,8 @@ def _set_up_dense(
             if m is not None and len(merged.rows) <= MOST_CROSS_FITTED:
                 fold_targets = expected_without_folds(choice.metric, sample, folds, shares=shares)
         if choice.predictions is not None:
-            map_features = scale_features(np.hstack([sample.features, choice.predictions.values]), choice.scales)
-            if fold_targets is not None:
+            map_features = scale_features(np.hstack([sample.features, choice.predictions.shares]), choice.scales)
+            if len(merged.rows) <= MOST_CROSS_FITTED:
                 fold_predictions = predictions_without_folds(choice, sample, folds, unit)
         sample = replace(sample, features=scale_features(sample.features, choice.metric.scales), targets=targets)
     problem = _problem(estimator, sample, sample, supervision, unit, X.shape[0], m, merged, choice)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils import check_random_state
@@ -139,6 +140,11 @@ class CrossFit:
     first: Mapping[str, Any] = field(default_factory=dict)
     noise: Array | float = 1.0
 
+    def take(self, part: NDArray[np.bool_]) -> CrossFit:
+        """What they said of a part of these rows, whose noise is that of all others."""
+        said = {name: tuple(column[part] for column in own) for name, own in self.left_out.items()}
+        return CrossFit(said, self.rows[part])
+
 
 Found = dict[tuple[str, int], tuple[Any, tuple[Array, ...]]]  # predictors without a fold, and what they say of it
 
@@ -165,12 +171,12 @@ class CrossFitter:
         first = {name: found[name, used[0]][0] for name in names}
         return CrossFit(self._collect(found, names, used), np.flatnonzero(self.folds >= 0), first)
 
-    def fit_all(self, names: Collection[str], found: CrossFit) -> dict[str, Any]:
-        """Fit these experts to all samples; hyperparameters start at those of the first fold."""
+    def fit_all(self, names: Collection[str], earlier: Mapping[str, Any]) -> dict[str, Any]:
+        """Fit these experts to all samples; hyperparameters start at those of `earlier` predictors."""
         tasks = list(names)
 
         def run(task: int, _: int) -> Any:
-            known = getattr(found.first[tasks[task]], "hyperparameters", None)
+            known = getattr(earlier[tasks[task]], "hyperparameters", None)
             return self.experts[tasks[task]](replace(self.lessons[tasks[task]], known=known))
 
         return dict(zip(tasks, self.pool.run(run, len(tasks)), strict=True))

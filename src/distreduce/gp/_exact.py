@@ -170,14 +170,24 @@ class ExactGP(TrainedGP):
         prior = self.hyperparameters.signal + self.hyperparameters.noise
         for rows in find_batches(len(inputs), len(self.inputs)):
             cross = self._covariance(inputs[rows])
-            t, weights = len(cross), self._weights.reshape(len(self.inputs), -1)
-            mean[rows] = weighted_rows(cross, weights).reshape(-1, *self.target.shape[1:])
+            t, mean[rows] = len(cross), self._weigh(cross)
             # The rounding of a solution depends on its place among the last few columns: here are none.
             even = np.pad(cross, ((0, -t % EVEN_COLUMNS), (0, 0)))
             explained = solve_lower(self._factor, even.T)
             variance[rows] = prior - np.einsum("ij,ij->j", explained, explained)[:t]
         # An observation varies at least as much as its noise; rounding can go below.
         return mean, np.maximum(variance, self.hyperparameters.noise)
+
+    def mean(self, inputs: Array) -> Array:
+        """The mean alone, without the equations that the variance takes."""
+        mean = np.empty((len(inputs), *self.target.shape[1:]))
+        for rows in find_batches(len(inputs), len(self.inputs)):
+            mean[rows] = self._weigh(self._covariance(inputs[rows]))
+        return mean
+
+    def _weigh(self, cross: Array) -> Array:
+        weights = self._weights.reshape(len(self.inputs), -1)
+        return weighted_rows(cross, weights).reshape(-1, *self.target.shape[1:])
 
     def covariance(self, inputs: Array) -> Array:
         """Joint covariance (t, t) of the target at the rows, noise included."""
@@ -239,6 +249,10 @@ class NeighbourGP(TrainedGP):
         self._noise = noise
         self._scaled = self.inputs / self.hyperparameters.length_scales
         self._search = KDTree(self._scaled)
+
+    def mean(self, inputs: Array) -> Array:
+        """The mean of :meth:`moments`."""
+        return self.moments(inputs)[0]
 
     def moments(self, inputs: Array) -> tuple[Array, Array]:
         """Mean of the targets and their common variance (noise included) at each row, in batches of bounded size."""

@@ -103,7 +103,7 @@ class Process:
 
     def scores(self, inputs: Array) -> Array:
         """Expected indicators of the classes (t, c)."""
-        return np.asarray(self.gp.moments(inputs)[0] + self.mean)
+        return np.asarray(self.gp.mean(inputs) + self.mean)
 
 
 def learn_process(lesson: Lesson, kernel: RBF | Matern32 = GAUSSIAN, *, isotropic: bool = False) -> Process:

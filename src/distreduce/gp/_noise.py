@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from distreduce._utils.typing import Array
-from distreduce.gp._crossfit import Arranged, CrossFit, assign_folds
+from distreduce.gp._crossfit import ENOUGH_TO_JUDGE, Arranged, CrossFit, assign_folds
 from distreduce.gp._experts import Expert, Forest, Lesson, Linear, learn_forest, learn_linear
 from distreduce.gp._stack import CLEARLY, Stack
 from distreduce.gp._tails import FEW
@@ -34,36 +34,53 @@ class Noise:
 
     def __call__(self, inputs: Array) -> Array:
         """n(x) of each row (t,)."""
-        return self.relate(self.expert.moments(inputs)[0])
-
-    def relate(self, sizes: Array) -> Array:
-        """n from values of f."""
-        return np.asarray(np.maximum(sizes, self.least) ** (2 / POWER) / self.unit)
+        return cube(self.expert.moments(inputs)[0], self.least) / self.unit
 
 
-def follow_noise(
-    stack: Stack, learn: Callable[[CrossFit, Array], Stack], found: CrossFit, lesson: Lesson, own: Arranged
-) -> Stack:
+def cube(sizes: Array, least: float) -> Array:
+    """Variances from values of f."""
+    return np.asarray(np.maximum(sizes, least) ** (2 / POWER))
+
+
+Learn = Callable[[CrossFit, Array], Stack]  # from left-out predictions and the target
+
+
+def follow_noise(stack: Stack, learn: Learn, found: CrossFit, lesson: Lesson, own: Arranged) -> Stack:
     """The stack, or the one whose noise depends on x if left-out targets are clearly more probable under it."""
     y, target, evidence = lesson.targets[found.rows, 0], lesson.targets[:, 0], own.evidence[found.rows]
-    h, constant, best = evidence / evidence.sum(), stack.log_density_left_out(found, y), 0.0
+    constant, best = stack, 0.0
     sizes = np.abs(y - stack.mix(found.left_out)[0]) ** POWER
-    least = LEAST * float(h @ sizes)
+    least = LEAST * float(evidence @ sizes / evidence.sum())
     lesson = replace(lesson.take(found.rows), targets=sizes[:, None])
     folds = assign_folds(np.unique(own.groups[found.rows], return_inverse=True)[1])
     # Few errors tell their scale alone; where there are none, cubes of them would underflow.
     for model in MODELS if evidence.sum() >= FEW and least ** (2 / POWER) > 0.0 else ():
-        guesses = np.empty(len(y))
+        variances = np.empty(len(y))
         for fold in np.unique(folds):  # a second cross-fit, so that these are left-out samples too
             part = folds == fold
-            guesses[part] = model(lesson.take(np.flatnonzero(~part))).moments(lesson.inputs[part])[0]
-        noise = Noise(model(lesson), least, 1.0)
-        noise = replace(noise, unit=float(h @ noise.relate(guesses)))
-        known = replace(found, noise=noise.relate(guesses))
-        other = learn(known, target)
-        gain = other.log_density_left_out(known, y) - constant
-        mean = float(h @ gain)
-        # By two standard errors: where the noise is constant, guesses of it only cost.
-        if mean > max(best, CLEARLY * float(np.sqrt(h**2 @ (gain - mean) ** 2))):
-            best, stack = mean, replace(other, noise=noise)
+            without = model(lesson.take(np.flatnonzero(~part)))
+            variances[part] = cube(without.moments(lesson.inputs[part])[0], least)
+            if fold == 0 and part.sum() >= ENOUGH_TO_JUDGE:
+                some = found.take(part)
+                gain, error, _ = _judge(learn, some, target, evidence[part], variances[part], learn(some, target))
+                if gain + CLEARLY * error < best:  # given up, as experts are that will get no weight
+                    break
+        else:
+            gain, error, other = _judge(learn, found, target, evidence, variances, constant)
+            # By two standard errors: where the noise is constant, guesses of it only cost.
+            if gain > max(best, CLEARLY * error):
+                unit = float(evidence @ variances / evidence.sum())
+                best, stack = gain, replace(other, noise=Noise(model(lesson), least, unit))
     return stack
+
+
+def _judge(
+    learn: Learn, found: CrossFit, target: Array, evidence: Array, variances: Array, constant: Stack
+) -> tuple[float, float, Stack]:
+    """Gain in mean log density if the noise has these variances, its standard error, and the stack that knows them."""
+    h, y = evidence / evidence.sum(), target[found.rows]
+    known = replace(found, noise=variances / float(h @ variances))
+    other = learn(known, target)
+    gain = other.log_density_left_out(known, y) - constant.log_density_left_out(found, y)
+    mean = float(h @ gain)
+    return mean, float(np.sqrt(h**2 @ (gain - mean) ** 2)), other

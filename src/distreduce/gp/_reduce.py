@@ -266,6 +266,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
             own = None if (weights == 1.0).all() else weights[rows]
             together = None if groups is None or np.ptp(groups[rows]) == 0 else groups[rows]
             self.reduction_ = reduction.fit(inputs[rows], y[rows], sample_weight=own, groups=together)
+        self._reduced_rows = rows  # for `refit`
         return rows
 
     def _arrange(self, X: Array, targets: Array, weights: Array, groups: Index | None) -> Arranged:
@@ -332,13 +333,8 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
         Z is the embedding, and `targets` has the indicators of the classes if the model is a classifier.
         """
-        order, is_class = arranged.order, hasattr(self, "classes_")
-        training = Training("lbfgs", self.gp_steps or STACK_STEPS, tolerance=1e-6)
-        lesson = Lesson((X / self.input_scale_)[order], targets[order], arranged.weights, is_class, training, seed=seed)
-        experts = self._choose_experts(X.shape[1])
-        lessons = {name: lesson for name in experts} | {"embedding": replace(lesson, inputs=Z[order])}
-        fitter = CrossFitter(experts, lessons, assign_folds(arranged.groups), pool)
-        y = lesson.labels if is_class else lesson.targets[:, 0]
+        fitter, lesson = self._prepare_experts(X, arranged, Z, targets, pool, seed)
+        y = lesson.labels if lesson.is_class else lesson.targets[:, 0]
 
         def keep(said: Said, rows: Index) -> list[str]:
             stack = learn(CrossFit(said, rows), y)
@@ -348,7 +344,18 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         stack = learn(found, y)
         if isinstance(stack, Stack):
             stack = follow_noise(stack, learn, found, lesson, arranged)
-        return replace(stack, processes=fitter.fit_all(stack.weights, found))
+        return replace(stack, processes=fitter.fit_all(stack.weights, found.first))
+
+    def _prepare_experts(
+        self, X: Array, arranged: Arranged, Z: Array, targets: Array, pool: Workers, seed: int
+    ) -> tuple[CrossFitter, Lesson]:
+        """The experts with what each of them learns from, and the lesson of those that see the features."""
+        order, is_class = arranged.order, hasattr(self, "classes_")
+        training = Training("lbfgs", self.gp_steps or STACK_STEPS, tolerance=1e-6)
+        lesson = Lesson((X / self.input_scale_)[order], targets[order], arranged.weights, is_class, training, seed=seed)
+        experts = self._choose_experts(X.shape[1])
+        lessons = {name: lesson for name in experts} | {"embedding": replace(lesson, inputs=Z[order])}
+        return CrossFitter(experts, lessons, assign_folds(arranged.groups), pool), lesson
 
 
 def number_groups(inputs: Array, groups: Index | None) -> Index:

@@ -64,7 +64,7 @@ class TorchMap(torch.nn.Module):
         self.predictor: TorchMap | None = None
         width = self.n_features
         if fitted.predictions is not None:  # further features
-            self._keep("predicted", fitted.predictions.values)
+            self._keep("predicted", fitted.predictions.shares)
             self.predictor = TorchMap(fitted.predictions.predictor)
             width += self.predictor.n_components
         # Only the buffers of this kernel, so that load_state_dict rejects the state of another kernel.
@@ -92,7 +92,8 @@ class TorchMap(torch.nn.Module):
         flat, inputs = x.reshape(-1, self.n_features).to(dtype), self.inputs.to(dtype)
         rows = flat / self.unit
         if self.predictor is not None:
-            rows, inputs = torch.hstack([rows, self.predictor(flat)]), torch.hstack([inputs, self.predicted.to(dtype)])
+            shares = torch.softmax(self.predictor(flat), dim=1)
+            rows, inputs = torch.hstack([rows, shares]), torch.hstack([inputs, self.predicted.to(dtype)])
         z = self._similarity(rows, inputs) @ self.coefficients.to(dtype)
         return z.to(x.dtype).reshape(*x.shape[:-1], self.n_components)
 

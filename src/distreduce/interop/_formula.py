@@ -33,8 +33,8 @@ class MapFormula:
     .. math:: z(x) = \sum_i k(u, c_i)\, L_i, \qquad u = (x - o) / s
 
     where k is :math:`e^{-d^2/2}` ("rbf"), :math:`(1 + d^2/2a)^{-a}` ("rq") with :math:`d^2 = |u - c|^2`, or
-    :math:`\langle u, c\rangle` ("linear"). With a predictor, whose values are :math:`v = \hat y(x)`,
-    :math:`d^2 = |u - c|^2 + |v - q|^2`. The notes of :func:`distreduce.interop.save_map` describe the fields.
+    :math:`\langle u, c\rangle` ("linear"). With a predictor ŷ of the classes, :math:`d^2 = |u - c|^2 + |v - q|^2` with
+    :math:`v = \mathrm{softmax}(\hat y(x)) / r`. The notes of :func:`distreduce.interop.save_map` describe the fields.
     """
 
     kernel: str
@@ -46,6 +46,7 @@ class MapFormula:
     feature_names: NDArray[np.str_] | None = None
     predictor: MapFormula | None = None  # ŷ
     predicted: Array | None = None  # q (n, c)
+    reach: float | None = None  # r
 
     def after(self, offset: Array, scale: Array) -> MapFormula:
         """Return the formula for rows that are standardised first: u = ((x − o') / s' − o) / s."""
@@ -99,11 +100,10 @@ def _from_kernel_map(fitted: KernelMap) -> MapFormula:
     d = len(fitted.coefficients) if centres is None else centres.shape[1]  # distances: one column per sample
     # One length per feature, whether the kernel has a single one or a tuple.
     length, predictions = np.asarray(getattr(kernel, "length_scale", 1.0)), fitted.predictions
-    predictor = predicted = None
+    predictor = predicted = reach = None
     if predictions is not None:
-        own = length[d:] if length.ndim else length
-        predicted, predictor = predictions.values / own, _from_kernel_map(predictions.predictor)
-        predictor = replace(predictor, coefficients=predictor.coefficients / own)
+        reach = float(length[d] if length.ndim else length)  # the same for all classes
+        predicted, predictor = predictions.shares / reach, _from_kernel_map(predictions.predictor)
     length = np.full(d, length[:d] if length.ndim else length)
     offset = np.zeros(d)
     if centres is not None and not isinstance(kernel, Linear):
@@ -118,6 +118,7 @@ def _from_kernel_map(fitted: KernelMap) -> MapFormula:
         coefficients=fitted.coefficients,
         predictor=predictor,
         predicted=predicted,
+        reach=reach,
     )
 
 

@@ -96,6 +96,7 @@ def encode_map(formula: MapFormula, pool: RowPool) -> Node:
         "size": formula.coefficients.shape[1],
         "predictor": None if formula.predictor is None else encode_map(formula.predictor, pool),
         "predicted": None if formula.predicted is None else deflate(formula.predicted, "f8"),
+        "reach": formula.reach,
     }
 
 

@@ -96,8 +96,9 @@ def _embed(part: Any, X: Any, pool: Any) -> Any:
     if part["kernel"] == "linear":
         return u @ (c.T @ L)
     d2 = _distances(u, c)
-    if part["predictor"] is not None:  # predictions are further features
-        d2 = d2 + _distances(_embed(part["predictor"], X, pool), part["predicted"].reshape(len(c), -1))
+    if part["predictor"] is not None:  # predicted shares of classes are further features
+        shares = _soften(_embed(part["predictor"], X, pool), 0.0)
+        d2 = d2 + _distances(shares / part["reach"], part["predicted"].reshape(len(c), -1))
     a = part["alpha"]
     return (np.exp(-d2 / 2) if part["kernel"] == "rbf" else (1 + d2 / (2 * a)) ** -a) @ L
 

@@ -44,7 +44,7 @@ def save_map(model: Any, path: Path) -> None:
     The map is z(x) = Σ_i k(u, c_i) L_i with u = (x − offset) / scale. The archive holds, for d features, n training
     inputs and p dimensions:
 
-    - ``format``, ``version``: "distreduce-map" and 1, or 2 if there are predictions;
+    - ``format``, ``version``: "distreduce-map" and 1, or 3 if there are predictions;
     - ``kernel``: "rbf", ``k = exp(−|u − c|²/2)``; "rq", ``k = (1 + |u − c|²/2a)^−a`` with a the number ``alpha``; or
       "linear", ``k = ⟨u, c⟩``;
     - ``offset``, ``scale``: (d,), which include the scaling of StandardScaler and GP, and the length scales;
@@ -52,8 +52,9 @@ def save_map(model: Any, path: Path) -> None:
       ``|u|`` takes the place of ``|u − c|``;
     - ``coefficients``: (n, p), L;
     - ``feature_names``: (d,), if the model was fitted with feature names;
-    - ``predicted``: (n, c), in version 2, q; ``|u − c|²`` is then ``|u − c|² + |v − q|²`` with the predictions v of x;
-    - ``predictor_kernel``, ``predictor_offset`` and so on: the map from x to v, in the same form.
+    - ``predicted``: (n, c), in version 3, q; ``|u − c|²`` is then ``|u − c|² + |v − q|²`` with v = softmax(ŷ) / r;
+    - ``reach``: r;
+    - ``predictor_kernel``, ``predictor_offset`` and so on: the map from x to ŷ, in the same form.
 
     Examples
     --------
@@ -69,7 +70,7 @@ def save_map(model: Any, path: Path) -> None:
     formula = map_formula(model)
     arrays = _arrays(formula) | {"format": "distreduce-map", "version": 1}
     if formula.predictor is not None:
-        arrays |= {f"predictor_{name}": value for name, value in _arrays(formula.predictor).items()} | {"version": 2}
+        arrays |= {f"predictor_{name}": value for name, value in _arrays(formula.predictor).items()} | {"version": 3}
     write_map(path, lambda file: np.savez_compressed(file, **arrays))
 
 
@@ -135,7 +136,7 @@ def load_map(path: Any) -> Callable[[Any], Any]:
     try:
         found = read_arrays(pathlib.Path(path))
         # The reader itself rejects other formats and versions.
-        if str(found.get("format")) == "distreduce-map" and found.get("version") in (1, 2):
+        if str(found.get("format")) == "distreduce-map" and found.get("version") in (1, 3):
             _check(found)
             _check_predictor(found)
         return _map_reader.load_map(path)
@@ -159,12 +160,19 @@ def _refuse(path: Any, what: str, error: Exception) -> ModelFileError:
 def _check(found: Arrays) -> None:
     """Check the shapes and values that the notes of `save_map` promise."""
     require(str(found["kernel"]) in KERNEL_NAMES.values(), "its kernel is unknown")
-    for name in ("alpha", "offset", "scale", "coefficients", "centres", "predicted"):
+    for name in ("alpha", "offset", "scale", "coefficients", "centres", "predicted", "reach"):
         value = found.get(name, np.ones(1))  # an absent array passes
         require(value.dtype == np.float64 and bool(np.isfinite(value).all()), f"{name} has NaN or infinite values")
     coefficients, d = found["coefficients"], found["offset"].size
     require(coefficients.ndim == 2 and coefficients.size > 0 and d > 0, "coefficients or offset are empty")
-    shapes = {"alpha": (), "offset": (d,), "scale": (d,), "centres": (len(coefficients), d), "feature_names": (d,)}
+    shapes = {
+        "alpha": (),
+        "reach": (),
+        "offset": (d,),
+        "scale": (d,),
+        "centres": (len(coefficients), d),
+        "feature_names": (d,),
+    }
     for name, shape in shapes.items():
         require(name not in found or found[name].shape == shape, f"{name} does not have the shape {shape}")
     require(bool((found["scale"] > 0).all()) and bool(found["alpha"] > 0), "a scale is not positive")
@@ -174,12 +182,14 @@ def _check(found: Arrays) -> None:
 
 
 def _check_predictor(found: Arrays) -> None:
-    """Check that there is a predictor of version 2 and no other, and that it fits the map."""
+    """Check that there is a predictor of version 3 and no other, and that it fits the map."""
     inner = {name.removeprefix("predictor_"): value for name, value in found.items() if name.startswith("predictor_")}
-    has = found["version"] == 2
-    require(bool(inner) == has and ("predicted" in found) == has, "it has a part of a predictor")
+    has = found["version"] == 3
+    parts = [bool(inner), "predicted" in found, "reach" in found]
+    require(parts == [has] * 3, "it has a part of a predictor")
     if has:
         _check(inner)
+        require(bool(found["reach"] > 0), "its reach is not positive")
         fits = inner["offset"].shape == found["offset"].shape and "centres" in inner and "centres" in found
         shape = (len(found["coefficients"]), inner["coefficients"].shape[1])
         require(fits and found["kernel"] != "linear", "its predictor does not take the features of the map")

@@ -86,7 +86,10 @@ def _add_map(graph: _Graph, formula: MapFormula, name: str | None = "embedding")
         return graph("MatMul", graph("MatMul", u, formula.centres.T), formula.coefficients, name=name)
     far = _squared_distances(graph, u, formula.centres)
     if formula.predictor is not None:
-        far = graph("Add", far, _squared_distances(graph, _add_map(graph, formula.predictor, None), formula.predicted))
+        # Not by Softmax, which runtimes may compute in single precision.
+        parts = graph("Exp", _add_map(graph, formula.predictor, None))
+        v = graph("Div", parts, graph("Mul", graph("ReduceSum", parts, np.array([1])), np.float64(formula.reach)))
+        far = graph("Add", far, _squared_distances(graph, v, formula.predicted))
     # The kernel matrix K, by the formula of its kernel.
     if formula.kernel == "rbf":
         K = graph("Exp", graph("Mul", far, np.float64(-0.5)))

@@ -29,7 +29,10 @@ def slopes(map_: KernelMap, X: Array) -> Array:
     if map_.predictions is not None:
         wide, d = KernelMap(map_.kernel, map_.wide_inputs, map_.coefficients), X.shape[1]
         found = slopes(wide, map_.widen(X))
-        return found[..., :d] / map_.unit + found[..., d:] @ slopes(map_.predictions.predictor, X)
+        p = map_.predictions(X)
+        inner = p[:, :, None] * slopes(map_.predictions.predictor, X)  # ∂p/∂ŷ = diag(p) − p pᵀ
+        inner -= p[:, :, None] * inner.sum(axis=1, keepdims=True)
+        return found[..., :d] / map_.unit + found[..., d:] @ inner
     if isinstance(map_.kernel, Linear):
         slope = map_.coefficients.T @ map_.inputs
         return np.broadcast_to(np.asarray(slope) / map_.unit, (len(X), *slope.shape)).copy()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.linalg import LinAlgError, cho_solve
+from scipy.special import softmax
 from sklearn.utils import check_random_state
 
 from distreduce._utils.numerics import jittered_cholesky
@@ -28,10 +29,14 @@ JITTERS = tuple(10.0**power for power in range(-10, 1))  # relative to the diago
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predicted targets as further features of a map: of its training inputs, and how to predict those of new rows."""
+    r"""Predicted shares of classes as further features of a map, :math:`p(x) = \mathrm{softmax}(\hat y(x))`."""
 
-    values: Array  # Ŷ (n, c), each predicted without the target of its own sample
+    shares: Array  # P (n, c) of the training inputs, each predicted without the class of its own sample
     predictor: KernelMap  # ŷ(x)
+
+    def __call__(self, X: Any) -> Array:
+        """Predict the shares (t, c) of new rows."""
+        return np.asarray(softmax(self.predictor(X), axis=1))
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ class KernelMap:
 
     With ``inputs=None`` the rows are already distances to the training samples (metric="precomputed").
     New rows are divided by `unit` first, as the training inputs were; a fitted map has a number there.
-    With `predictions` it is :math:`z(x) = K([x, \hat y(x)], [X, \hat Y])\, L`.
+    With `predictions` it is :math:`z(x) = K([x, p(x)], [X, P])\, L`.
     """
 
     kernel: Kernel
@@ -66,12 +71,12 @@ class KernelMap:
     @property
     def wide_inputs(self) -> Any:
         """Training inputs with their predictions, if there are any."""
-        return self.inputs if self.predictions is None else np.hstack([self.inputs, self.predictions.values])
+        return self.inputs if self.predictions is None else np.hstack([self.inputs, self.predictions.shares])
 
     def widen(self, X: Any) -> Any:
         """Return rows in the units of the training inputs, with their predictions, if there are any."""
         rows = X / self.unit  # exact: the unit is a power of two
-        return rows if self.predictions is None else np.hstack([rows, self.predictions.predictor(X)])
+        return rows if self.predictions is None else np.hstack([rows, self.predictions(X)])
 
 
 def kernel_rows(kernel: Kernel, X: Any, inputs: Any) -> Array:

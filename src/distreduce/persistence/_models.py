@@ -110,7 +110,7 @@ def _check_map(found: Found) -> None:
     if predictions is not None:
         dense = isinstance(inputs, np.ndarray) and isinstance(kernel, DistanceKernel)
         require(dense, "map_ has predictions, but no dense features or another kernel")
-        width += predictions.values.shape[1]
+        width += predictions.shares.shape[1]
     if _scales_by_feature(kernel):
         require(len(kernel.length_scale) == width, "map_.kernel does not have one length scale per feature")
 
@@ -153,7 +153,7 @@ PREDICTOR = Record(
     check=_check_map,
     build=KernelMap,
 )
-PREDICTIONS = Record({"values": Floats(("k", "predictions"), compact=True), "predictor": PREDICTOR}, build=Predictions)
+PREDICTIONS = Record({"shares": Floats(("k", "predictions"), compact=True), "predictor": PREDICTOR}, build=Predictions)
 MAP = Record(
     {
         "kernel": Function(),

@@ -43,10 +43,10 @@ function squaredDistance(a, b, scale) {
   return total;
 }
 
-// z(x) = Σ_i k(u, c_i) L_i with u = (x − o) / s; predictions, if there are any, are further features.
+// z(x) = Σ_i k(u, c_i) L_i with u = (x − o) / s; predicted shares of classes, if there are any, are further features.
 function embed(map, x, pool) {
   const [d, p] = [x.length, map.size];
-  const predicted = map.predictor ? embed(map.predictor, x, pool) : null;
+  const predicted = map.predictor ? soften(embed(map.predictor, x, pool), 0).map((share) => share / map.reach) : null;
   const place = new Float64Array(p);
   for (let i = 0; i < map.rows.length; i++) {
     const row = rowOf(pool, map.rows[i], d);

@@ -24,8 +24,7 @@ from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError, InvalidTypeError
 from distreduce.sharding.dask_shards import RETRIES, DaskShards, submit_all
 from distreduce.sharding.merge import Arrangement, row_keys
-from distreduce.sharding.row_file import no_room
-from distreduce.sharding.rows import Arrays, RowMap, Rows
+from distreduce.sharding.rows import Arrays, RowMap, Rows, no_room
 from distreduce.sharding.shards import Part, Shard, ShardPass, Shards, Slice
 
 # Largest size of X, in bytes, that is gathered in this process.

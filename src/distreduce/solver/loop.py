@@ -124,8 +124,8 @@ def _in_features(problem: ReductionProblem, inputs: Any, coefficients: Array) ->
         assert isinstance(kernel, RBF)
         kernel, inputs = RBF(kernel.length_scale * problem.scales), divide_columns(inputs, 1.0 / problem.scales)
     if predictions is not None:  # the last features
-        d = inputs.shape[1] - predictions.values.shape[1]
-        inputs, predictions = inputs[:, :d], replace(predictions, values=inputs[:, d:])
+        d = inputs.shape[1] - predictions.shares.shape[1]
+        inputs, predictions = inputs[:, :d], replace(predictions, shares=inputs[:, d:])
     return KernelMap(kernel, inputs, coefficients, problem.unit, predictions)
 
 

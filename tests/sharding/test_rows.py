@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from distreduce.exceptions import InvalidInputError
-from distreduce.sharding.row_file import array_in_file
+from distreduce.sharding.rows import array_in_file
 
 
 @pytest.mark.parametrize("reserved", [True, False], ids=["by the system", "by writing zeros"])
