@@ -31,8 +31,8 @@ MEMORY = 3 * 2**30  # address space of a process, of which Python and its librar
 SECONDS = 20  # of the processor, an input: a busy machine is no fault of a reader
 # Inputs by reader: most for those that are quick, few for whole commands.
 INPUTS = {
-    "model": 12_000, "checkpoint": 6_000, "store": 30_000, "recipe": 30_000, "map": 12_000, "npz": 10_000,
-    "new rows": 3_000, "parquet": 1_200, "csv": 900, "tsv": 700, "txt": 700, "gz": 900, "xlsx": 900,
+    "model": 12_000, "checkpoint": 6_000, "store": 30_000, "recipe": 30_000, "map": 12_000, "predictor": 2_000,
+    "npz": 10_000, "new rows": 3_000, "parquet": 1_200, "csv": 900, "tsv": 700, "txt": 700, "gz": 900, "xlsx": 900,
 }  # fmt: skip
 COMMAND_INPUTS = 60
 

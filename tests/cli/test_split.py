@@ -97,7 +97,7 @@ def test_repeated_measurements_are_drawn_one_by_one(tmp_path):
 
 
 def test_numbers_are_held_out_in_equal_shares_of_their_range(tmp_path):
-    """By chance alone, the held-out rows had other spreads than the rest, and R² scattered by half as much again."""
+    """By chance alone, held-out rows had another spread than the rest, and the R² of few rows scattered more."""
     table = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 2)), columns=["a", "y"])
     data = prepare_rows(tmp_path, table)
     for seed in range(3):

@@ -24,8 +24,8 @@ from hostile.mutations import Rng, Spoil, spoil_bytes, spoil_cells, spoil_json, 
 from hostile.originals import table
 from hostile.tables import strange_parquet
 
-from distreduce import SDR, datasets, persistence
-from distreduce.interop import load_map, save_map
+from distreduce import SDR, SDRGPRegressor, datasets, persistence
+from distreduce.interop import load_map, load_predictor, save_map, save_predictor
 from distreduce.tables.prepare import prepare
 from distreduce.tables.reading import read_chunks
 from distreduce.tables.recipe import ColumnRecipe
@@ -121,12 +121,19 @@ def maps() -> list[bytes]:
     return made
 
 
-def _saved_map(model: Any) -> bytes:
+@cache
+def predictors() -> list[bytes]:
+    X = table()[["size", "rooms"]].to_numpy(dtype=float)
+    model = SDRGPRegressor(experts=["linear"], gp_steps=2, random_state=0)
+    return [_saved_map(model.fit(X, X[:, 0]), save_predictor)]
+
+
+def _saved_map(model: Any, save: Callable[..., object] = save_map) -> bytes:
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
-        save_map(model, Path(folder) / "map.npz")
-        return (Path(folder) / "map.npz").read_bytes()
+        save(model, Path(folder) / "file")
+        return (Path(folder) / "file").read_bytes()
 
 
 @cache
@@ -204,6 +211,7 @@ READERS: dict[str, Reader] = {
     "store": Reader("neighbours.jsonl", stores, (spoil_json_lines,), read_store),
     "recipe": Reader("recipe.json", recipes, (spoil_json, spoil_json), read_and_use_recipe),
     "map": Reader("map.npz", maps, (forge_npz,), lambda path: load_map(path)(ROWS)),
+    "predictor": Reader("p.json", predictors, (spoil_json,), lambda path: load_predictor(path)(ROWS)),
     "csv": Reader("t.csv", lambda: texts(","), (spoil_cells, spoil_cells), read_table),
     "tsv": Reader("t.tsv", lambda: texts("\t"), (spoil_cells, spoil_cells), read_table),
     "txt": Reader("t.txt", lambda: texts(" "), (spoil_cells,), read_table),

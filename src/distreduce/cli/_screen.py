@@ -130,31 +130,18 @@ def _describe_columns(data: PreparedTable) -> list[tuple[str, str, int]]:
 
 
 def show_scores(metrics: dict[str, Any]) -> None:
-    """Print the held-out scores and the experts of the predictor; no number is cut, however narrow the screen is.
-
-    The first of three layouts that fits is taken, or else the narrowest: as it is, with broken names, with one row per
-    score.
-    """
+    """Print the held-out scores; on a narrow screen with one row per score, so that no number is cut."""
     if metrics["held_out"] is None:
         return
-    # The cells as text.
     scores = metrics["held_out"]["scores"]
     shown = [key for key in SCORES if key in scores[OURS]]
-    heads = ["", *(SCORES[key] for key in shown)]
-    rows = [[name, *(score_text(found.get(key), key) for key in shown)] for name, found in scores.items()]
-    # The same cells in three layouts, from the widest to the narrowest.
-    broken = [[cell.replace(" ", "\n", 1) for cell in row] for row in (heads, *rows)]
-    turned = [list(column) for column in zip(*broken, strict=True)]
-    layouts = [
-        _make_table(metrics, heads, rows),
-        _make_table(metrics, broken[0], rows),
-        _make_table(metrics, turned[0], turned[1:]),
-    ]
-    layouts[-1].show_edge = False  # narrower still
-    console = Console()
+    cells = [["", *(SCORES[key] for key in shown)]]
+    cells += [[name, *(score_text(found.get(key), key) for key in shown)] for name, found in scores.items()]
+    wide, console = _make_table(metrics, cells), Console()
     unbounded = console.options.update(max_width=1000)  # else no table is measured wider than the screen
-    fitting = [table for table in layouts if console.measure(table, options=unbounded).maximum <= console.width]
-    console.print((fitting or layouts[-1:])[0])
+    narrow = _make_table(metrics, [[cell.replace(" ", "\n", 1) for cell in row] for row in zip(*cells, strict=True)])
+    narrow.show_edge = False
+    console.print(wide if console.measure(wide, options=unbounded).maximum <= console.width else narrow)
 
 
 def show_experts(metrics: dict[str, Any]) -> None:
@@ -172,15 +159,15 @@ def score_text(value: float | None, key: str) -> str:
     return number_text(value) if key == "rmse" else f"{value:.3f}"  # in the units of y, all others of the size of one
 
 
-def _make_table(metrics: dict[str, Any], heads: list[str], rows: list[list[str]]) -> Table:
-    """Lay out the scores; the first column holds words, all others numbers."""
+def _make_table(metrics: dict[str, Any], cells: list[list[str]]) -> Table:
+    """Lay out the scores, headings first; the first column holds words, all others numbers."""
     held_out = metrics["held_out"]
     title = Text(f"Held-out scores: {held_out['test_rows']:,} rows, fitted to {held_out['train_rows']:,} others. ")
     title.append(printable(held_out["how"]))
     table = Table(title=title, title_justify="left", title_style="", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for place, head in enumerate(heads):
+    for place, head in enumerate(cells[0]):
         table.add_column(Text(head), justify="right" if place else "left", no_wrap=True)
-    for row in rows:
+    for row in cells[1:]:
         table.add_row(*(Text(cell) for cell in row), style="bold" if row[0] == OURS else "")
     return table
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import zlib
 from collections.abc import Callable
@@ -17,10 +18,12 @@ BATCH = 500  # rows at once
 def load_predictor(path: Any) -> Callable[[Any], dict[str, Any]]:
     """Load a predictor that distreduce's save_predictor wrote: a function from rows to what it says of them."""
     with open(path, encoding="utf-8") as file:
-        found = json.load(file)
-    if found.get("format") != "distreduce-predictor" or found.get("version") != 1:
+        outer = json.load(file)
+    if not isinstance(outer, dict) or outer.get("format") != "distreduce-predictor" or outer.get("version") != 1:
         raise ValueError(f"{path} does not hold a predictor of version 1; read it with a newer load_predictor.")
-    found = _unpack(found)
+    if hashlib.sha256(str(outer["content"]).encode()).hexdigest() != outer["sha256"]:
+        raise ValueError(f"{path} is damaged: its content does not have the checksum that it states.")
+    found = _unpack(json.loads(outer["content"]))
     found["pool"] = found["pool"].reshape(-1, len(found["predictor"]["scale"]))
 
     def predict(rows: Any) -> dict[str, Any]:

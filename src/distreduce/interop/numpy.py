@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pathlib
@@ -15,13 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from distreduce._utils.files import DAMAGE, Arrays, read_arrays
 from distreduce._utils.tensor_file import require
 from distreduce.exceptions import ModelFileError, UnsavableModelError
-from distreduce.interop import _map_reader
+from distreduce.interop import _map_reader, _predictor_reader
 from distreduce.interop._formula import KERNEL_NAMES, MapFormula, Path, map_formula, write_map
 from distreduce.interop._predictor import RowPool, encode_predictor, encode_rule
-from distreduce.interop._predictor_reader import load_predictor
 from distreduce.tables.recipe import ColumnRecipe
-
-__all__ = ["load_map", "load_predictor", "save_map", "save_predictor"]
 
 
 def save_map(model: Any, path: Path) -> None:
@@ -123,9 +121,10 @@ def save_predictor(predictor: Any, path: Path, recipe: ColumnRecipe | None = Non
             "experts of your own."
         )
     columns = None if recipe is None else [encode_rule(rule) for rule in recipe.used]
-    found = {"format": "distreduce-predictor", "version": 1, "columns": columns, "predictor": node}
-    text = json.dumps(found | {"pool": pool.encode()}, allow_nan=False)
-    write_map(path, lambda file: file.write(text.encode()))
+    content = json.dumps({"columns": columns, "predictor": node, "pool": pool.encode()}, allow_nan=False)
+    checksum = hashlib.sha256(content.encode()).hexdigest()
+    found = {"format": "distreduce-predictor", "version": 1, "sha256": checksum, "content": content}
+    write_map(path, lambda file: file.write(json.dumps(found).encode()))
 
 
 def _arrays(formula: MapFormula) -> dict[str, Any]:
@@ -142,8 +141,20 @@ def load_map(path: Any) -> Callable[[Any], Any]:
             _check_predictor(found)
         return _map_reader.load_map(path)
     except DAMAGE as error:
-        reason = str(error) or type(error).__name__
-        raise ModelFileError(f"{os.fspath(path)!r} is not a map that can be read: {reason:.500}") from error
+        raise _refuse(path, "a map", error) from error
+
+
+@wraps(_predictor_reader.load_predictor)
+def load_predictor(path: Any) -> Callable[[Any], dict[str, Any]]:
+    try:
+        return _predictor_reader.load_predictor(path)
+    except DAMAGE as error:
+        raise _refuse(path, "a predictor", error) from error
+
+
+def _refuse(path: Any, what: str, error: Exception) -> ModelFileError:
+    reason = str(error) or type(error).__name__
+    return ModelFileError(f"{os.fspath(path)!r} is not {what} that can be read: {reason:.500}")
 
 
 def _check(found: Arrays) -> None:
