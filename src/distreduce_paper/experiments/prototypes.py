@@ -32,9 +32,9 @@ class. SDR sees the classes and the three baselines do not, so the figure shows 
 method clusters best. The paper prints no numbers for these figures. *SDR, eta=n* raises the weight of the \
 dependence with the number of samples; it was run on Fashion-MNIST only, because on the two smaller sets it hardly \
 differs from *SDR*. *SDR* has the constants of the paper (`SDR.paper`), *SDR, defaults* is `SDR()`: its coupling sees \
-what left-out samples predict instead of the classes, so that its homogeneity is what new samples keep. A class with a \
-single prototype has a silhouette of zero, which is the case for all 20 classes of COIL-20 at 20 prototypes. \
-Seconds are CPU seconds of a fit with its scores on one thread, because other \
+what left-out samples predict instead of the classes, so that its homogeneity is what new samples keep (one seed on \
+Fashion-MNIST). A class with a single prototype has a silhouette of zero, which is the case for all 20 classes of \
+COIL-20 at 20 prototypes. Seconds are CPU seconds of a fit with its scores on one thread, because other \
 programs ran at the same time; the table of *training times* was measured on an idle machine."""
 SHARED = """\
 DR-then-Cluster embeds all samples first, with the coupling held at the identity, as usual in dimensionality \
