@@ -221,6 +221,17 @@ def test_a_weight_of_two_is_the_row_twice(call, quick):
     assert Path("distreduce-weighted/report.html").read_bytes() == page
 
 
+def test_copies_with_noise_are_on_one_side_of_the_split(tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(60, 5)), 3, axis=0)
+    table = pd.DataFrame(X + 1e-3 * rng.normal(size=X.shape), columns=list("abcde"))
+    table.assign(y=np.repeat(rng.integers(3, size=60), 3)).to_csv(tmp_path / "t.csv", index=False)
+    data = prepare(tmp_path / "t.csv", ["y"], task="classification")
+    train, test, _ = split_rows(data, _models.FitOptions())
+    assert len(test) > 20 and not set(train // 3) & set(test // 3)
+    assert "or nearly so: read as copies" in _split.describe_repeats(data, np.arange(180))[0]
+
+
 def test_weights_with_fractions_have_a_mean_of_one():
     column = pd.Series([0.0, 120.5, 241.0, 361.5], name="w")
     np.testing.assert_allclose(read_weights(column), [0.0, 0.5, 1.0, 1.5])

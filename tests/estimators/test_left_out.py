@@ -21,7 +21,9 @@ from sklearn.preprocessing import scale
 from distreduce import SDR, cross_val_embedding
 from distreduce.estimators import _setup
 from distreduce.estimators._auto import MapChoice, expected_without_folds
+from distreduce.estimators._evidence import prototype_evidence
 from distreduce.estimators._predictions import predictions_without_folds
+from distreduce.estimators._targets import read_targets
 from distreduce.exceptions import DataWarning, InvalidInputError, NoSignalWarning, OptimisticPictureWarning
 from distreduce.kernels import RBF
 from distreduce.losses import keep_in_range
@@ -299,3 +301,35 @@ def test_weights_do_not_tell_the_targets_of_repeated_measurements() -> None:
     with pytest.warns(NoSignalWarning):
         model = SDR(n_prototypes=10, random_state=0).fit(X, y, sample_weight=rng.choice([1.0, 4.0], size=300))
     assert model.neighbor_scores_["left_out"] < 0.33
+
+
+@pytest.mark.parametrize("n_prototypes", [30, None])
+def test_copies_with_noise_leave_together(n_prototypes) -> None:
+    """A visitor's table: every row four times, with a little noise. The copies told the classes: 0.98 for 0.26."""
+    rng = np.random.default_rng(0)
+    centres = 0.5 * rng.normal(size=(4, 6))
+    y = rng.integers(4, size=1060)
+    X = centres[y] + rng.normal(size=(1060, 6))
+    rows = np.repeat(X[:60], 4, axis=0) + 1e-3 * rng.normal(size=(240, 6))
+    model = SDR(n_prototypes=n_prototypes, random_state=0).fit(rows, np.repeat(y[:60], 4))
+    new = KNeighborsClassifier(10).fit(model.embedding_, np.repeat(y[:60], 4)).score(model.transform(X[60:]), y[60:])
+    assert model.neighbor_scores_["left_out"] < new + 0.15
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_evidence_counts_weights_as_copies(task) -> None:
+    rng = np.random.default_rng(0)
+    places, prototypes = rng.normal(size=(90, 2)), rng.normal(size=(3, 2))
+    weights, mass, y = rng.integers(1, 4, size=90), np.ones(3), rng.integers(4, size=90)
+    copies = np.repeat(np.arange(90), weights)
+
+    def describe(rows: Any, h: Any) -> Any:
+        values = y[rows] if task == "classification" else y[rows] + 0.5 * rows
+        targets = read_targets(values, len(rows), task, h)
+        believed = np.zeros((3, targets.values.shape[1]))
+        return prototype_evidence(prototypes, mass, believed, places[rows], h, targets)
+
+    weighted, repeated = describe(np.arange(90), weights.astype(float)), describe(copies, np.ones(len(copies)))
+    columns = [name for name in weighted if name.startswith(("share", "mean", "sd", "5 %", "95 %", "purity"))]
+    assert weighted["n_samples"].min() >= 19 and len(columns) >= 4
+    assert_allclose(weighted[columns], repeated[columns], rtol=1e-12)

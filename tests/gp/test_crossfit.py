@@ -11,8 +11,9 @@ from sklearn.linear_model import LinearRegression
 
 from distreduce._utils.threads import SERIAL
 from distreduce.gp import _crossfit
-from distreduce.gp._crossfit import CrossFitter, Novelty, arrange, assign_folds, find_copies, thin_reference
+from distreduce.gp._crossfit import CrossFitter, Novelty, arrange, assign_folds, thin_reference
 from distreduce.gp._experts import Lesson, learn_own
+from distreduce.mapping.folds import find_near_copies
 
 
 @given(st.lists(st.integers(0, 60), min_size=2, max_size=200))
@@ -39,7 +40,7 @@ def test_of_many_samples_one_part_is_left_out(monkeypatch):
 def test_near_copies_are_found_and_neighbours_are_not(rng):
     X = rng.normal(size=(100, 3))
     near = X[:20] + 1e-6 * rng.normal(size=(20, 3))
-    groups = find_copies(np.r_[X, near])
+    groups = find_near_copies(np.r_[X, near])
     np.testing.assert_array_equal(groups[100:], groups[:20])
     assert len(set(groups)) == 100
 

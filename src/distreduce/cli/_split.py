@@ -13,7 +13,7 @@ from distreduce._utils.text import count_of
 from distreduce._utils.typing import Array, Index
 from distreduce.cli._models import FitOptions
 from distreduce.exceptions import InvalidInputError
-from distreduce.mapping.folds import are_copies
+from distreduce.mapping.folds import are_copies, find_noisy_copies
 from distreduce.sharding.merge import join_groups, merge_duplicates
 from distreduce.tables.prepare import PreparedTable
 
@@ -94,18 +94,27 @@ def _hold_out_groups(data: PreparedTable, known: Index, options: FitOptions) -> 
 def find_repeats(data: PreparedTable, rows: Index) -> Index:
     """Return for each row the place, among these, of the first one that it is a copy of: equal features and targets.
 
-    Rows with equal features whose targets mostly differ are repeated measurements, not copies.
+    Rows with equal features whose targets mostly differ are repeated measurements, not copies. Rows with nearly equal
+    features are copies if their targets are alike.
     """
     values, ones = data.target.values(rows), np.ones(len(rows))
     codes = pd.factorize(values)[0][:, None] if data.target.task == "classification" else values.reshape(len(rows), -1)
     codes = np.asarray(codes, dtype=np.float64)
     unit = np.maximum(np.ptp(codes, axis=0), np.finfo(float).tiny)
-    if not are_copies(merge_duplicates(data.X[rows], None, ones).group, ones.astype(np.intp), codes / unit):
-        return np.arange(len(rows))
-    found = merge_duplicates(data.X[rows], codes, ones)
-    first = np.full(len(found.rows), len(rows))
-    np.minimum.at(first, found.group, np.arange(len(rows)))
-    return np.asarray(first[found.group], dtype=np.intp)
+    sites = merge_duplicates(data.X[rows], None, ones).group
+    groups = find_noisy_copies(data.X[rows], sites, _spread_classes(data, codes / unit))
+    if groups is None:
+        if not are_copies(sites, ones.astype(np.intp), codes / unit):
+            return np.arange(len(rows))
+        groups = merge_duplicates(data.X[rows], codes, ones).group
+    first = np.full(int(groups.max()) + 1, len(rows))
+    np.minimum.at(first, groups, np.arange(len(rows)))
+    return np.asarray(first[groups], dtype=np.intp)
+
+
+def _spread_classes(data: PreparedTable, codes: Array) -> Array:
+    """Return one column for each class, or the numbers as they are: codes of classes have no distances."""
+    return (codes == np.unique(codes)).astype(np.float64) if data.target.task == "classification" else codes
 
 
 def find_units(data: PreparedTable, rows: Index) -> Index | None:
@@ -121,7 +130,7 @@ def describe_repeats(data: PreparedTable, rows: Index) -> list[str]:
     """Return a sentence that says how rows with equal features were read, none without such rows."""
     repeats = len(rows) - len(merge_duplicates(data.X[rows], None, np.ones(len(rows))).rows)
     copies = int(np.sum(find_repeats(data, rows) != np.arange(len(rows))))
-    if not repeats:
+    if not repeats and not copies:
         return []
     if not copies:
         return [
@@ -129,8 +138,8 @@ def describe_repeats(data: PreparedTable, rows: Index) -> list[str]:
             "measurements, not as copies." + (" They are held out one by one." if data.aside.blocks is None else "")
         ]
     return [
-        f"{count_of(copies, 'row')} with features and target of another: read as copies. They are on the same side of "
-        "the split, so that they do not tell the answer."
+        f"{count_of(copies, 'row')} with features and target of another, or nearly so: read as copies. They are on the "
+        "same side of the split, so that they do not tell the answer."
     ]
 
 

@@ -108,7 +108,7 @@ def prototype_evidence(
     places : (n, p) array
         Left-out places of the rows.
     weights : (n,) array
-        Weights of the rows; those of weight zero are no evidence.
+        Weights of the rows, as counts in shares, means and ranges; those of weight zero are no evidence.
     targets : Targets
         Targets of the rows.
 
@@ -118,7 +118,7 @@ def prototype_evidence(
         One row per prototype.
     """
     used = supervised_rows(targets.values) & (weights > 0)
-    places, Y, m = places[used], targets.values[used], len(prototypes)
+    places, Y, h, m = places[used], targets.values[used], weights[used], len(prototypes)
     in_use = np.flatnonzero(mass)
     own = in_use[nearest(places, prototypes[in_use])[1][:, 0]]
     counts = np.bincount(own, minlength=m)
@@ -128,7 +128,7 @@ def prototype_evidence(
     close = nearest(prototypes, places, least)[1]
     members = [rows if len(rows) >= least else close[k] for k, rows in enumerate(members)]
     describe = _class_shares if targets.classes is not None else _number_ranges
-    table, purity, doubted = describe(targets, Y, members, believed)
+    table, purity, doubted = describe(targets, Y, h, members, believed)
     # Distances in units of the picture's own radius.
     radius = float(np.sqrt(((places - places.mean(axis=0)) ** 2).sum(axis=1).mean())) or 1.0
     apart = nearest(prototypes, prototypes[in_use], min(2, len(in_use)))[0]
@@ -144,26 +144,54 @@ def prototype_evidence(
 Description = tuple[dict[str, Array], Array, Array]
 
 
-def _class_shares(targets: Targets, Y: Array, members: list[Index], believed: Array) -> Description:
+def _class_shares(targets: Targets, Y: Array, h: Array, members: list[Index], believed: Array) -> Description:
     """Return class shares, the largest of each prototype, and whether it belongs to another class than believed."""
-    shares = np.array([Y[own].mean(axis=0) for own in members])
+    shares = np.array([np.average(Y[own], axis=0, weights=h[own]) for own in members])
     table = dict(zip(targets.column_names(), shares.T, strict=True))
     return table, shares.max(axis=1), shares.argmax(axis=1) != believed.argmax(axis=1)
 
 
-def _number_ranges(targets: Targets, Y: Array, members: list[Index], believed: Array) -> Description:
+def _number_ranges(targets: Targets, Y: Array, h: Array, members: list[Index], believed: Array) -> Description:
     """Return means, deviations and 5 to 95 % ranges, the variance explained, and whether the belief is out of range."""
     # In units of the largest: squares of very large targets would overflow.
     unit = np.abs(Y).max(axis=0)
     Y = Y / np.where(unit > 0, unit, 1.0)
-    means, deviations = (np.array([getattr(Y[own], name)(axis=0) for own in members]) for name in ("mean", "std"))
-    # This kind of quantile holds a new value with the probability it says, however few values there are.
-    quantiles = [np.quantile(Y[own], (0.05, 0.95), axis=0, method="weibull") for own in members]
+    means, variances = np.array([_moments(Y[own], h[own]) for own in members]).transpose(1, 0, 2)
+    deviations = np.sqrt(variances)
+    quantiles = [_quantiles(Y[own], h[own], (0.05, 0.95)) for own in members]
     low, high = np.array(quantiles).transpose(1, 0, 2)
     table: dict[str, Array] = {}
     for column, mean_name in enumerate(targets.column_names()):
         name = mean_name.removeprefix("mean ")
         parts = {mean_name: means, f"sd {name}": deviations, f"5 % {name}": low, f"95 % {name}": high}
         table |= {title: unit[column] * part[:, column] for title, part in parts.items()}
-    purity = 1.0 - (deviations**2 / np.maximum(Y.var(axis=0), np.finfo(float).tiny)).mean(axis=1)
+    purity = 1.0 - (variances / np.maximum(_moments(Y, h)[1], np.finfo(float).tiny)).mean(axis=1)
     return table, purity, ((believed < unit * low) | (believed > unit * high)).any(axis=1)
+
+
+def _moments(Y: Array, h: Array) -> tuple[Array, Array]:
+    """Return means and variances of the columns."""
+    mean = np.average(Y, axis=0, weights=h)
+    return mean, np.average((Y - mean) ** 2, axis=0, weights=h)
+
+
+def _quantiles(Y: Array, h: Array, shares: tuple[float, ...]) -> Array:
+    """Return Weibull's quantiles of the columns; a value of weight two counts twice.
+
+    This kind of quantile holds a new value with the probability it says, however few values there are.
+    """
+    if (h == 1.0).all():
+        return np.quantile(Y, shares, axis=0, method="weibull")
+    order = np.argsort(Y, axis=0, kind="stable")
+    reached, columns = np.cumsum(h[order], axis=0), np.take_along_axis(Y, order, axis=0)
+    found = np.empty((len(shares), Y.shape[1]))
+    for c in range(Y.shape[1]):
+        total = reached[-1, c]
+        place = np.clip(np.array(shares) * (total + 1.0), min(1.0, total), total)
+        below, above = np.floor(place), np.ceil(place)
+        at = [
+            columns[np.minimum(np.searchsorted(reached[:, c], p * (1.0 - 1e-12)), len(Y) - 1), c]
+            for p in (below, above)
+        ]
+        found[:, c] = at[0] + (place - below) * (at[1] - at[0])
+    return found

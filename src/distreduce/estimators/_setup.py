@@ -46,7 +46,7 @@ from distreduce.estimators._validate import (
 from distreduce.exceptions import DataWarning, InvalidInputError
 from distreduce.kernels import Kernel
 from distreduce.losses import BregmanLoss, SquaredLoss, supervised_rows
-from distreduce.mapping.folds import Folds, assign_folds, find_sites
+from distreduce.mapping.folds import Folds, assign_folds, find_noisy_copies, find_sites
 from distreduce.mapping.relevance import input_kernel
 from distreduce.sharding.dask_rows import compute, empty_rows, is_dask, read_rows
 from distreduce.sharding.merge import Merged, merge_duplicates
@@ -207,7 +207,8 @@ def _leave_out(groups: Index | None, merged: Merged, sample: Sample) -> Folds:
     sites = find_sites(sample.features, precomputed=sample.precomputed)
     # Groups numbered by first appearance among the sorted samples, so that the order of the rows does not matter.
     numbers = None if groups is None else pd.factorize(groups[merged.rows])[0]
-    return assign_folds(sites, sample.weights, sample.kernel_targets, merged.counts, numbers)
+    copies = None if sample.precomputed else find_noisy_copies(sample.features, sites, sample.kernel_targets)
+    return assign_folds(sites, sample.weights, sample.kernel_targets, merged.counts, numbers, copies)
 
 
 def _set_up_sharded(

@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 from sklearn.utils import check_random_state
 
 from distreduce._utils.numerics import nearest
@@ -24,7 +22,7 @@ from distreduce.exceptions import InvalidInputError
 from distreduce.gp._exact import evenly_spaced
 from distreduce.gp._experts import CHAIN, Expert, Lesson
 from distreduce.gp._hyperparameters import Hyperparameters
-from distreduce.mapping.folds import are_copies
+from distreduce.mapping.folds import are_copies, find_near_copies
 from distreduce.sharding.merge import join_groups, merge_duplicates
 
 FOLDS, FOLDS_OF_FEW, FEW = 5, 10, 100  # the fewer the samples, the more an expert loses with those left out
@@ -32,23 +30,8 @@ MANY = 5000  # samples from which on one part is left out once instead of every 
 HELD_OUT = 5000  # samples of that part, at most
 ENOUGH_TO_JUDGE = 100  # left-out samples after which experts that will get no weight are given up
 FOLD_TRAINING_ROWS = 500  # hyperparameters of the folds; those of the final experts see more samples
-# Two samples nearer than this share of the median distance to the fifth neighbour are copies with noise. (The first
-# neighbours may be copies themselves.)
-NEARLY_EQUAL, OTHERS = 0.05, 5
+OTHERS = 5  # neighbours whose distance tells how new a sample is
 LIKE_THESE = 5000  # training samples that new ones are compared with
-
-
-def find_copies(distinct: Array) -> Index:
-    """Return a group number for each of the distinct, standardised samples; near copies share one."""
-    n = len(distinct)
-    if n < 3 or n > MANY:  # of many samples few are left out, and their copies hardly matter
-        return np.arange(n)
-    distance, near = nearest(distinct, distinct, min(n, 1 + OTHERS))
-    limit = NEARLY_EQUAL * float(np.median(distance[:, -1]))
-    # All near ones are linked: of four copies, the nearest alone would link two pairs.
-    rows, place = np.nonzero(distance[:, 1:] < limit)
-    links = sparse.coo_array((np.ones(len(rows)), (rows, near[rows, 1 + place])), shape=(n, n))
-    return np.asarray(connected_components(links, directed=False)[1], dtype=np.intp)
 
 
 @dataclass(frozen=True)
@@ -89,7 +72,7 @@ def arrange(inputs: Array, targets: Array, weights: Array, groups: Index | None 
     """
     places = merge_duplicates(inputs, None, weights)
     distinct = inputs[places.rows]
-    copies = find_copies(distinct)
+    copies = find_near_copies(distinct)
     order = np.lexsort((*targets.T[::-1], places.group))
     order = order[places.group[order] >= 0]
     copied = are_copies(copies[places.group[order]], np.ones(len(order), np.intp), targets[order])

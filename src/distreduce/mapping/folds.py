@@ -6,15 +6,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 
 from distreduce._utils.typing import Array, Index
 from distreduce.losses import supervised_rows
-from distreduce.sharding.merge import row_keys
+from distreduce.sharding.merge import join_groups, row_keys
 
 FOLDS = 5
 # Samples of equal features are copies if they differ in y at most this often, relative to any two samples.
 COPIES_DIFFER = 0.25
+# Two samples nearer than this share of the median distance to the fifth neighbour are copies with noise. (The first
+# neighbours may be copies themselves.)
+NEARLY_EQUAL, FIFTH = 0.05, 5
+MOST_COMPARED = 5000  # of more samples few are left out, and their copies hardly matter
 # A mean over this many differs little from what any one of them is left out of; over fewer it gives them away.
 MANY_MEASUREMENTS = 10
 
@@ -85,22 +92,65 @@ def find_sites(features: Any, *, precomputed: bool = False) -> Index:
     return np.argsort(np.argsort(first))[inverse.ravel()]
 
 
-def assign_folds(sites: Index, weights: Array, targets: Array, counts: Index, groups: Index | None = None) -> Folds:
+def find_near_copies(features: Any) -> Index:
+    """Return a number for each standardised sample, the same for samples that are nearly equal."""
+    n = len(features)
+    if n < 3 or n > MOST_COMPARED:
+        return np.arange(n)
+    distance, near = NearestNeighbors(n_neighbors=min(n, 1 + FIFTH), algorithm="brute").fit(features).kneighbors()
+    limit = NEARLY_EQUAL * float(np.median(distance[:, -1]))
+    # All near ones are linked: of four copies, the nearest alone would link two pairs.
+    rows, place = np.nonzero(distance < limit)
+    links = sparse.coo_array((np.ones(len(rows)), (rows, near[rows, place])), shape=(n, n))
+    return np.asarray(connected_components(links, directed=False)[1], dtype=np.intp)
+
+
+def find_noisy_copies(features: Any, sites: Index, targets: Array) -> Index | None:
+    """Return a number for each sample, the same for nearly equal ones; None if there are none, or their targets differ.
+
+    Copies have like targets: the variance of y among them is at most `COPIES_DIFFER` of that among all samples.
+    Samples of one site alone are none: these may be repeated measurements.
+    """
+    if sparse.issparse(features) or len(features) > MOST_COMPARED:
+        return None
+    scale = features.std(axis=0)
+    near = find_near_copies((features - features.mean(axis=0)) / np.where(scale > 0, scale, 1.0))
+    copies = join_groups(sites, near)
+    if len(np.unique(copies)) == len(np.unique(sites)):
+        return None
+    known = supervised_rows(targets)
+    Y, numbers = targets[known], np.unique(copies[known], return_inverse=True)[1].ravel()
+    n, k = len(Y), int(numbers.max(initial=-1)) + 1
+    if k == n:  # nothing is known of any two of them
+        return copies
+    means = np.stack([np.bincount(numbers, column) for column in Y.T], axis=1) / np.bincount(numbers)[:, None]
+    within = ((Y - means[numbers]) ** 2).sum() / (n - k)
+    return copies if within <= COPIES_DIFFER * ((Y - Y.mean(axis=0)) ** 2).sum() / (n - 1) else None
+
+
+def assign_folds(
+    sites: Index,
+    weights: Array,
+    targets: Array,
+    counts: Index,
+    groups: Index | None = None,
+    copies: Index | None = None,
+) -> Folds:
     """Assign samples to folds at random, but always in the same way.
 
-    With `groups` whole groups leave together. Without, samples with equal features do, unless they are repeated
-    measurements and many: new samples will have the same features again. Each of those leaves alone, a sample that
-    `counts` as several rows in as many parts. This takes rows of one weight: the parts of a sample do not know which of
-    its rows is the heavy one, which would then tell its own target.
+    With `groups` whole groups leave together. Without, samples with equal features do, and noisy `copies` of each
+    other, unless they are repeated measurements and many: new samples will have the same features again. Each of those
+    leaves alone, a sample that `counts` as several rows in as many parts. This takes rows of one weight: the parts of a
+    sample do not know which of its rows is the heavy one, which would then tell its own target.
     """
-    together = sites
+    together = sites if copies is None else copies
     if groups is not None:
         together = groups
         sites = np.unique(np.stack([sites, groups]), axis=1, return_inverse=True)[1].ravel()
     fold = check_random_state(0).permutation(int(together.max()) + 1)[together] % FOLDS
     dealt = counts[:, None] * (fold[:, None] == np.arange(FOLDS))
     even = np.allclose(weights * counts.sum(), counts * weights.sum(), rtol=1e-9)
-    if groups is None and even and not are_copies(sites, counts, targets):
+    if groups is None and copies is None and even and not are_copies(sites, counts, targets):
         many = np.bincount(sites, counts)[sites] >= MANY_MEASUREMENTS
         dealt[many] = np.random.default_rng(0).multinomial(counts[many], np.full(FOLDS, 1.0 / FOLDS))
     sample, fold = np.nonzero(dealt)
