@@ -32,8 +32,8 @@ def row(method: str, data: str = "s_curve", **scores: float) -> dict[str, object
     return {"experiment": "neighbours", "data": data, "method": method, "seed": 0, "quick": False, **scores}
 
 
-def test_six_methods_on_three_sets_with_five_seeds():
-    assert len(EXPERIMENT.cells()) == 6 * 3 * 5
+def test_seven_methods_on_three_sets_with_five_seeds():
+    assert len(EXPERIMENT.cells()) == 7 * 3 * 5
 
 
 def test_classes_are_not_for_regressors():
