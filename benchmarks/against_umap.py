@@ -63,7 +63,8 @@ def write(records: list[dict[str, Any]]) -> str:
     lines = [
         "# SDR and supervised UMAP\n",
         f"`python benchmarks/against_umap.py`: mixtures of scale.md, {PROTOTYPES} prototypes, else defaults; seconds "
-        "of wall clock of a second, warm fit (CPU seconds, from which the ratios are), and accuracy of ten nearest neighbours in the plane for "
+        "of wall clock of a second, warm fit (CPU seconds, from which the ratios are), and accuracy of ten nearest "
+        "neighbours in the plane for "
         f"{NEW:,} new samples.\n",
         "| n | cores | SDR | SDR.paper | UMAP | SDR / paper | UMAP / SDR | accuracy of each |",
         "|---|---|---|---|---|---|---|---|",

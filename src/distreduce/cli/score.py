@@ -92,9 +92,10 @@ def _judge(
     if target.task == "regression":
         y, trained = target.y.to_numpy(), predictor.target_scale_
         unit: dict[str, Any] = {"scale": trained.std.reshape(y.shape[1:]), "sample_weight": weights, "groups": groups}
-        nothing = (np.broadcast_to(part.reshape(y.shape[1:]), y.shape) for part in (trained.mean, trained.std))
-        ours = HeldOut(y, *predictor.predict(X, return_std=True), **judge_numbers(predictor, X, y), **unit)
-        return {"predictor": ours, "no model": HeldOut(y, *nothing, **unit)}, []
+        own = unit | judge_numbers(predictor, X, y)
+        mean, std = predictor.predict(X, return_std=True)
+        centre, spread = (np.broadcast_to(part.reshape(y.shape[1:]), y.shape) for part in (trained.mean, trained.std))
+        return {"predictor": HeldOut(y, mean, std, **own), "no model": HeldOut(y, centre, spread, **unit)}, []
     # A class of the file matches one of the fit by its text: 1 may be a number in one and a text in the other.
     classes = np.array([str(label) for label in predictor.classes_])
     labels = np.array([str(label) for label in target.y])

@@ -196,7 +196,7 @@ def _mix_numbers(stack: Any, views: Any, centre: float, unit: float) -> dict[str
 
     def at(levels: Any) -> Any:
         values = mean[:, None] + std[:, None] * np.asarray(levels)
-        return values if stack["warp"] is None else _unwarp(*map(np.asarray, stack["warp"]), values)
+        return values if stack["warp"] is None else _unwarp(stack["warp"], values)
 
     quantiles = dict(zip(("q05", "q50", "q95"), at(stack["quantiles"]).T, strict=True))
     if stack["warp"] is not None:
@@ -205,8 +205,9 @@ def _mix_numbers(stack: Any, views: Any, centre: float, unit: float) -> dict[str
     return {"mean": centre + unit * mean, "std": unit * std} | {k: centre + unit * q for k, q in quantiles.items()}
 
 
-def _unwarp(y: Any, u: Any, values: Any) -> Any:
+def _unwarp(knots: Any, values: Any) -> Any:
     """Piecewise linear through the knots, beyond them with the slope of the end, within half the range around it."""
+    y, u = map(np.asarray, knots)
     at = np.clip(np.searchsorted(u, values), 1, len(u) - 1)
     found = y[at - 1] + (values - u[at - 1]) * (y[at] - y[at - 1]) / (u[at] - u[at - 1])
     return np.clip(found, y[0] - 0.5 * (y[-1] - y[0]), y[-1] + 0.5 * (y[-1] - y[0]))

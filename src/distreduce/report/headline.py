@@ -54,11 +54,9 @@ def describe_headline(named: Mapping[str, Given], targets: Sequence[str]) -> Ver
     ]
     sentence = _compare(name, verb, first, nothing)
     if gain > 0:
-        ends = [
-            f"{max(end, -1):.0%}".replace("-", "−").replace("%", "\N{NO-BREAK SPACE}%") for end in (gain, low, high)
-        ]
-        least = f"below {ends[1]}" if low < -1 else ends[1]
-        sentence += f" That is {ends[0]} less squared error than without a model (95 % interval {least} to {ends[2]})."
+        share, least, most = (f"{decimal_text(100 * max(end, -1), 0)}\N{NO-BREAK SPACE}%" for end in (gain, low, high))
+        least = f"below {least}" if low < -1 else least
+        sentence += f" That is {share} less squared error than without a model (95 % interval {least} to {most})."
     return Verdict(verdict, sentence, low <= SOMETHING, scores)
 
 
