@@ -97,7 +97,7 @@ def find_near_copies(features: Any) -> Index:
     n = len(features)
     if n < 3 or n > MOST_COMPARED:
         return np.arange(n)
-    distance, near = NearestNeighbors(n_neighbors=min(n, 1 + FIFTH), algorithm="brute").fit(features).kneighbors()
+    distance, near = NearestNeighbors(n_neighbors=min(n - 1, FIFTH), algorithm="brute").fit(features).kneighbors()
     limit = NEARLY_EQUAL * float(np.median(distance[:, -1]))
     # All near ones are linked: of four copies, the nearest alone would link two pairs.
     rows, place = np.nonzero(distance < limit)
