@@ -253,6 +253,7 @@ def test_weights_of_many_orders_of_magnitude(orders: int, rng: np.random.Generat
     assert_sane(model, X)
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight counts copies")
 @pytest.mark.parametrize("seed", [0, 2])
 def test_masses_that_seem_infeasible_to_the_simplex(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -113,8 +113,10 @@ def find_noisy_copies(features: Any, sites: Index, targets: Array) -> Index | No
     """
     if sparse.issparse(features) or len(features) > MOST_COMPARED:
         return None
-    scale = features.std(axis=0)
-    near = find_near_copies((features - features.mean(axis=0)) / np.where(scale > 0, scale, 1.0))
+    largest = np.abs(features).max(axis=0)  # first, because squares of very large numbers overflow
+    rows = np.asarray(features / np.where(largest > 0, largest, 1.0), dtype=np.float64)
+    scale = rows.std(axis=0)
+    near = find_near_copies((rows - rows.mean(axis=0)) / np.where(scale > 0, scale, 1.0))
     copies = join_groups(sites, near)
     if len(np.unique(copies)) == len(np.unique(sites)):
         return None
