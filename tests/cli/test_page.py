@@ -63,7 +63,8 @@ def test_the_page_shows_the_scores_of_the_metrics(fitted, name):
         assert f"Scores on {expected['test_rows']} rows" in (fitted / name / "report.html").read_text("utf-8")
         scores = expected["scores"][model]
         assert {HEADINGS[key]: text.replace("−", "-") for key, text in texts.items()} == {
-            HEADINGS[key]: f"{scores[HEADINGS[key]]:{'.4g' if key == 'RMSE' else '.3f'}}" for key in texts
+            HEADINGS[key]: f"{scores[HEADINGS[key]]:{'.4g' if key == 'RMSE' else '.3f'}}".replace("-0.000", "0.000")
+            for key in texts
         }
 
 

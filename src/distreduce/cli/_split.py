@@ -137,9 +137,10 @@ def describe_repeats(data: PreparedTable, rows: Index) -> list[str]:
             f"{count_of(repeats, 'row')} with the features of another, but mostly other targets: read as repeated "
             "measurements, not as copies." + (" They are held out one by one." if data.aside.blocks is None else "")
         ]
+    nearly = ", or nearly so" if copies > repeats else ""
     return [
-        f"{count_of(copies, 'row')} with features and target of another, or nearly so: read as copies. They are on the "
-        "same side of the split, so that they do not tell the answer."
+        f"{count_of(copies, 'row')} with features and target of another{nearly}: read as copies. They are on the same "
+        "side of the split, so that they do not tell the answer."
     ]
 
 
