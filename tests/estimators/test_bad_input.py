@@ -254,7 +254,7 @@ def test_cells_under_a_mask_are_not_used(model):
         model.fit(hidden, X[:, 0] > 0)
 
 
-def test_weights_of_a_survey_are_told_to_have_a_mean_of_one():
+def test_weights_of_a_survey_are_questioned():
     survey = np.random.default_rng(0).uniform(100.0, 600.0, 30)
     with pytest.warns(DataWarning, match=r"mean of 3\d\d.*divide them by their mean"):
         DistR(n_prototypes=5, max_iter=1).fit(X, sample_weight=survey)

@@ -100,10 +100,11 @@ def predictions_without_folds(choice: MapChoice, sample: Sample, folds: Folds, u
 def _predictions(
     choice: MapChoice, sample: Sample, folds: Folds, unit: float, size: int = PREDICTION_SAMPLES
 ) -> Predictions:
-    r"""Return the shares of classes, :math:`p = \mathrm{softmax}(s\,\hat y)`, that regression on the classes predicts.
+    r"""Return the shares of classes, :math:`p = \mathrm{softmax}(s (\hat y - \bar y))`, that regression predicts.
 
-    Squared errors shrink ŷ where a class is hard to predict, and its order is still right. The sharpness s is that
-    under which left-out classes are most probable, so that p is how often a class is right.
+    Squared errors shrink ŷ where a class is hard to predict, though its largest entry is often right. The sharpness s
+    makes left-out classes most probable. Without the mean of y, classes count as if they were equally frequent: rare
+    ones keep a place of their own in the picture, and p is no probability of the class.
     """
     Y, kernel = sample.kernel_targets, choice.kernel
     assert Y is not None and isinstance(kernel, RBF)

@@ -108,7 +108,8 @@ class SDR(BaseReduction):
     max_inner_iter : int, default=100
         Maximum number of optimizer steps in one Z-step.
     tol : float, default=1e-6
-        The fit ends when an outer iteration lowers the objective by less than this, relative to the objective.
+        The fit ends when an outer iteration lowers the objective by less than this, relative to the objective; with
+        ``eta="auto"`` and one prototype per sample, by less than 1000 times this.
     backend : {"auto", "numba", "numpy", "torch"} or "torch:DEVICE", default="auto"
         Implementation of the Z-step. "auto" is Numba for more than 160 samples where it supports the kernel, else
         NumPy. "torch" uses a GPU if there is one; "torch:cuda:0" or "torch:cpu" names the device.

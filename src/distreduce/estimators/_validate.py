@@ -21,7 +21,7 @@ from distreduce.exceptions import DataWarning, InvalidInputError
 DEFAULT_PERPLEXITY = 30.0
 BLOCK_ROWS = 4096  # rows compared at once
 MOST_WEIGHT = 1e50  # squares and products of larger sums overflow
-# Of weights that are no counts: with as many copies, the nearest sample alone is all ten neighbours of a score.
+# Fractions with a larger mean are questioned: the nearest sample alone would be all ten neighbours of a score.
 MOST_MEAN_WEIGHT = 10.0
 
 

@@ -109,9 +109,9 @@ def find_noisy_copies(features: Any, sites: Index, targets: Array) -> Index | No
     """Return a number for each sample, the same for nearly equal ones; None if there are none, or their targets differ.
 
     Copies have like targets: the variance of y among them is at most `COPIES_DIFFER` of that among all samples.
-    Samples of one site alone are none: these may be repeated measurements.
+    Samples of a single site do not count: they may be repeated measurements.
     """
-    if sparse.issparse(features) or len(features) > MOST_COMPARED:
+    if sparse.issparse(features):
         return None
     largest = np.abs(features).max(axis=0)  # first, because squares of very large numbers overflow
     rows = np.asarray(features / np.where(largest > 0, largest, 1.0), dtype=np.float64)
