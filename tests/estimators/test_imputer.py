@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from distreduce import SDRImputer
 from distreduce.estimators._mixture import Mixture
-from distreduce.exceptions import DataWarning, InvalidInputError
+from distreduce.exceptions import DataWarning, InvalidInputError, NumericalError
 
 
 def hide(X, share, rng):
@@ -131,11 +131,16 @@ def test_frames_keep_names_and_the_result_its_units(rng):
     imputer = SDRImputer(random_state=0).set_output(transform="pandas").fit(frame)
     filled, std = imputer.transform(frame, return_std=True)
     assert list(filled.columns) == list(imputer.get_feature_names_out()) == list("abcd")
-    units, origin = np.array([1e-9, 1.0, 1e3, 1e12]), np.array([0.0, 5.0, -1.0, 1e9])
+    units, origin = np.array([1e-200, 1.0, 1e3, 1e300]), np.array([0.0, 5.0, -1.0, 1e297])
     other = SDRImputer(random_state=0).fit(frame.to_numpy() * units + origin)
     moved, its_std = other.transform(frame.to_numpy() * units + origin, return_std=True)
     np.testing.assert_allclose((moved - origin) / units, filled, rtol=1e-5)
     np.testing.assert_allclose(its_std / units, std, rtol=1e-4)
+
+
+def test_numbers_beyond_floats_are_a_named_error(rng):
+    with pytest.raises(NumericalError, match="scale them"), np.errstate(all="ignore"):
+        SDRImputer(random_state=0).fit(np.array([-1.7e308, 1.7e308])[rng.integers(0, 2, size=(50, 2))])
 
 
 def test_more_prototypes_than_rows_of_any_kind(rng):

@@ -132,11 +132,12 @@ def _merge_equal(X: Array, weights: Array) -> tuple[Array, Array]:
 
 def _standardize(X: Array, weights: Array) -> tuple[Array, Array]:
     known, values = ~np.isnan(X), np.nan_to_num(X)
-    mass = weights @ known
+    mass, size = weights @ known, np.maximum(np.abs(values).max(axis=0), 1e-300)
     if not mass.all():
         columns = list_words(np.flatnonzero(mass == 0).tolist())
         warn_user(f"No cell of X is known in the columns {columns}; they are filled with 0.", DataWarning)
-    mean = weights @ values / np.maximum(mass, 1e-300)
-    std = np.sqrt(weights @ (known * (values - mean) ** 2) / np.maximum(mass, 1e-300))
+    values, share = values / size, weights[:, None] * known / np.maximum(mass, 1e-300)  # squares might overflow
+    mean = (share * values).sum(axis=0)
+    std = np.sqrt((share * (values - mean) ** 2).sum(axis=0))
     # What rounding leaves of a constant is not a spread.
-    return mean, np.where(mass == 0, 0.0, np.where(std > 1e-12 * np.abs(mean), std, 1.0))
+    return mean * size, np.where(mass == 0, 0.0, np.where(std > 1e-12 * np.abs(mean), std * size, 1.0))

@@ -108,11 +108,10 @@ def choose(X: Array, weights: Array, numbers: Sequence[int], shrinkages: Sequenc
         return numbers[0], shrinkages[0], 1.0, 1.0
     seen, w = np.where(hidden, np.nan, X[rows]), weights[rows]
     share = (hidden * w[:, None])[hidden] / (hidden * w[:, None]).sum()  # of each hidden cell
-    latest: dict[int, Mixture] = {}
+    latest: dict[int, Mixture] = {}  # of another shrinkage: from there it is not far
 
     @cache
     def fill(k: int, shrinkage: float) -> tuple[Array, Array, float]:
-        # From the mixture of another shrinkage, which is near.
         latest[k] = (latest.get(k) or start_mixture(seen, w, k, seed)).fit(seen, w, shrinkage)
         filled, std = latest[k].impute(seen)
         squared = (filled - X[rows])[hidden] ** 2
@@ -124,7 +123,7 @@ def choose(X: Array, weights: Array, numbers: Sequence[int], shrinkages: Sequenc
 
     shrinkage = min(shrinkages, key=lambda one: fill(numbers[0], one)[2])
     best = min(numbers, key=lambda one: fill(one, shrinkage)[2])
-    k = next(one for one in numbers if is_as_good(one))
+    k = next((one for one in numbers if is_as_good(one)), best)  # none if X overflows
     shrinkage = min(shrinkages, key=lambda one: fill(k, one)[2])
     squared, std, error = fill(k, shrinkage)
     return k, shrinkage, float(np.sqrt(error)), float(np.sqrt(share @ (squared / std**2)))
