@@ -11,6 +11,11 @@ from cli.quick_predictor import quick_predictor
 from distreduce.cli.main import main
 
 
+@pytest.fixture(autouse=True)
+def light_predictors_everywhere(light: None) -> None:
+    """In every test of this folder: what the commands read and write does not depend on trees and folds."""
+
+
 @pytest.fixture
 def quick() -> Iterator[None]:
     """A predictor of a fraction of the time, where any predictor will do."""

@@ -20,7 +20,7 @@ def test_a_memory_map_of_single_precision_is_never_copied_as_a_whole(kind, tmp_p
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 20))
     model = kind(2, experts=[], gp_steps=1, random_state=0).fit(X, X[:, 0] if kind is SDRGPRegressor else X[:, 0] > 0)
-    new = np.lib.format.open_memmap(tmp_path / "new.npy", "w+", np.float32, (400_000, 20))
+    new = np.lib.format.open_memmap(tmp_path / "new.npy", "w+", np.float32, (100_000, 20))
     new[:] = np.resize(rng.normal(size=(1000, 20)), new.shape)
     for name in METHODS[kind]:
         tracemalloc.start()

@@ -32,13 +32,14 @@ BOTH = [GPClassifier(random_state=0), QUICK]
 both = pytest.mark.parametrize("model", BOTH, ids=lambda model: type(model).__name__)
 
 
+@pytest.mark.usefixtures("light")
 @parametrize_with_checks([GPClassifier(), SDRGPClassifier(2, experts=[], gp_steps=3)])
 def test_scikit_learn_check(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("few_trees")
+@pytest.mark.usefixtures("light")
 @parametrize_with_some_checks(
     [SDRGPClassifier(gp_steps=3)], (*ABOUT_THE_EXPERTS, "check_classifiers_one_label_sample_weights")
 )

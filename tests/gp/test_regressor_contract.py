@@ -28,13 +28,14 @@ PROTOTYPES = clone(QUICK).set_params(n_prototypes=10)
 MODELS = {"plain": GPRegressor(gp_steps=10), "default": QUICK, "prototypes": PROTOTYPES}
 
 
+@pytest.mark.usefixtures("light")
 @parametrize_with_checks([GPRegressor(), SDRGPRegressor(experts=[], gp_steps=3)])
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("few_trees")
+@pytest.mark.usefixtures("light")
 @parametrize_with_some_checks([SDRGPRegressor(gp_steps=3)], ABOUT_THE_EXPERTS)
 def test_scikit_learn_check_of_all_experts(estimator, check):
     check(estimator)
