@@ -11,6 +11,7 @@ from sklearn.datasets import make_friedman1
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp import GPRegressor, SDRGPRegressor, _estimator
 
+pytestmark = pytest.mark.usefixtures("light")
 X, Y = make_friedman1(110, n_features=6, noise=1.0, random_state=0)
 Y2 = np.c_[Y, np.cos(3 * X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=110)]
 TRAIN, TEST = slice(0, 80), slice(80, None)
