@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from light_predictors import light_predictors
 from scipy.stats import cauchy, norm, t
 from sklearn.base import clone
 from sklearn.datasets import make_friedman1
@@ -26,12 +27,14 @@ MODELS = {
 @pytest.fixture(scope="module", params=MODELS)
 def model(request):
     """One target."""
-    return clone(MODELS[request.param]).fit(X[TRAIN], Y[TRAIN])
+    with light_predictors():
+        return clone(MODELS[request.param]).fit(X[TRAIN], Y[TRAIN])
 
 
 @pytest.fixture(scope="module", params=MODELS)
 def two_targets(request):
-    return clone(MODELS[request.param]).fit(X[TRAIN], Y2[TRAIN])
+    with light_predictors():
+        return clone(MODELS[request.param]).fit(X[TRAIN], Y2[TRAIN])
 
 
 def test_predictions_explain_the_target(model):
