@@ -44,7 +44,7 @@ def friedman(n, seed):
 def test_more_samples_than_an_exact_gp_takes_train_and_predict_as_well_as_an_exact_gp_of_some():
     X, y = friedman(5000, 0)
     new, truth = friedman(1000, 1)
-    model = SDRGPRegressor(n_prototypes=50, max_reduction_samples=500, experts=[], random_state=0).fit(X, y)
+    model = SDRGPRegressor(n_prototypes=50, max_reduction_samples=500, random_state=0).fit(X, y)
     some = GPRegressor().fit(X[:600], y[:600])
 
     def density(estimator):
