@@ -22,6 +22,7 @@ from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor, baselines
 from distreduce.exceptions import InvalidInputError
 from distreduce_paper.baselines import ClusterThenReduce, ReduceThenCluster
 
+pytestmark = pytest.mark.usefixtures("light")
 X, CODES = load_iris(return_X_y=True)
 SPECIES = np.array(["setosa", "versicolor", "virginica"])[CODES]
 COLUMNS = ["sepal length", "sepal width", "petal length", "petal width"]
@@ -34,7 +35,7 @@ TRANSFORMERS = [
     SDR(**QUICK),
     DistR(3, **QUICK),
     SDRGPRegressor(n_prototypes=8, residual=False, gp_steps=3, random_state=0),
-    SDRGPClassifier(2, n_prototypes=8, gp_steps=3, random_state=0),
+    SDRGPClassifier(2, n_prototypes=8, experts=[], gp_steps=3, random_state=0),
     baselines.NCA(random_state=0),
     baselines.KernelSupervisedPCA(),
     ClusterThenReduce(random_state=0),

@@ -10,6 +10,8 @@ import pytest
 from distreduce import SDRGPClassifier, SDRGPRegressor
 from distreduce.gp._refit import refit
 
+pytestmark = pytest.mark.usefixtures("light")
+
 
 def waves(rng, n=120):
     X = rng.uniform(-2, 2, size=(n, 2))
