@@ -98,3 +98,9 @@ def test_the_sentence_holds_the_three_scores():
 def test_without_scores_there_is_no_verdict(unsupervised):
     assert describe_optimism(unsupervised) is None
     assert describe_optimism(Scored(0.9, np.nan, 0.3)) is None
+
+
+def test_a_purity_of_classes_stands_with_its_interval(classes):
+    found = encode_quality(classes, np.arange(12))
+    low, purity, high = (np.array(found[name]) for name in ("purity low", "purity", "purity high"))
+    assert ((low <= purity) & (purity <= high) & (low < high)).all()

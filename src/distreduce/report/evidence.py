@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.neighbors import NearestNeighbors
 
+from distreduce._utils.numerics import nearest as find_closest
 from distreduce._utils.text import decimal_text, number_text
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
@@ -17,7 +17,7 @@ from distreduce.plotting.targets import prototype_means, sample_shares
 from distreduce.report.encode import cell_text
 from distreduce.report.prototypes import N_BINS, Distribution
 
-QUALITY = ("purity", "compactness", "separation")
+QUALITY = ("purity", "purity low", "purity high", "compactness", "separation")
 MUCH = 0.1  # a difference of scores worth a warning
 LITTLE = 0.03  # a difference of scores that neighbours on other samples could make
 
@@ -47,8 +47,7 @@ def _bin_nearby(model: BaseReduction, y: ArrayLike, prototypes: Index, target: i
     # Where few samples are nearest, the nearest of all speak.
     few = np.flatnonzero(counts[prototypes] < LEAST_COUNT)
     if len(few):
-        search = NearestNeighbors(n_neighbors=min(LEAST_COUNT, len(Z))).fit(Z)
-        found = search.kneighbors(model.prototypes_[prototypes[few]], return_distance=False)
+        found = find_closest(model.prototypes_[prototypes[few]], Z, min(LEAST_COUNT, len(Z)))[1]
         shares[few] = rows[known][found].mean(axis=1)
     return shares, labels
 
@@ -58,7 +57,9 @@ def encode_quality(model: BaseReduction, prototypes: Index) -> Node:
     table = model.prototype_evidence_.iloc[prototypes]
     node: Node = {"count": table["n_samples"].astype(int).tolist(), "dubious": table["dubious"].astype(bool).tolist()}
     # JSON has no infinity: the separation of a single prototype.
-    return node | {name: [float(v) if np.isfinite(v) else None for v in table[name]] for name in QUALITY}
+    return node | {
+        name: [float(v) if np.isfinite(v) else None for v in table[name]] for name in QUALITY if name in table
+    }
 
 
 class Criticism(NamedTuple):
@@ -106,10 +107,9 @@ def describe_optimism(model: Any, within: str = "") -> Verdict | None:
     elif left_out < guess + LITTLE:
         # A rare class hardly moves the accuracy, even where the map tells it apart.
         verdict = "The map says next to nothing about the target of new samples"
-        verdict, warns = (
-            "On the map, new samples are mostly next to the most frequent class" if classes else verdict,
-            True,
-        )
+        if classes:
+            verdict = "On the map, new samples are mostly next to the most frequent class"
+        warns = True
     elif fitted > left_out + MUCH:
         verdict, warns = "The fitted places promise more than new samples hold", True
     elif every > left_out + MUCH:
