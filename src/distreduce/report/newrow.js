@@ -4,7 +4,7 @@ const SHOWN_PROTOTYPES = 3;
 const SHOWN_COLUMNS = 5;
 const PAUSE = 200; // milliseconds without a key before columns are compared
 const DAY = 86400000; // milliseconds
-const form = { inputs: [], from: -1, serial: 0 };
+const form = { inputs: [], from: -1, serial: 0, columns: document.createElement("div") };
 
 // The control of a column; the codes are those of the recipe: numbers, days, 0 and 1, or the index of a level.
 function makeControl(field) {
@@ -86,8 +86,9 @@ async function readForm() {
   if (own !== form.serial) return undefined; // the form has changed meanwhile
   form.result = found;
   placeNewRow(found);
-  box.replaceChildren(...describeNewRow(found));
-  setTimeout(() => { if (own === form.serial) box.append(...describeColumns(compareColumns(formulas, codes, found))); }, PAUSE);
+  // The list of columns stays until the next one is known: on a phone the fields below must not jump.
+  box.replaceChildren(...describeNewRow(found), form.columns);
+  setTimeout(() => { if (own === form.serial) form.columns.replaceChildren(...describeColumns(compareColumns(formulas, codes, found))); }, PAUSE);
   return draw();
 }
 
@@ -112,7 +113,7 @@ function describeColumns(changes) {
   const { probabilities, numbers } = form.result;
   const top = probabilities ? probabilities.indexOf(Math.max(...probabilities)) : -1;
   const value = (result) => (probabilities ? percent(result.probabilities[top]) : numberText(result.numbers[0].mean));
-  const name = probabilities ? data.newRow.predictor.classes[top] : numbers && data.distributions[0] ? data.distributions[0].name : "";
+  const name = probabilities ? `“${shorten(data.newRow.predictor.classes[top], 28)}”` : numbers && data.distributions[0] ? data.distributions[0].name : "";
   const text = ({ field, other, moved }) => `if ${typicalText(field)}: ${probabilities || numbers ? `${shorten(name, 30)} ${value(form.result)} → ${value(other)}, ` : ""}moves ${percent(moved)} of the map`;
   return [make("h4", {}, "Columns that matter most here"), make("p", { class: "note" }, "Each column alone at its typical value, the others as typed:"),
     make("ul", { class: "apart" }, ...changes.slice(0, SHOWN_COLUMNS).map((each) => make("li", {}, make("b", { title: each.field.name }, shorten(each.field.name, 40)), ` ${text(each)}`)))];
