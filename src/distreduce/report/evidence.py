@@ -102,8 +102,10 @@ def describe_optimism(model: Any, within: str = "") -> Verdict | None:
     classes = hasattr(model, "classes_")
     # What guessing reaches: the most frequent class, or the mean of the targets.
     guess = float((model.prototype_weights_ @ model.prototype_targets_).max()) if classes else 0.0
-    if getattr(model, "eta_", None) == 0 != model.eta:
-        verdict, warns = "The features say nothing about the target, so the map was drawn without it", True
+    blind = getattr(model, "eta_", None) == 0 != model.eta
+    if blind:
+        # Few samples cannot show that there is nothing.
+        verdict, warns = "Left-out samples show nothing about the target, so the map was drawn without it", True
     elif left_out < guess + LITTLE:
         # A rare class hardly moves the accuracy, even where the map tells it apart.
         verdict = "The map says next to nothing about the target of new samples"
@@ -122,8 +124,9 @@ def describe_optimism(model: Any, within: str = "") -> Verdict | None:
     sentence = (
         f"The 10 nearest neighbours on the map predict samples left out of the fit with {score} {texts[0]}; "
         f"the 10 nearest by all features, with {texts[1]}."
-        + (f" Places of the fit, which has seen the targets, would suggest {texts[2]}." if fitted > left_out else "")
     )
+    if fitted > left_out and not blind:
+        sentence += f" Places of the fit, which has seen the targets, would suggest {texts[2]}."
     if within:
         sentence += " For others, look at the held-out scores."
     about = {"left out": "what the map shows", "all features": "without the map", "fitted": "places of the fit"}
