@@ -25,8 +25,7 @@ STRATA = 10
 
 def split_rows(data: PreparedTable, options: FitOptions) -> tuple[Index, Index, str]:
     """Return training rows, held-out rows, and how they were chosen; both are empty if too few have a target."""
-    known = data.known
-    nothing, labels = np.empty(0, dtype=np.intp), data.target.labels
+    known, nothing, labels = data.known, np.empty(0, dtype=np.intp), data.target.labels
     if not options.test_size or len(known) < MIN_ROWS:
         return nothing, nothing, ""
     if data.aside.times is not None:

@@ -143,8 +143,7 @@ def assign_folds(
     With `groups` whole groups leave together, and those that share noisy `copies`. Without, samples with equal features
     do, and noisy `copies` of each other, unless they are repeated measurements and many: new samples will have the same
     features again. Each of those leaves alone, a sample that `counts` as several rows in as many parts. This takes rows
-    of one weight: the parts of a sample do not know which of its rows is the heavy one, which would then tell its own
-    target.
+    of one weight: the parts of a sample do not know which of its rows is the heavy one, which would tell its target.
     """
     together = sites if copies is None else copies
     if groups is not None:

@@ -103,15 +103,13 @@ def describe_optimism(model: Any, within: str = "") -> Verdict | None:
     # What guessing reaches: the most frequent class, or the mean of the targets.
     guess = float((model.prototype_weights_ @ model.prototype_targets_).max()) if classes else 0.0
     blind = getattr(model, "eta_", None) == 0 != model.eta
-    if blind:
-        # Few samples cannot show that there is nothing.
+    if blind:  # few samples cannot show that there is nothing to see
         verdict, warns = "Left-out samples show nothing about the target, so the map was drawn without it", True
     elif left_out < guess + LITTLE:
         # A rare class hardly moves the accuracy, even where the map tells it apart.
-        verdict = "The map says next to nothing about the target of new samples"
+        verdict, warns = "The map says next to nothing about the target of new samples", True
         if classes:
             verdict = "On the map, new samples are mostly next to the most frequent class"
-        warns = True
     elif fitted > left_out + MUCH:
         verdict, warns = "The fitted places promise more than new samples hold", True
     elif every > left_out + MUCH:
