@@ -238,9 +238,8 @@ def test_blocks_of_the_page_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = (Path(__file__).parent.parent / "docs" / "interoperability.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    optional = [
-        name for name in ("polars", "onnxruntime", "onnx", "anndata", "sklearn.callback") if find_spec(name) is None
-    ]
+    libraries = ("polars", "onnxruntime", "onnx", "anndata", "sklearn.callback", "skrub")
+    optional = [name for name in libraries if find_spec(name) is None]
     runnable = [block for block in blocks if not any(re.search(rf"\b{name}\b", block) for name in optional)]
     assert len(runnable) >= 4
     exec(compile("\n".join(runnable), "interoperability.md", "exec"), {"__name__": "__main__"})  # noqa: S102
