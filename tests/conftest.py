@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import settings
+from light_predictors import light_predictors
 
 from distreduce._utils import threads
 
@@ -35,12 +36,10 @@ def rng() -> np.random.Generator:
 
 
 @pytest.fixture
-def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Predictors of ten trees each: for what must hold however many trees there are."""
-    from distreduce.gp import _experts
-
-    monkeypatch.setattr(_experts, "FOREST_TREES", 10)
-    monkeypatch.setattr(_experts, "BOOSTING_STEPS", 10)
+def light() -> Iterator[None]:
+    """Predictors of few trees and folds."""
+    with light_predictors():
+        yield
 
 
 @pytest.fixture(params=["numpy", "compiled"])

@@ -18,6 +18,15 @@ ABOUT_THE_FIT = (
     "check_readonly_memmap_input",
     "check_fit2d_1feature",
 )
+# What a comparison needs of a method of the paper's tables, which is not part of the library.
+ABOUT_A_BASELINE = (
+    *(name for name in ABOUT_THE_FIT if "weight" not in name),
+    "check_estimator_cloneable",
+    "check_estimators_nan_inf",
+    "check_estimators_overwrite_params",
+    "check_n_features_in_after_fitting",
+    "check_fit2d_1sample",
+)
 # What the experts of a stack could change about it.
 ABOUT_THE_EXPERTS = (
     "check_sample_weight_equivalence_on_dense_data",

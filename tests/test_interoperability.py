@@ -22,6 +22,7 @@ from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor, baselines
 from distreduce.exceptions import InvalidInputError
 from distreduce_paper.baselines import ClusterThenReduce, ReduceThenCluster
 
+pytestmark = pytest.mark.usefixtures("light")
 X, CODES = load_iris(return_X_y=True)
 SPECIES = np.array(["setosa", "versicolor", "virginica"])[CODES]
 COLUMNS = ["sepal length", "sepal width", "petal length", "petal width"]
@@ -34,7 +35,7 @@ TRANSFORMERS = [
     SDR(**QUICK),
     DistR(3, **QUICK),
     SDRGPRegressor(n_prototypes=8, residual=False, gp_steps=3, random_state=0),
-    SDRGPClassifier(2, n_prototypes=8, gp_steps=3, random_state=0),
+    SDRGPClassifier(2, n_prototypes=8, experts=[], gp_steps=3, random_state=0),
     baselines.NCA(random_state=0),
     baselines.KernelSupervisedPCA(),
     ClusterThenReduce(random_state=0),
@@ -237,9 +238,8 @@ def test_blocks_of_the_page_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = (Path(__file__).parent.parent / "docs" / "interoperability.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    optional = [
-        name for name in ("polars", "onnxruntime", "onnx", "anndata", "sklearn.callback") if find_spec(name) is None
-    ]
+    libraries = ("polars", "onnxruntime", "onnx", "anndata", "sklearn.callback", "skrub")
+    optional = [name for name in libraries if find_spec(name) is None]
     runnable = [block for block in blocks if not any(re.search(rf"\b{name}\b", block) for name in optional)]
     assert len(runnable) >= 4
     exec(compile("\n".join(runnable), "interoperability.md", "exec"), {"__name__": "__main__"})  # noqa: S102

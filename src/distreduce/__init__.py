@@ -9,7 +9,7 @@ from distreduce._utils.versions import __version__
 
 if TYPE_CHECKING:
     from distreduce.cli.fitted_folder import load_folder
-    from distreduce.estimators import SDR, DistR, align_embedding, cross_val_embedding
+    from distreduce.estimators import SDR, DistR, SDRImputer, align_embedding, cross_val_embedding
     from distreduce.gp import SDRGPClassifier, SDRGPRegressor
 
 # Everything is imported on first use: `distreduce --help` must not wait for scikit-learn and Numba.
@@ -18,6 +18,7 @@ _NAMES = {
     "DistR": "distreduce.estimators",
     "SDRGPClassifier": "distreduce.gp",
     "SDRGPRegressor": "distreduce.gp",
+    "SDRImputer": "distreduce.estimators",
     "align_embedding": "distreduce.estimators",
     "cross_val_embedding": "distreduce.estimators",
     "load_folder": "distreduce.cli.fitted_folder",
@@ -29,6 +30,7 @@ __all__ = [
     "DistR",
     "SDRGPClassifier",
     "SDRGPRegressor",
+    "SDRImputer",
     "__version__",
     "align_embedding",
     "cross_val_embedding",

@@ -24,8 +24,8 @@ def raw_inputs(name: str, folder: Path) -> np.ndarray:
         with np.load(folder / "snareseq.npz", allow_pickle=False) as store:
             return store["chromatin"].astype(float)
     if name == "mnist":
-        return PCA(50, random_state=0).fit_transform(data_sets.mnist(folder)[0])
-    return data_sets.coil20(folder)[0] if name == "coil20" else data_sets.fashion(folder, n=2000)[0]
+        return PCA(50, random_state=0).fit_transform(data_sets.mnist(folder, n=1000)[0])
+    return data_sets.coil20(folder)[0] if name == "coil20" else data_sets.fashion(folder, n=1000)[0]
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -39,8 +39,7 @@ def scaled(X: np.ndarray, per_feature: bool) -> np.ndarray:
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("per_feature", [True, False])
-@pytest.mark.parametrize("perplexity", [20.0, 30.0, 50.0])
+@pytest.mark.parametrize(("per_feature", "perplexity"), [(True, 20.0), (False, 30.0), (True, 50.0)])
 def test_optimal_on_the_papers_data(inputs: np.ndarray, per_feature: bool, perplexity: float) -> None:
     solved = symmetric_entropic_affinity(squared_distances(scaled(inputs, per_feature)), perplexity, overwrite=True)
     assert solved.residual <= 1e-5 and solved.n_evaluations <= 60
@@ -48,8 +47,8 @@ def test_optimal_on_the_papers_data(inputs: np.ndarray, per_feature: bool, perpl
 
 @pytest.mark.data
 @pytest.mark.slow
-def test_optimal_on_ten_thousand_images(data_dir: Path) -> None:
-    X = data_sets.fashion(data_dir)[0]
+def test_optimal_in_single_precision_on_thousands_of_images(data_dir: Path) -> None:
+    X = data_sets.fashion(data_dir, n=4000)[0]
     with workers() as pool:
         D = squared_distances(X, np.float32, workers=pool)
         solved = symmetric_entropic_affinity(D, 50.0, overwrite=True, workers=pool)

@@ -9,6 +9,12 @@ import pytest
 from cli.quick_predictor import quick_predictor
 
 from distreduce.cli.main import main
+from distreduce.report import charts
+
+
+@pytest.fixture(autouse=True)
+def light_predictors_everywhere(light: None) -> None:
+    """In every test of this folder: what the commands read and write does not depend on trees and folds."""
 
 
 @pytest.fixture
@@ -20,8 +26,12 @@ def quick() -> Iterator[None]:
 
 @pytest.fixture
 def call(monkeypatch, capsys, tmp_path):
-    """``call("fit", "t.csv")`` returns exit code, standard output and standard error, from an empty folder."""
+    """``call("fit", "t.csv")`` returns exit code, standard output and standard error, from an empty folder.
+
+    Charts of the page are left empty, which halves the time of a fit; test_page.py and test_apply.py draw them.
+    """
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(charts, "draw_svg", lambda *_, **__: '<svg viewBox="0 0 9 9" width="9pt" height="9pt"></svg>')
 
     def run(*arguments: str):
         monkeypatch.setattr(sys, "argv", ["distreduce", *map(str, arguments)])

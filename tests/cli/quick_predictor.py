@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 
 import pytest
+from light_predictors import light_predictors
 
 from distreduce import SDRGPClassifier, SDRGPRegressor
 from distreduce.cli import _models
@@ -15,7 +16,7 @@ from distreduce.cli import _models
 @contextmanager
 def quick_predictor() -> Iterator[None]:
     """Let `distreduce fit` mix Gaussian processes of few steps and a linear model, without trees."""
-    with pytest.MonkeyPatch.context() as patch:
+    with light_predictors(), pytest.MonkeyPatch.context() as patch:
         for kind in (SDRGPClassifier, SDRGPRegressor):
             patch.setattr(_models, kind.__name__, partial(kind, experts=["linear"], gp_steps=3))
         yield

@@ -83,7 +83,7 @@ def test_pure_noise_is_called_noise(call):
     rng = np.random.default_rng(1)
     pd.DataFrame(rng.normal(size=(80, 4))).add_prefix("x").assign(y=rng.normal(size=80)).to_csv("t.csv", index=False)
     _, out, _ = call("fit", "t.csv", "--target", "y", *QUICK)
-    assert "The features say nothing about the target" in " ".join(out.split())
+    assert "Left-out samples show nothing about the target" in " ".join(out.split())
 
 
 def test_several_targets(call, quick, tmp_path):

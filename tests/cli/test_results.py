@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from cli.quick_predictor import quick_predictor
 from sklearn.datasets import load_wine
 
 from distreduce import SDR, SDRGPClassifier
@@ -25,7 +26,7 @@ def fitted(tmp_path_factory):
     table["target"] = np.array(["barolo", "grignolino", "barbera"])[table["target"]]
     table.loc[7, "target"] = "lone"
     table.to_csv(where / "wine.csv", index=False)
-    with pytest.MonkeyPatch.context() as patch:
+    with quick_predictor(), pytest.MonkeyPatch.context() as patch:
         patch.chdir(where)
         patch.setattr(sys, "argv", ["distreduce", "fit", "wine.csv", "--target", "target", "--quiet"])
         with pytest.raises(SystemExit) as stopped:

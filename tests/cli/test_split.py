@@ -15,6 +15,7 @@ from distreduce import SDR, SDRGPClassifier, SDRGPRegressor
 from distreduce.cli import _models, _split, _study
 from distreduce.cli._split import draw_rows, split_rows
 from distreduce.gp import _refit
+from distreduce.mapping import folds
 from distreduce.metrics.certainty import r2_interval
 from distreduce.tables.aside import Aside, AsideValues, read_weights
 from distreduce.tables.prepare import prepare
@@ -221,15 +222,20 @@ def test_a_weight_of_two_is_the_row_twice(call, quick):
     assert Path("distreduce-weighted/report.html").read_bytes() == page
 
 
-def test_copies_with_noise_are_on_one_side_of_the_split(tmp_path):
+def test_copies_with_noise_are_on_one_side_of_the_split(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     X = np.repeat(rng.normal(size=(60, 5)), 3, axis=0)
     table = pd.DataFrame(X + 1e-3 * rng.normal(size=X.shape), columns=list("abcde"))
     table.assign(y=np.repeat(rng.integers(3, size=60), 3)).to_csv(tmp_path / "t.csv", index=False)
     data = prepare(tmp_path / "t.csv", ["y"], task="classification")
+    searches = []
+    search = folds.find_near_copies
+    monkeypatch.setattr(folds, "find_near_copies", lambda features: searches.append(1) or search(features))
     train, test, _ = split_rows(data, _models.FitOptions())
     assert len(test) > 20 and not set(train // 3) & set(test // 3)
     assert "or nearly so: read as copies" in _split.describe_repeats(data, np.arange(180))[0]
+    assert len(np.unique(_split.find_units(data, test))) == len(test) // 3
+    assert len(searches) == 1  # of all distances, which takes its time
 
 
 def test_weights_with_fractions_have_a_mean_of_one():

@@ -237,11 +237,15 @@ def test_more_samples_than_arrays_fit_into_memory_are_refused_before_the_fit(mon
 @pytest.mark.parametrize("estimator", [SDR, SDRGPClassifier])
 @pytest.mark.parametrize(
     ("column", "cell"),
-    [(["loam", None] * 15, "loam"), (pd.date_range("2024-01-01", periods=30), "2024-01-01 00:00:00")],
+    [
+        (["1.5", "loam", None] * 10, "'soil' has 'loam'"),
+        (pd.date_range("2024-01-01", periods=30), "'soil' has '2024-01-01 00:00:00'"),
+        ([1.5, None, 2.5] * 10, "Input X contains NaN: 10 in 'soil'"),
+    ],
 )
 def test_a_raw_table_is_told_its_cure(estimator, column, cell):
     table = pd.DataFrame(X).assign(soil=column)
-    cure = rf"'soil' has '{cell}'.*TablePreparer.*: make_pipeline\(TablePreparer\(\), {estimator.__name__}\(\)\)"
+    cure = rf"{cell}.*TablePreparer.*: make_pipeline\(TablePreparer\(\), {estimator.__name__}\(\)\)"
     with pytest.raises(InvalidInputError, match=cure):
         estimator().fit(table, Y > 0)
 

@@ -303,15 +303,19 @@ def test_weights_do_not_tell_the_targets_of_repeated_measurements() -> None:
     assert model.neighbor_scores_["left_out"] < 0.33
 
 
-@pytest.mark.parametrize("n_prototypes", [30, None])
-def test_copies_with_noise_leave_together(n_prototypes) -> None:
-    """A visitor's table: every row four times, with a little noise. The copies told the classes: 0.98 for 0.26."""
+@pytest.mark.parametrize(("n_prototypes", "grouped"), [(30, False), (None, False), (None, True)])
+def test_copies_with_noise_leave_together(n_prototypes, grouped) -> None:
+    """A visitor's table: every row four times, with a little noise. The copies told the classes: 0.98 for 0.26.
+
+    They do so too if each of the four is in a group of its own.
+    """
     rng = np.random.default_rng(0)
     centres = 0.5 * rng.normal(size=(4, 6))
     y = rng.integers(4, size=1060)
     X = centres[y] + rng.normal(size=(1060, 6))
     rows = np.repeat(X[:60], 4, axis=0) + 1e-3 * rng.normal(size=(240, 6))
-    model = SDR(n_prototypes=n_prototypes, random_state=0).fit(rows, np.repeat(y[:60], 4))
+    groups = 4 * (np.arange(240) // 16) + np.arange(240) % 4 if grouped else None
+    model = SDR(n_prototypes=n_prototypes, random_state=0).fit(rows, np.repeat(y[:60], 4), groups=groups)
     new = KNeighborsClassifier(10).fit(model.embedding_, np.repeat(y[:60], 4)).score(model.transform(X[60:]), y[60:])
     assert model.neighbor_scores_["left_out"] < new + 0.15
 
@@ -333,3 +337,17 @@ def test_evidence_counts_weights_as_copies(task) -> None:
     columns = [name for name in weighted if name.startswith(("share", "mean", "sd", "5 %", "95 %", "purity"))]
     assert weighted["n_samples"].min() >= 19 and len(columns) >= 4
     assert_allclose(weighted[columns], repeated[columns], rtol=1e-12)
+
+
+@pytest.mark.parametrize("concentration", [0.5, 5.0, 100.0])
+def test_intervals_of_purity_hold_the_share_of_new_samples(concentration) -> None:
+    """Of 19 samples of six like classes, the most frequent class has 0.30 where new samples have 0.17."""
+    rng = np.random.default_rng(0)
+    shares, labels = rng.dirichlet(np.full(6, concentration), size=300), np.repeat(np.arange(300), 19)
+    y = np.array([rng.choice(6, p=shares[label]) for label in labels])
+    places = np.c_[labels, np.zeros(len(labels))].astype(float)
+    ones, targets = np.ones(len(labels)), read_targets(y, len(labels), "classification", np.ones(len(labels)))
+    evidence = prototype_evidence(places[::19], ones[:300], np.eye(6)[y[::19]], places, ones, targets)
+    truth = shares[np.arange(300), evidence[targets.column_names()].to_numpy().argmax(axis=1)]
+    inside = (evidence["purity low"] <= truth) & (truth <= evidence["purity high"])
+    assert inside.mean() >= 0.95 and (evidence["purity high"] - evidence["purity low"]).median() < 0.6

@@ -26,19 +26,19 @@ from distreduce.gp import GPClassifier, SDRGPClassifier, _classification, _exact
 from distreduce.gp._classification import draw_from_every_class
 from distreduce.metrics import expected_calibration_error
 
+pytestmark = pytest.mark.usefixtures("light")
 Array = NDArray[np.float64]
 QUICK = SDRGPClassifier(2, experts=[], gp_steps=10, random_state=0)
 BOTH = [GPClassifier(random_state=0), QUICK]
 both = pytest.mark.parametrize("model", BOTH, ids=lambda model: type(model).__name__)
 
 
-@parametrize_with_checks([GPClassifier(), SDRGPClassifier(2, experts=[], gp_steps=3)])
+@parametrize_with_checks([GPClassifier(), SDRGPClassifier(2, residual=False, gp_steps=3)])
 def test_scikit_learn_check(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("few_trees")
 @parametrize_with_some_checks(
     [SDRGPClassifier(gp_steps=3)], (*ABOUT_THE_EXPERTS, "check_classifiers_one_label_sample_weights")
 )

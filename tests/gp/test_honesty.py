@@ -347,7 +347,7 @@ def test_classes_without_any_signal_get_their_base_rate():
 @pytest.mark.parametrize(
     "labels", [np.arange(40) == 3, np.where(np.arange(40) == 3, 7, np.arange(40) % 2)], ids=["2", "3"]
 )
-def test_a_class_with_a_single_member(labels, rng, few_trees):
+def test_a_class_with_a_single_member(labels, rng, light):
     found = SDRGPClassifier(2, gp_steps=3, random_state=0).fit(rng.normal(size=(40, 3)), labels)
     probabilities = found.predict_proba(rng.normal(size=(9, 3)))
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-12)

@@ -9,6 +9,9 @@ import pytest
 
 from distreduce import SDRGPClassifier, SDRGPRegressor
 from distreduce.gp._refit import refit
+from distreduce.persistence import load
+
+pytestmark = pytest.mark.usefixtures("light")
 
 
 def waves(rng, n=120):
@@ -43,3 +46,10 @@ def test_the_reduction_is_fitted_again_if_its_expert_takes_part(rng, expert, fit
     model.stack_ = replace(model.stack_, weights={expert: 1.0})
     refit(model, X, labels)
     assert len(model.reduction_.embedding_left_out_) == fitted and len(model.predict_proba(X)) == 120
+
+
+def test_a_loaded_model_learns_from_more_samples(rng, tmp_path):
+    X, y = waves(rng)
+    SDRGPRegressor(experts=["linear"], random_state=0).fit(X[:40], y[:40]).save(tmp_path / "m.safetensors")
+    model = refit(load(tmp_path / "m.safetensors"), X, y)
+    assert len(model.reduction_.embedding_left_out_) == 120 and np.corrcoef(model.predict(X), y)[0, 1] > 0.95

@@ -19,21 +19,21 @@ from distreduce.gp import SDRGPRegressor
 rng = np.random.default_rng(0)
 X = rng.normal(size=(100, 4))
 model = SDRGPRegressor(gp_steps=5, random_state=0).fit(X, np.sin(X[:, 0]) + 0.1 * rng.normal(size=100))
-new = rng.normal(size=(400_000, 4))
+new = rng.normal(size=(100_000, 4))
 model.predict(new[:10], return_std=True)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 mean, std = model.predict(new, return_std=True)
-assert np.isfinite(mean).all() and np.isfinite(std).all() and len(mean) == len(std) == 400_000
+assert np.isfinite(mean).all() and np.isfinite(std).all() and len(mean) == len(std) == 100_000
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
 @pytest.mark.slow
-def test_four_hundred_thousand_samples_are_predicted_in_half_a_gigabyte():
+def test_a_hundred_thousand_samples_are_predicted_in_bounded_memory():
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     run = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, env=environment, check=False)
     assert run.returncode == 0, run.stderr
-    assert int(run.stdout) < 530_000, run.stdout  # kilobytes
+    assert int(run.stdout) < 250_000, run.stdout  # kilobytes; 140,000 in parts, 420,000 at once
 
 
 def friedman(n, seed):
@@ -41,10 +41,10 @@ def friedman(n, seed):
 
 
 @pytest.mark.slow
-def test_twenty_thousand_samples_train_and_predict_as_well_as_an_exact_gp_of_some():
-    X, y = friedman(20_000, 0)
-    new, truth = friedman(2000, 1)
-    model = SDRGPRegressor(n_prototypes=100, max_reduction_samples=1000, random_state=0).fit(X, y)
+def test_more_samples_than_an_exact_gp_takes_train_and_predict_as_well_as_an_exact_gp_of_some():
+    X, y = friedman(5000, 0)
+    new, truth = friedman(1000, 1)
+    model = SDRGPRegressor(n_prototypes=50, max_reduction_samples=500, random_state=0).fit(X, y)
     some = GPRegressor().fit(X[:600], y[:600])
 
     def density(estimator):

@@ -12,7 +12,7 @@ from distreduce.exceptions import DistReduceError, InvalidInputError, NumericalE
 from distreduce.gp import GPRegressor, SDRGPRegressor
 from distreduce.gp import _exact as exact
 
-pytestmark = pytest.mark.usefixtures("few_trees")
+pytestmark = pytest.mark.usefixtures("light")
 MODELS = {
     "plain": GPRegressor(gp_steps=30),
     "default": SDRGPRegressor(gp_steps=3, random_state=0),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from light_predictors import light_predictors
 from scipy.stats import cauchy, norm, t
 from sklearn.base import clone
 from sklearn.datasets import make_friedman1
@@ -11,6 +12,7 @@ from sklearn.datasets import make_friedman1
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp import GPRegressor, SDRGPRegressor, _estimator
 
+pytestmark = pytest.mark.usefixtures("light")
 X, Y = make_friedman1(110, n_features=6, noise=1.0, random_state=0)
 Y2 = np.c_[Y, np.cos(3 * X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=110)]
 TRAIN, TEST = slice(0, 80), slice(80, None)
@@ -25,12 +27,14 @@ MODELS = {
 @pytest.fixture(scope="module", params=MODELS)
 def model(request):
     """One target."""
-    return clone(MODELS[request.param]).fit(X[TRAIN], Y[TRAIN])
+    with light_predictors():
+        return clone(MODELS[request.param]).fit(X[TRAIN], Y[TRAIN])
 
 
 @pytest.fixture(scope="module", params=MODELS)
 def two_targets(request):
-    return clone(MODELS[request.param]).fit(X[TRAIN], Y2[TRAIN])
+    with light_predictors():
+        return clone(MODELS[request.param]).fit(X[TRAIN], Y2[TRAIN])
 
 
 def test_predictions_explain_the_target(model):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 QUICK = [name for name in READERS if not name.startswith("commands")]
 OF_EVERY_READER = pytest.mark.parametrize("name", QUICK)
-SOME = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SOME = settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from distreduce.gp import _exact, _experts
 from distreduce.interop import _predictor_reader, load_predictor, save_predictor
 from distreduce.tables import TablePreparer
 
+pytestmark = pytest.mark.usefixtures("light")
 NAMES = ("mean", "std", "q05", "q50", "q95")
 
 

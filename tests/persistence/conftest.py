@@ -10,7 +10,7 @@ from persistence.cases import full_model
 
 
 @pytest.fixture(autouse=True)
-def predictors_of_few_trees(few_trees: None) -> None:
+def light_predictors_everywhere(light: None) -> None:
     """In every test of this folder: files hold trees alike, however many."""
 
 

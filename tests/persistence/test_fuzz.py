@@ -28,8 +28,8 @@ GP_KINDS = [
     "SDRGPClassifier, two texts of Python",
 ]
 OF_EVERY_KIND = pytest.mark.parametrize("name", GP_KINDS)
-MANY = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-SOME = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SOME = settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture

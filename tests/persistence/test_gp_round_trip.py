@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from light_predictors import light_predictors
 from numpy.testing import assert_allclose, assert_array_equal
 from persistence.cases import (
     FRAME,
@@ -237,7 +238,8 @@ def larger(tmp_path_factory: Any) -> tuple[Path, dict[str, Any]]:
     folder, models = tmp_path_factory.mktemp("larger"), {}
     for name, model in LARGER.items():
         y = RESPONSE > np.median(RESPONSE) if "Classifier" in name else RESPONSE
-        models[name] = clone(model).fit(SAMPLES[:200], y[:200])
+        with light_predictors():
+            models[name] = clone(model).fit(SAMPLES[:200], y[:200])
         models[name].save(folder / name)
     return folder, models
 

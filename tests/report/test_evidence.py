@@ -7,6 +7,7 @@ import pytest
 from sklearn.metrics import pairwise_distances
 
 from distreduce.report.evidence import describe_optimism, encode_quality, find_evidence
+from distreduce.report.facts import count_crowded
 
 
 def test_class_shares_are_those_of_the_evidence(classes, labels):
@@ -72,8 +73,8 @@ CLASSES = {"classes_": ["a", "b"]}
         ),
         (Scored(0.7, 0.66, 0.66, **CLASSES), "What you see holds for new samples", False),
         (
-            Scored(0.0, 0.0, 0.0, eta_=0.0),
-            "The features say nothing about the target, so the map was drawn without it",
+            Scored(0.1, 0.0, 0.0, eta_=0.0),
+            "Left-out samples show nothing about the target, so the map was drawn without it",
             True,
         ),
     ],
@@ -81,6 +82,7 @@ CLASSES = {"classes_": ["a", "b"]}
 def test_the_verdict_on_a_picture(model, words, warns):
     found = describe_optimism(model)
     assert (found.verdict, found.warns) == (words, warns)
+    assert "drawn without" not in words or "has seen the targets" not in found.sentence
 
 
 def test_of_groups_the_verdict_is_careful():
@@ -98,3 +100,23 @@ def test_the_sentence_holds_the_three_scores():
 def test_without_scores_there_is_no_verdict(unsupervised):
     assert describe_optimism(unsupervised) is None
     assert describe_optimism(Scored(0.9, np.nan, 0.3)) is None
+
+
+def test_a_purity_of_classes_stands_with_its_interval(classes):
+    found = encode_quality(classes, np.arange(12))
+    low, purity, high = (np.array(found[name]) for name in ("purity low", "purity", "purity high"))
+    assert ((low <= purity) & (purity <= high) & (low < high)).all()
+
+
+def test_prototypes_that_cover_each_other_are_counted(classes):
+    """On a table with two classes, 17 of 34 marks lay on others, and nothing was said."""
+    before, limit = classes.prototypes_, 0.01 * np.ptp(classes.embedding_, axis=0).max()
+    nearest = [np.sort(np.linalg.norm(before - place, axis=1))[1] for place in before]
+    assert count_crowded(classes) == np.sum(np.array(nearest) < limit)
+    used = np.flatnonzero(classes.prototype_weights_)
+    try:
+        classes.prototypes_ = before.copy()
+        classes.prototypes_[used[0]] = before[used[1]] + 1e-4
+        assert count_crowded(classes) >= 2
+    finally:
+        classes.prototypes_ = before

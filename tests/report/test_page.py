@@ -244,8 +244,8 @@ def test_three_dimensions_are_reported(X, labels, tmp_path):
 
 
 def test_pages_stay_small(classes, X, labels, tmp_path):
-    # 101 kB are scripts and styles.
-    assert write_report(tmp_path / "r.html", classes, X, labels).stat().st_size < 160_000
+    # 106 kB are scripts and styles.
+    assert write_report(tmp_path / "r.html", classes, X, labels).stat().st_size < 165_000
 
 
 @pytest.mark.parametrize(

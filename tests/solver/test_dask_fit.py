@@ -189,7 +189,7 @@ def test_another_number_of_features_is_refused_before_anything_is_computed(in_me
         in_memory.transform(da.ones((10, 3), chunks=(5, 3)))
 
 
-def test_regression_predicts_lazily_what_it_predicts_of_the_same_blocks(data, rng):
+def test_regression_predicts_lazily_what_it_predicts_of_the_same_blocks(data, rng, light):
     X, y = data[0][:120], data[0][:120] @ np.arange(D) + rng.standard_normal(120)
     rows = da.from_array(X, chunks=(70, 2))
     fitted = SDRGPRegressor(random_state=0).fit(rows, da.from_array(y, chunks=50))
@@ -202,7 +202,7 @@ def test_regression_predicts_lazily_what_it_predicts_of_the_same_blocks(data, rn
     assert all(np.array_equal(a.compute(), b) for a, b in zip(lazy, known, strict=True))
 
 
-def test_classification_predicts_lazily_what_it_predicts_in_memory(data):
+def test_classification_predicts_lazily_what_it_predicts_in_memory(data, light):
     X, y = data[0][:150], np.array(["a", "b", "c"])[data[1][:150]]
     fitted = SDRGPClassifier(2, random_state=0).fit(frame_of(X, 2), y)
     rows = frame_of(X, 4)

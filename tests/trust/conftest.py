@@ -1,4 +1,4 @@
-"""Predictors of few trees: what these tests promise holds however many there are."""
+"""Predictors of few trees and folds: what these tests promise holds however many there are."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def predictors_of_few_trees(few_trees: None) -> None:
+def light_predictors_everywhere(light: None) -> None:
     """For every test of this folder."""

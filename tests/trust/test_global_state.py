@@ -20,7 +20,6 @@ from distreduce.interop import save_map
 from distreduce.report import write_report
 from distreduce_paper.baselines import DKLRegressor
 
-pytestmark = pytest.mark.usefixtures("few_trees")
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 3))
 NUMBERS = X[:, 0] + 0.1 * RNG.normal(size=30)

@@ -7,7 +7,7 @@ from numpy.testing import assert_array_equal
 from trust.problems import Problem, fitted, holds_for, problems
 
 
-@holds_for(problems(), examples=15)
+@holds_for(problems(), examples=8)
 def test_the_order_of_the_samples_does_not_matter(problem: Problem) -> None:
     order = np.random.default_rng(problem.seed).permutation(problem.n)
     X, y = problem.X, problem.y
@@ -15,7 +15,7 @@ def test_the_order_of_the_samples_does_not_matter(problem: Problem) -> None:
     assert_array_equal(shuffled.embedding_, fitted(problem).embedding_[order])
 
 
-@holds_for(problems(most=120), examples=15)
+@holds_for(problems(most=120), examples=8)
 def test_weight_two_is_the_sample_twice(problem: Problem) -> None:
     X, y, rng = problem.X, problem.y, np.random.default_rng(problem.seed)
     counts = rng.integers(1, 4, problem.n)
@@ -25,7 +25,7 @@ def test_weight_two_is_the_sample_twice(problem: Problem) -> None:
     assert_array_equal(weighted.embedding_[rows], repeated.embedding_)
 
 
-@holds_for(problems(), examples=10)
+@holds_for(problems(), examples=6)
 def test_weight_zero_is_no_sample(problem: Problem) -> None:
     """The first two rows stay: a fit needs two samples and two targets that differ."""
     X, y, kept = problem.X, problem.y, np.random.default_rng(problem.seed).random(problem.n) < 0.7
@@ -34,7 +34,7 @@ def test_weight_zero_is_no_sample(problem: Problem) -> None:
     assert_array_equal(fitted(problem, X, y, kept.astype(float)).embedding_[kept], without.embedding_)
 
 
-@holds_for(problems(), examples=10)
+@holds_for(problems(), examples=6)
 def test_a_unit_that_is_a_power_of_two_does_not_matter(problem: Problem) -> None:
     """Of dense affinities: the sparse one draws its samples by a hash of their numbers (decision 16)."""
     problem = problem.with_model(affinity="dense")

@@ -8,28 +8,18 @@ import numpy as np
 import pandas as pd
 
 from distreduce._utils.typing import Array
-from distreduce.cli._tables import (
-    DENSITY,
-    GROUP,
-    LEVEL,
-    PROBABILITY,
-    SCALE,
-    TRUTH,
-    WEIGHT,
-    target_suffixes,
-    truth_columns,
-)  # fmt: skip
+from distreduce.cli import _tables
 from distreduce.exceptions import ModelFileError
 from distreduce.report import HeldOut, HeldOutClasses
 from distreduce.tables.target import Target
 
-PREDICTED = {"mean": "mean", "std": "std", "low": "q05", "high": "q95", "levels": LEVEL, "scale": SCALE,
-             "log_density": DENSITY}  # fmt: skip
+PREDICTED = {"mean": "mean", "std": "std", "low": "q05", "high": "q95"}
+PREDICTED |= {"levels": _tables.LEVEL, "scale": _tables.SCALE, "log_density": _tables.DENSITY}
 
 
 def read_held_out(table: pd.DataFrame, target: Target, about: dict[str, str]) -> dict[str, Any]:
     """Return the predictions of each model; the file lies in the user's folder and may have been edited."""
-    missing = [name for name in truth_columns(target.names) if name not in table]
+    missing = [name for name in _tables.truth_columns(target.names) if name not in table]
     if missing:
         raise ModelFileError(f"The table of held-out predictions has no column {missing[0]!r}; fit again.")
     make = _read_classes if target.task == "classification" else _read_numbers
@@ -49,12 +39,12 @@ def _read_numbers(part: pd.DataFrame, target: Target, about: str) -> HeldOut:
     shape = (len(part), len(target.names)) if len(target.names) > 1 else (len(part),)
     found: dict[str, Any] = {}
     for field, name in PREDICTED.items():
-        columns = [name + end for end in target_suffixes(target.names)]
+        columns = [name + end for end in _tables.target_suffixes(target.names)]
         if field in ("mean", "std") or (set(columns) <= set(part) and part[columns].notna().any(axis=None)):
             found[field] = part[columns].to_numpy(dtype=np.float64).reshape(shape)
     if "scale" in found:
         found["scale"] = found["scale"][0]  # the same in every row
-    truth = part[truth_columns(target.names)].astype(np.float64).set_axis(target.names, axis=1)
+    truth = part[_tables.truth_columns(target.names)].astype(np.float64).set_axis(target.names, axis=1)
     y = truth if len(target.names) > 1 else truth.to_numpy()[:, 0]
     return HeldOut(y, **found, about=about, **_read_aside(part))
 
@@ -62,13 +52,13 @@ def _read_numbers(part: pd.DataFrame, target: Target, about: str) -> HeldOut:
 def _read_classes(part: pd.DataFrame, target: Target, about: str) -> HeldOutClasses:
     """Labels are read as text: a file does not say whether 1 was a number."""
     # Models may know different classes: those that this one lacks are empty cells.
-    columns = [name for name in part if str(name).startswith(PROBABILITY) and part[name].notna().all()]
-    classes = np.array([str(name)[len(PROBABILITY) :] for name in columns])
-    truth = part[TRUTH].astype(str).to_numpy(dtype=str)
+    columns = [name for name in part if str(name).startswith(_tables.PROBABILITY) and part[name].notna().all()]
+    classes = np.array([str(name)[len(_tables.PROBABILITY) :] for name in columns])
+    truth = part[_tables.TRUTH].astype(str).to_numpy(dtype=str)
     return HeldOutClasses(truth, part[columns].to_numpy(), classes, about, **_read_aside(part))
 
 
 def _read_aside(part: pd.DataFrame) -> dict[str, Array]:
     """Return weights, and which rows are not independent, as far as the table has them."""
-    names = {"sample_weight": WEIGHT, "groups": GROUP}
+    names = {"sample_weight": _tables.WEIGHT, "groups": _tables.GROUP}
     return {field: part[name].to_numpy(dtype=np.float64) for field, name in names.items() if name in part}

@@ -13,7 +13,6 @@ from distreduce._utils.text import count_of
 from distreduce._utils.typing import Array, Index
 from distreduce.cli._models import FitOptions
 from distreduce.exceptions import InvalidInputError
-from distreduce.mapping.folds import are_copies, find_noisy_copies
 from distreduce.sharding.merge import join_groups, merge_duplicates
 from distreduce.tables.prepare import PreparedTable
 
@@ -26,9 +25,7 @@ STRATA = 10
 
 def split_rows(data: PreparedTable, options: FitOptions) -> tuple[Index, Index, str]:
     """Return training rows, held-out rows, and how they were chosen; both are empty if too few have a target."""
-    weights = data.aside.weights
-    known = np.flatnonzero(data.usable & data.target.known & (True if weights is None else weights > 0))
-    nothing, labels = np.empty(0, dtype=np.intp), data.target.labels
+    known, nothing, labels = data.known, np.empty(0, dtype=np.intp), data.target.labels
     if not options.test_size or len(known) < MIN_ROWS:
         return nothing, nothing, ""
     if data.aside.times is not None:
@@ -46,11 +43,11 @@ def split_rows(data: PreparedTable, options: FitOptions) -> tuple[Index, Index, 
 
 def _hold_out_at_random(data: PreparedTable, known: Index, options: FitOptions) -> NDArray[np.bool_]:
     # Rows are drawn once each, and their copies follow them: in the other part, a copy would tell the answer.
-    copies = find_repeats(data, known)
-    once = known[copies == np.arange(len(known))]
+    copies = data.copies[known]
+    once = known[copies == known]
     size, labels = round(options.test_size * len(once)), data.target.labels
     strata = _cut_numbers(data, once, min(STRATA, size, len(once) - size)) if labels is None else labels
-    return ~np.isin(known[copies], draw_rows(once, strata, len(once) - size, options.seed))
+    return ~np.isin(copies, draw_rows(once, strata, len(once) - size, options.seed))
 
 
 def _cut_numbers(data: PreparedTable, rows: Index, n: int) -> Index:
@@ -76,7 +73,7 @@ def _hold_out_groups(data: PreparedTable, known: Index, options: FitOptions) -> 
     groups = np.asarray(data.aside.groups)[known]
     # Groups that share copies of a row are one: a copy in the other part would tell the answer.
     n = len(known)
-    names, codes = np.unique(join_groups(groups, find_repeats(data, known)), return_inverse=True)
+    names, codes = np.unique(join_groups(groups, data.copies[known]), return_inverse=True)
     if len(names) < 2:
         raise InvalidInputError(
             f"--group {options.group!r}: all rows with a target are in one group, or in groups that share copies of "
@@ -91,35 +88,9 @@ def _hold_out_groups(data: PreparedTable, known: Index, options: FitOptions) -> 
     return chosen, f"They are {count_of(held, 'whole group')} of {options.group}: no group is in both parts."
 
 
-def find_repeats(data: PreparedTable, rows: Index) -> Index:
-    """Return for each row the place, among these, of the first one that it is a copy of: equal features and targets.
-
-    Rows with equal features whose targets mostly differ are repeated measurements, not copies. Rows with nearly equal
-    features are copies if their targets are alike.
-    """
-    values, ones = data.target.values(rows), np.ones(len(rows))
-    codes = pd.factorize(values)[0][:, None] if data.target.task == "classification" else values.reshape(len(rows), -1)
-    codes = np.asarray(codes, dtype=np.float64)
-    unit = np.maximum(np.ptp(codes, axis=0), np.finfo(float).tiny)
-    sites = merge_duplicates(data.X[rows], None, ones).group
-    groups = find_noisy_copies(data.X[rows], sites, _spread_classes(data, codes / unit))
-    if groups is None:
-        if not are_copies(sites, ones.astype(np.intp), codes / unit):
-            return np.arange(len(rows))
-        groups = merge_duplicates(data.X[rows], codes, ones).group
-    first = np.full(int(groups.max()) + 1, len(rows))
-    np.minimum.at(first, groups, np.arange(len(rows)))
-    return np.asarray(first[groups], dtype=np.intp)
-
-
-def _spread_classes(data: PreparedTable, codes: Array) -> Array:
-    """Return one column for each class, or the numbers as they are: codes of classes have no distances."""
-    return (codes == np.unique(codes)).astype(np.float64) if data.target.task == "classification" else codes
-
-
 def find_units(data: PreparedTable, rows: Index) -> Index | None:
     """Number the rows so that those of one group, and copies, share a number; None if every row stands for itself."""
-    units = find_repeats(data, rows)
+    units = data.copies[rows]
     if data.aside.groups is not None:
         units = join_groups(data.aside.groups[rows], units)
     found, codes = np.unique(units, return_inverse=True)
@@ -129,7 +100,7 @@ def find_units(data: PreparedTable, rows: Index) -> Index | None:
 def describe_repeats(data: PreparedTable, rows: Index) -> list[str]:
     """Return a sentence that says how rows with equal features were read, none without such rows."""
     repeats = len(rows) - len(merge_duplicates(data.X[rows], None, np.ones(len(rows))).rows)
-    copies = int(np.sum(find_repeats(data, rows) != np.arange(len(rows))))
+    copies = int(np.sum(data.copies[rows] != rows))
     if not repeats and not copies:
         return []
     if not copies:

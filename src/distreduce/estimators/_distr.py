@@ -29,8 +29,7 @@ class DistR(BaseReduction):
     map_reg : float, default=1e-2
         Ridge penalty (lambda) of the out-of-sample map.
     perplexity : float, default=30.0
-        Effective number of neighbours in the input affinity, smaller than the number of samples. The default is lowered
-        to a third of the samples if there are fewer than 90.
+        Effective number of neighbours in the input affinity; with fewer than 90 samples a third of them by default.
     loss : {"kl", "square"}, default="kl"
         Inner loss of the Gromov-Wasserstein term.
     input_kernel : {"rbf", "rq", "linear"} or callable, default="rbf"
@@ -41,13 +40,7 @@ class DistR(BaseReduction):
     metric : {"euclidean", "precomputed"}, default="euclidean"
         If "precomputed", X is a symmetric matrix of distances.
     affinity : {"auto", "dense", "sparse", "precomputed"}, int or array of shape (n_samples, n_samples), default="auto"
-        How the affinity of the samples is stored. "dense": all pairs, in n×n arrays. "sparse": a graph of nearest
-        neighbours, and landmarks for the map, so that time and memory grow linearly with the samples; it needs
-        `n_prototypes`. An integer is a sparse graph with that many neighbours per sample; "sparse" takes three times
-        the perplexity. "auto" is sparse above 10,000 samples if `n_prototypes` is given.
-        An array or sparse matrix is a graph, or any non-negative similarity of the samples: it replaces the affinity
-        of the features, which then drive the map alone. With "precomputed" X is that graph, and a new sample is the
-        row of its similarities to the samples of the fit.
+        How the affinity of the samples is stored, or a graph in its place, as in :class:`SDR`.
     init : {"auto", "identity", "random", "kmeans", "spectral"} or array-like, default="auto"
         Initial coupling: a name, prototype indices of shape (n_samples,), or shares of shape (n_samples,
         n_prototypes). "auto" is "identity" for ``n_prototypes=None``, else "spectral".
@@ -60,15 +53,13 @@ class DistR(BaseReduction):
     learning_rate : float, default=1e-3
         Step size of Adam. Only used by ``optimizer="adam"``.
     max_iter : int, default=50
-        Maximum number of outer iterations. 0 keeps the initial coupling (with ``n_prototypes=None`` the identity) and
-        optimizes the prototypes alone.
+        Maximum number of outer iterations. 0 keeps the initial coupling and optimizes the prototypes alone.
     max_inner_iter : int, default=100
         Maximum number of optimizer steps in one Z-step.
     tol : float, default=1e-6
         The fit ends when an outer iteration lowers the objective by less than this, relative to the objective.
     backend : {"auto", "numba", "numpy", "torch"} or "torch:DEVICE", default="auto"
-        Implementation of the Z-step. "auto" is Numba for more than 160 samples where it supports the kernel, else
-        NumPy. "torch" uses a GPU if there is one; "torch:cuda:0" or "torch:cpu" names the device.
+        Implementation of the Z-step, as in :class:`SDR`.
     n_jobs : int or None, default=None
         Number of threads; None uses every core. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -76,40 +67,16 @@ class DistR(BaseReduction):
     verbose : int, default=0
         If positive, show a progress bar.
     checkpoint : str, path-like or None, default=None
-        File that keeps the state of the fit after every outer iteration. If the process ends early, the same call
-        resumes from the file and finds the same result to the last bit. Needs a `random_state`.
+        File from which the same call resumes if the process ends early. Needs a `random_state`.
 
     Attributes
     ----------
-    prototypes_ : array of shape (n_prototypes, n_components)
-        Prototypes Z.
-    prototype_weights_ : array of shape (n_prototypes,)
-        Weights of the prototypes; they sum to one.
+    prototypes_, prototype_weights_, coupling_, labels_, embedding_, map_ : arrays and KernelMap
+        Prototypes Z, their weights, the coupling T, hard labels, and the map with its embedding, as in :class:`SDR`.
     prototype_medoids_ : array of shape (n_prototypes,)
         Row index of the sample that represents each prototype: among its own samples, the nearest to their mean in X.
-    coupling_ : scipy sparse array of shape (n_samples, n_prototypes)
-        Coupling T; its rows sum to one.
-    labels_ : array of shape (n_samples,)
-        Index of the prototype with the largest share of each sample.
-    embedding_ : array of shape (n_samples, n_components)
-        Embedding of the training samples, equal to ``transform(X)``.
-    map_ : KernelMap
-        Out-of-sample map L, with the inputs that it needs to embed new samples.
-    history_ : pandas.DataFrame
-        One row for the initial prototypes and one per outer iteration: objective, its four terms, CKA, evaluations,
-        seconds.
-    objective_ : float
-        Final value of the objective J.
-    n_iter_ : int
-        Number of rows of `history_`.
-    converged_ : bool
-        Whether the tolerance was met.
-    perplexity_ : float
-        Perplexity that was used.
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : array of shape (n_features,)
-        Names of the features; only if X has names that are all strings.
+    history_, objective_, n_iter_, converged_, perplexity_ : DataFrame, float, int, bool and float
+        The course of the fit, as in :class:`SDR`; so are `n_features_in_` and `feature_names_in_`.
 
     References
     ----------
@@ -177,23 +144,7 @@ class DistR(BaseReduction):
         self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DistR:
-        """Fit to samples.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples, or their distances if ``metric="precomputed"``. Features are not scaled: standardize them
-            (``StandardScaler``) unless their scales are meaningful.
-        y : None
-            Ignored; present for scikit-learn's pipelines.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights as counts: a sample of weight two is that sample twice. Divide weights of a survey by their mean.
-
-        Returns
-        -------
-        DistR
-            The fitted estimator.
-        """
+        """Fit to samples X, with weights as counts, as in :meth:`SDR.fit`; y is ignored."""
         self._fit(X, None, sample_weight)
         return self
 

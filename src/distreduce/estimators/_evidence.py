@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import betaincinv
 
 from distreduce._utils.numerics import nearest
 from distreduce._utils.typing import Array, Index
@@ -22,7 +23,8 @@ NEIGHBORS = 10
 SCORED_SAMPLES = 5000  # more would hardly change the scores
 # The least number of values whose extremes hold a new one in 9 of 10 cases: (k − 1)/(k + 1) = 0.9.
 LEAST_EVIDENCE = 19
-QUALITY = ("purity", "compactness", "separation", "dubious")  # columns that describe a prototype itself
+# Columns that describe a prototype itself.
+QUALITY = ("purity", "purity low", "purity high", "compactness", "separation", "dubious")
 LARGE = 1e100  # numbers whose squares may overflow
 
 
@@ -93,29 +95,12 @@ def _score(Y: Array, expected: Array, weights: Array, task: str) -> float:
 def prototype_evidence(
     prototypes: Array, mass: Array, believed: Array, places: Array, weights: Array, targets: Targets
 ) -> pd.DataFrame:
-    """Describe the targets of the samples whose left-out place is nearest to each prototype in use.
+    """Describe the targets of the samples whose left-out place is nearest to each prototype in use, one row for each.
 
-    For a prototype with fewer than `LEAST_EVIDENCE` of them, that many samples nearest to it are taken.
-
-    Parameters
-    ----------
-    prototypes : (m, p) array
-        Prototypes Z.
-    mass : (m,) array
-        Their weights; one without weight stands for no sample, so none is assigned to it.
-    believed : (m, c) array
-        Targets of the prototypes as fitted.
-    places : (n, p) array
-        Left-out places of the rows.
-    weights : (n,) array
-        Weights of the rows, as counts in shares, means and ranges; those of weight zero are no evidence.
-    targets : Targets
-        Targets of the rows.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per prototype.
+    For a prototype with fewer than `LEAST_EVIDENCE` of them, that many samples nearest to it are taken. Given are the
+    prototypes Z (m, p), their weights `mass` (m,) and their targets as fitted, `believed` (m, c). A prototype without
+    weight stands for no sample, so none is assigned to it. Of the rows, their left-out `places` (n, p), their `weights`
+    (n,), as counts in shares, means and ranges (rows of weight zero are no evidence), and their `targets`.
     """
     used = supervised_rows(targets.values) & (weights > 0)
     places, Y, h, m = places[used], targets.values[used], weights[used], len(prototypes)
@@ -136,7 +121,8 @@ def prototype_evidence(
     compactness = [np.sqrt(((places[rows] - prototypes[k]) ** 2).sum(axis=1).mean()) for k, rows in enumerate(members)]
     # With about as many prototypes as samples, most prototypes are nearest to no left-out place, and need not be.
     empty = (counts == 0) & (5 * m <= len(places))
-    quality = {"purity": purity, "compactness": np.array(compactness) / radius, "separation": apart / radius}
+    quality = {"purity": purity} | {name: table.pop(name) for name in QUALITY if name in table}
+    quality |= {"compactness": np.array(compactness) / radius, "separation": apart / radius}
     frame = pd.DataFrame({"n_samples": counts, **table, **quality, "dubious": doubted | empty})
     return frame.rename_axis("prototype")
 
@@ -145,10 +131,19 @@ Description = tuple[dict[str, Array], Array, Array]
 
 
 def _class_shares(targets: Targets, Y: Array, h: Array, members: list[Index], believed: Array) -> Description:
-    """Return class shares, the largest of each prototype, and whether it belongs to another class than believed."""
+    """Return class shares, the largest of each prototype, and whether it belongs to another class than believed.
+
+    The largest share p of c classes among n samples is too high by chance. "purity low" and "purity high" are the ends
+    of exact (Clopper-Pearson) 95 % intervals for all classes at once, so that they hold for the one that was chosen:
+    with k = pn and α = 0.05/c, the α/2 quantile of Beta(k, n − k + 1) and the 1 − α/2 quantile of Beta(k + 1, n − k).
+    """
     shares = np.array([np.average(Y[own], axis=0, weights=h[own]) for own in members])
+    purity, n = shares.max(axis=1), np.array([h[own].sum() for own in members])
+    k, tail = purity * n, 0.025 / shares.shape[1]
+    high = betaincinv(k + 1.0, np.maximum(n - k, 1e-9), 1.0 - tail)  # 1 if all are of the class
     table = dict(zip(targets.column_names(), shares.T, strict=True))
-    return table, shares.max(axis=1), shares.argmax(axis=1) != believed.argmax(axis=1)
+    table |= {"purity low": betaincinv(k, n - k + 1.0, tail), "purity high": high}
+    return table, purity, shares.argmax(axis=1) != believed.argmax(axis=1)
 
 
 def _number_ranges(targets: Targets, Y: Array, h: Array, members: list[Index], believed: Array) -> Description:

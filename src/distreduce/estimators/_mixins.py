@@ -21,20 +21,6 @@ class RenamedParametersMixin:
 
     A class lists its old names in `_renamed`. Its constructor need not know them: they are taken out of the keywords
     before it is called, and its signature stays that of the new names, for scikit-learn and for people.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from sklearn.base import BaseEstimator
-    >>> class Model(RenamedParametersMixin, BaseEstimator):
-    ...     _renamed = {"iterations": lambda value, parameters: {"max_iter": value}}
-    ...     def __init__(self, max_iter=10):
-    ...         self.max_iter = max_iter
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     model = Model(iterations=3)
-    >>> model.max_iter, caught[0].category.__name__, str(caught[0].message)
-    (3, 'FutureWarning', 'The parameter iterations of Model is deprecated; give max_iter=3 instead.')
     """
 
     _renamed: ClassVar[Mapping[str, Translation]] = {}
@@ -125,19 +111,15 @@ class SavingMixin:
     def save(self, path: str | PathLike[str], *, dtype: str = "float64") -> None:
         """Save the fitted model to one file (safetensors and JSON, no pickle), written atomically.
 
+        Raises UnsavableModelError for a RandomState, or labels of a type that cannot be stored, and ModelSaveError if
+        the file could not be written; an existing one is then unchanged.
+
         Parameters
         ----------
         path : str or path-like
             File to write; an existing one is replaced once the new one is complete.
         dtype : {"float64", "float32"}, default="float64"
             Precision of training inputs and targets in the file; parameters, hyperparameters and sparse GPs stay exact.
-
-        Raises
-        ------
-        UnsavableModelError
-            A parameter is a RandomState, or labels have a type that cannot be stored.
-        ModelSaveError
-            The file could not be written; an existing one is unchanged.
         """
         from distreduce.persistence import save  # persistence is a layer above and imports the estimators
 
@@ -147,23 +129,15 @@ class SavingMixin:
     def load(cls, path: str | PathLike[str], *, max_bytes: int | None = None) -> Self:
         """Load a model of this class from a file written by :meth:`save`. No code in the file is executed.
 
+        From a float64 file, predictions are equal to the last bit. Exact GPs are factorized again, in O(n³) operations.
+        Raises ModelFileError if the file is missing, damaged, too large, of a newer format, or holds another class.
+
         Parameters
         ----------
         path : str or path-like
             File to read.
         max_bytes : int, optional
             Reject larger files (8 GiB by default).
-
-        Returns
-        -------
-        estimator
-            The fitted model. From a float64 file, predictions are equal to the last bit. Exact GPs are factorized
-            again, which takes O(n³) operations.
-
-        Raises
-        ------
-        ModelFileError
-            The file is missing, damaged, too large, of a newer format, or holds another class.
         """
         from distreduce.persistence import load  # likewise
 

@@ -147,8 +147,8 @@ class SDR(BaseReduction):
         of the samples that it belongs to; above 3000 samples, and on shards, by leave-one-out of the map.
     prototype_evidence_ : pandas.DataFrame
         Targets of the samples whose left-out place is nearest to each prototype: what a new sample there can be
-        expected to have. Number of samples; means, standard deviations and 5 to 95 % ranges, or class shares; purity,
-        compactness and separation; and whether the fit believes something else ("dubious").
+        expected to have. Number of samples; means, standard deviations and 5 to 95 % ranges, or class shares; purity
+        (of classes with a 95 % interval), compactness and separation; whether the fit believes otherwise ("dubious").
     neighbor_scores_ : dict
         Accuracy or R² of the 10 nearest neighbours: "fitted", in the plane as fitted, "left_out", in the plane for
         samples that were left out, and "all_features".

@@ -286,7 +286,8 @@ def _read_numbers(
 
 def _as_numbers(table: NDArray[Any], advice: str) -> Array:
     try:
-        return table.astype(np.float64)
+        # As objects: an error names the text itself, not np.str_(...).
+        return (table.astype(object) if table.dtype.kind == "U" else table).astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"y cannot be read as numbers ({error}){advice}") from error
 

@@ -161,18 +161,22 @@ def check_graph(estimator: Any, X: Any) -> sparse.csr_array | None:
 
 
 def reject_text(X: Any, estimator: Any) -> None:
-    """Raise InvalidInputError if a data frame has columns that are not numbers, such as texts or dates."""
-    for place, dtype in enumerate(X.dtypes if isinstance(X, pd.DataFrame) else ()):
-        column = X.iloc[:, place]
+    """Raise InvalidInputError if a data frame has gaps, or columns that are not numbers, such as texts or dates."""
+    if not isinstance(X, pd.DataFrame):
+        return
+    cure = f"make_pipeline(TablePreparer(), {type(estimator).__name__}()).fit(X, y)."
+    cure = f"distreduce.tables.TablePreparer turns texts, dates and gaps into numbers: {cure}"
+    other = [not pd.api.types.is_numeric_dtype(dtype) for dtype in X.dtypes]
+    for place in np.flatnonzero(X.isna().to_numpy().any(axis=0) | other):
+        column, cells = X.iloc[:, place], X.iloc[:, place].dropna()
         try:
-            if not pd.api.types.is_numeric_dtype(dtype):
-                column.dropna().astype(np.float64)
+            cells.astype(np.float64)
         except (TypeError, ValueError) as error:
-            raise InvalidInputError(
-                f"X has a column that is not of numbers: {column.name!r} has {str(column.dropna().iloc[0])!r}. "
-                "distreduce.tables.TablePreparer turns texts, dates and gaps into numbers: "
-                f"make_pipeline(TablePreparer(), {type(estimator).__name__}()).fit(X, y)."
-            ) from error
+            strange = cells[pd.to_numeric(cells, errors="coerce").isna()]  # none among dates
+            has = f"{column.name!r} has {str((strange if len(strange) else cells).iloc[0])!r}"
+            raise InvalidInputError(f"X has a column that is not of numbers: {has}. {cure}") from error
+        if len(cells) < len(column):
+            raise InvalidInputError(f"Input X contains NaN: {len(column) - len(cells):,} in {column.name!r}. {cure}")
 
 
 def reject_masked(X: Any) -> None:

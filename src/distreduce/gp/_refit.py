@@ -19,6 +19,7 @@ def refit(model: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = N
 
     The first samples are those of the fit, in their order. Scales and warps, the weights of the experts and the
     distribution of their errors stay; so does the reduction, unless its expert takes part. Classes must be known.
+    A file does not keep which rows the reduction saw, so that of a loaded model is always fitted again.
     """
     is_class = hasattr(model, "classes_")
     with whole_fit(model) as fitting, workers(model.n_jobs) as pool:
@@ -35,8 +36,8 @@ def refit(model: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = N
             targets = labels = np.stack(warped, axis=1)
             columns = [column[:, None] for column in warped]
         arranged, random_state = model._arrange(X, targets, weights, blocks), own_generator(model.random_state)
-        rows = model._reduced_rows
-        if max(stack.weights.get("embedding", 0.0) for stack in stacks) > TAKES_PART:
+        rows = getattr(model, "_reduced_rows", None)
+        if rows is None or max(stack.weights.get("embedding", 0.0) for stack in stacks) > TAKES_PART:
             task = "classification" if is_class else "regression"
             rows = model._fit_reduction(arranged.inputs, labels, weights, random_state, task, blocks)
             fitting.best = model.reduction_

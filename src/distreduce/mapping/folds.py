@@ -140,14 +140,15 @@ def assign_folds(
 ) -> Folds:
     """Assign samples to folds at random, but always in the same way.
 
-    With `groups` whole groups leave together. Without, samples with equal features do, and noisy `copies` of each
-    other, unless they are repeated measurements and many: new samples will have the same features again. Each of those
-    leaves alone, a sample that `counts` as several rows in as many parts. This takes rows of one weight: the parts of a
-    sample do not know which of its rows is the heavy one, which would then tell its own target.
+    With `groups` whole groups leave together, and those that share noisy `copies`. Without, samples with equal features
+    do, and noisy `copies` of each other, unless they are repeated measurements and many: new samples will have the same
+    features again. Each of those leaves alone, a sample that `counts` as several rows in as many parts. This takes rows
+    of one weight: the parts of a sample do not know which of its rows is the heavy one, which would tell its target.
     """
     together = sites if copies is None else copies
     if groups is not None:
-        together = groups
+        joined = groups if copies is None else join_groups(groups, copies)
+        together = joined if np.ptp(joined) > 0 else groups
         sites = np.unique(np.stack([sites, groups]), axis=1, return_inverse=True)[1].ravel()
     fold = check_random_state(0).permutation(int(together.max()) + 1)[together] % FOLDS
     dealt = counts[:, None] * (fold[:, None] == np.arange(FOLDS))

@@ -22,25 +22,11 @@ Contrast = tuple[Array, list[str]]  # size and text by prototype
 def find_contrasts(
     table: pd.DataFrame, own: Index, prototypes: Index, sample_weight: Array | None = None
 ) -> list[list[tuple[str, str]]]:
-    """Return names and texts of the columns that differ most, for each of the prototypes.
+    """Return names and texts of the columns that differ most, for each of the prototypes, at most five, largest first.
 
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        One row per sample; columns after the first 2,000 are omitted.
-    own : (n,) array of int
-        The prototype of each sample.
-    prototypes : (m,) array of int
-        The prototypes to describe.
-    sample_weight : (n,) array, optional
-        Weights of the samples.
-
-    Returns
-    -------
-    list of list of (str, str)
-        At most five for each prototype, largest first: ("bmi", "high (31 against 26)") or ("sex", "female (92 % against
-        53 %)"), the mean or share of its samples against that of all others. A difference counts in standard
-        deviations of the column, and a category by its most over-represented level.
+    They look like ("bmi", "high (31 against 26)") or ("sex", "female (92 % against 53 %)"): the mean or share of its
+    `own` samples against that of all others. A difference counts in standard deviations of the column, and a category
+    by its most over-represented level. Columns after the first 2,000 are omitted.
     """
     weights = np.ones(len(own)) if sample_weight is None else sample_weight
     found: list[tuple[str, Contrast]] = []

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.neighbors import NearestNeighbors
 
+from distreduce._utils.numerics import nearest as find_closest
 from distreduce._utils.text import decimal_text, number_text
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
@@ -17,7 +17,7 @@ from distreduce.plotting.targets import prototype_means, sample_shares
 from distreduce.report.encode import cell_text
 from distreduce.report.prototypes import N_BINS, Distribution
 
-QUALITY = ("purity", "compactness", "separation")
+QUALITY = ("purity", "purity low", "purity high", "compactness", "separation")
 MUCH = 0.1  # a difference of scores worth a warning
 LITTLE = 0.03  # a difference of scores that neighbours on other samples could make
 
@@ -47,8 +47,7 @@ def _bin_nearby(model: BaseReduction, y: ArrayLike, prototypes: Index, target: i
     # Where few samples are nearest, the nearest of all speak.
     few = np.flatnonzero(counts[prototypes] < LEAST_COUNT)
     if len(few):
-        search = NearestNeighbors(n_neighbors=min(LEAST_COUNT, len(Z))).fit(Z)
-        found = search.kneighbors(model.prototypes_[prototypes[few]], return_distance=False)
+        found = find_closest(model.prototypes_[prototypes[few]], Z, min(LEAST_COUNT, len(Z)))[1]
         shares[few] = rows[known][found].mean(axis=1)
     return shares, labels
 
@@ -58,7 +57,9 @@ def encode_quality(model: BaseReduction, prototypes: Index) -> Node:
     table = model.prototype_evidence_.iloc[prototypes]
     node: Node = {"count": table["n_samples"].astype(int).tolist(), "dubious": table["dubious"].astype(bool).tolist()}
     # JSON has no infinity: the separation of a single prototype.
-    return node | {name: [float(v) if np.isfinite(v) else None for v in table[name]] for name in QUALITY}
+    return node | {
+        name: [float(v) if np.isfinite(v) else None for v in table[name]] for name in QUALITY if name in table
+    }
 
 
 class Criticism(NamedTuple):
@@ -101,15 +102,14 @@ def describe_optimism(model: Any, within: str = "") -> Verdict | None:
     classes = hasattr(model, "classes_")
     # What guessing reaches: the most frequent class, or the mean of the targets.
     guess = float((model.prototype_weights_ @ model.prototype_targets_).max()) if classes else 0.0
-    if getattr(model, "eta_", None) == 0 != model.eta:
-        verdict, warns = "The features say nothing about the target, so the map was drawn without it", True
+    blind = getattr(model, "eta_", None) == 0 != model.eta
+    if blind:  # few samples cannot show that there is nothing to see
+        verdict, warns = "Left-out samples show nothing about the target, so the map was drawn without it", True
     elif left_out < guess + LITTLE:
         # A rare class hardly moves the accuracy, even where the map tells it apart.
-        verdict = "The map says next to nothing about the target of new samples"
-        verdict, warns = (
-            "On the map, new samples are mostly next to the most frequent class" if classes else verdict,
-            True,
-        )
+        verdict, warns = "The map says next to nothing about the target of new samples", True
+        if classes:
+            verdict = "On the map, new samples are mostly next to the most frequent class"
     elif fitted > left_out + MUCH:
         verdict, warns = "The fitted places promise more than new samples hold", True
     elif every > left_out + MUCH:
@@ -122,8 +122,9 @@ def describe_optimism(model: Any, within: str = "") -> Verdict | None:
     sentence = (
         f"The 10 nearest neighbours on the map predict samples left out of the fit with {score} {texts[0]}; "
         f"the 10 nearest by all features, with {texts[1]}."
-        + (f" Places of the fit, which has seen the targets, would suggest {texts[2]}." if fitted > left_out else "")
     )
+    if fitted > left_out and not blind:
+        sentence += f" Places of the fit, which has seen the targets, would suggest {texts[2]}."
     if within:
         sentence += " For others, look at the held-out scores."
     about = {"left out": "what the map shows", "all features": "without the map", "fitted": "places of the fit"}

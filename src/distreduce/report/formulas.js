@@ -226,8 +226,8 @@ function levelNovelty(found, fields, codes, pool, width) {
   return least;
 }
 
-// The place of a row of X, its nearest prototypes, and what the predictor says of it.
-function evaluate(found, codes) {
+// The place of a row of X, its nearest prototypes, and what the predictor says of it; novelty only if it is asked for.
+function evaluate(found, codes, withNovelty = true) {
   const { pool, predictor } = found;
   const x = Float64Array.from(encodeRow(found.fields, codes));
   const place = embed(found.map, x, pool);
@@ -237,7 +237,7 @@ function evaluate(found, codes) {
   if (!predictor) return result;
   const views = { inputs: x.map((cell, j) => cell / predictor.scale[j]), scale: predictor.scale };
   if (predictor.map) views.embedding = embed(predictor.map, x, pool).map((cell, a) => cell / predictor.embeddingScale[a]);
-  result.novelty = Math.min(novelty(predictor.novelty, x, predictor.scale, pool),
+  if (withNovelty) result.novelty = Math.min(novelty(predictor.novelty, x, predictor.scale, pool),
     levelNovelty(predictor.novelty, found.fields, codes, pool, x.length));
   if (predictor.classes) result.probabilities = classProbabilities(predictor.stacks[0], views, pool);
   else result.numbers = predictor.stacks.map((stack, t) => numberPrediction(stack, views, pool, predictor.mean[t], predictor.std[t]));

@@ -87,10 +87,11 @@ def _encode_field(rule: Used, codes: Array) -> Node:
     """Return what the form shows of a column and how it is encoded."""
     known = codes[~np.isnan(codes)]
     if isinstance(rule, Category):
-        return encode_rule(rule)
-    return encode_rule(rule) | {
-        "low": float(known.min()), "high": float(known.max()), "whole": bool((known % 1 == 0).all())
-    }  # fmt: skip
+        levels = known[known < len(rule.levels)].astype(int)  # those of the fit, not "another"
+        return encode_rule(rule) | {"typical": int(np.bincount(levels, minlength=1).argmax())}
+    numbers = {"low": known.min(), "high": known.max(), "typical": np.quantile(known, 0.5, method="lower")}
+    node = {name: float(value) for name, value in numbers.items()} | {"whole": bool((known % 1 == 0).all())}
+    return encode_rule(rule) | node
 
 
 def _count_characters(node: Any) -> int:

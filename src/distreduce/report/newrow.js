@@ -1,8 +1,10 @@
 // The form of a new row: its fields, its mark on the map, and what map and predictor say of it.
 
 const SHOWN_PROTOTYPES = 3;
+const SHOWN_COLUMNS = 5;
+const PAUSE = 200; // milliseconds without a key before columns are compared
 const DAY = 86400000; // milliseconds
-const form = { inputs: [], from: -1, serial: 0 };
+const form = { inputs: [], from: -1, serial: 0, columns: document.createElement("div") };
 
 // The control of a column; the codes are those of the recipe: numbers, days, 0 and 1, or the index of a level.
 function makeControl(field) {
@@ -79,13 +81,46 @@ async function readForm() {
     box.replaceChildren(make("p", { class: "warning" }, "This browser is too old to unpack the map (it lacks DecompressionStream)."));
     return undefined;
   }
-  const found = evaluate(await loadFormulas(), codes);
+  const formulas = await loadFormulas();
+  const found = evaluate(formulas, codes);
   if (own !== form.serial) return undefined; // the form has changed meanwhile
   form.result = found;
   placeNewRow(found);
-  box.replaceChildren(...describeNewRow(found));
+  // The list of columns stays until the next one is known: on a phone the fields below must not jump.
+  box.replaceChildren(...describeNewRow(found), form.columns);
+  setTimeout(() => { if (own === form.serial) form.columns.replaceChildren(...describeColumns(compareColumns(formulas, codes, found))); }, PAUSE);
   return draw();
 }
+
+// What each column does to this row: how prediction and place change if it alone has its typical value.
+function compareColumns(formulas, codes, found) {
+  const [x0, x1, y0, y1] = data.box;
+  const changes = data.newRow.fields.flatMap((field, at) => {
+    if (codes[at] === field.typical) return [];
+    const other = evaluate(formulas, codes.map((code, j) => (j === at ? field.typical : code)), false);
+    const moved = Math.sqrt(squaredDistance(other.place, found.place)) / (Math.hypot(x1 - x0, y1 - y0) || 1);
+    // Half the sum of the changes of all probabilities, or the change of the first mean in units of its range.
+    const size = found.probabilities ? found.probabilities.reduce((sum, p, c) => sum + Math.abs(p - other.probabilities[c]) / 2, 0)
+      : found.numbers ? Math.abs(other.numbers[0].mean - found.numbers[0].mean) / (data.colourings[0].high - data.colourings[0].low || 1) : moved;
+    return [{ field, other, moved, size }];
+  });
+  form.changes = changes.sort((a, b) => b.size - a.size).filter((each) => each.size > 0.001);
+  return form.changes;
+}
+
+function describeColumns(changes) {
+  if (!changes.length) return [];
+  const { probabilities, numbers } = form.result;
+  const top = probabilities ? probabilities.indexOf(Math.max(...probabilities)) : -1;
+  const value = (result) => (probabilities ? percent(result.probabilities[top]) : numberText(result.numbers[0].mean));
+  const name = probabilities ? `“${shorten(data.newRow.predictor.classes[top], 28)}”` : numbers && data.distributions[0] ? data.distributions[0].name : "";
+  const text = ({ field, other, moved }) => `if ${typicalText(field)}: ${probabilities || numbers ? `${shorten(name, 30)} ${value(form.result)} → ${value(other)}, ` : ""}moves ${percent(moved)} of the map`;
+  return [make("h4", {}, "Columns that matter most here"), make("p", { class: "note" }, "Each column alone at its typical value, the others as typed:"),
+    make("ul", { class: "apart" }, ...changes.slice(0, SHOWN_COLUMNS).map((each) => make("li", {}, make("b", { title: each.field.name }, shorten(each.field.name, 40)), ` ${text(each)}`)))];
+}
+
+const typicalText = (field) => (field.kind === "category" ? shorten(field.levels[field.typical], 30)
+  : field.kind === "boolean" ? String(field.typical === 1) : codeText(field, field.typical));
 
 // Its place in steps of the map's box; a place beyond the box is drawn at its edge.
 function placeNewRow({ place, prototypes }) {

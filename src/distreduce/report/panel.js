@@ -171,9 +171,10 @@ const drawTarget = (t, k) => data.distributions[t].mean ? histogram(t, k) : bars
 
 function qualityList(k) {
   const list = make("dl", { class: "quality" });
+  const text = (name) => data.evidence[name][k] === null ? "–" : data.evidence[name][k].toFixed(2).replace("-", "−");
   for (const name of ["purity", "compactness", "separation"]) {
-    const value = data.evidence[name][k];
-    list.append(make("div", {}, make("dt", {}, name), make("dd", {}, value === null ? "–" : value.toFixed(2).replace("-", "−"))));
+    const range = name === "purity" && data.evidence["purity low"] ? make("small", {}, ` ${text("purity low")} to ${text("purity high")}`) : "";
+    list.append(make("div", {}, make("dt", {}, name), make("dd", {}, text(name), range)));
   }
   return list;
 }

@@ -32,7 +32,10 @@ def list_prototypes(subject: Subject, prototypes: Index, found: Sequence[TargetV
         for place, (line, (_, row)) in enumerate(zip(lines, table.iterrows(), strict=True)):
             line["nearby"] = f"{int(row['n_samples']):,}"
             line["evidence"] = [each.shown.describe(place) for each in found]
-            line["quality"] = [f"{row[name]:.2f}".replace("-", "−") for name in QUALITY]
+            texts = {name: f"{row[name]:.2f}".replace("-", "−") for name in QUALITY if name in row}
+            if "purity low" in texts:
+                texts["purity"] += f" ({texts.pop('purity low')} to {texts.pop('purity high')})"
+            line["quality"] = list(texts.values())
             line["dubious"] = bool(row["dubious"])
     return lines
 

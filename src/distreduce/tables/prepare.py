@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from distreduce._utils.text import count_of, list_words
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
+from distreduce.mapping.folds import are_copies, find_noisy_copies
+from distreduce.sharding.merge import merge_duplicates
 from distreduce.tables.aside import Aside, AsideValues
 from distreduce.tables.columns import Number
 from distreduce.tables.findings import Findings, list_counts
@@ -38,6 +41,37 @@ class PreparedTable:
     usable: NDArray[np.bool_]  # complete or filled and, if asked for, with a target
     notes: tuple[str, ...]
     aside: AsideValues = AsideValues()
+
+    @cached_property
+    def known(self) -> Index:
+        """Usable rows with a target and, if there are weights, a positive one."""
+        weights = self.aside.weights
+        return np.flatnonzero(self.usable & self.target.known & (True if weights is None else weights > 0))
+
+    @cached_property
+    def copies(self) -> Index:
+        """For each row, the first of the known ones that it is a copy of: equal features and targets.
+
+        Rows with equal features whose targets mostly differ are repeated measurements, not copies. Rows with nearly
+        equal features are copies if their targets are alike.
+        """
+        found, rows = np.arange(len(self.usable)), self.known
+        X, values, ones = self.X[rows], self.target.values(rows), np.ones(len(rows))
+        is_class = self.target.task == "classification"
+        codes = pd.factorize(values)[0][:, None] if is_class else values.reshape(len(rows), -1)
+        codes = codes / np.maximum(np.ptp(codes.astype(np.float64), axis=0), np.finfo(float).tiny)
+        sites = merge_duplicates(X, None, ones).group
+        # One column for each class: codes of classes have no distances.
+        targets = (codes == np.unique(codes)).astype(np.float64) if is_class else codes
+        groups = find_noisy_copies(X, sites, targets)
+        if groups is None:
+            if not are_copies(sites, ones.astype(np.intp), codes):
+                return found
+            groups = merge_duplicates(X, codes, ones).group
+        first = np.full(int(groups.max(initial=-1)) + 1, len(found))
+        np.minimum.at(first, groups, rows)
+        found[rows] = first[groups]
+        return found
 
 
 def prepare(

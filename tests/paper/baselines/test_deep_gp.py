@@ -13,7 +13,7 @@ import torch
 from scipy.stats import norm
 from sklearn.datasets import make_friedman1
 from sklearn.model_selection import train_test_split
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from some_checks import ABOUT_A_BASELINE, parametrize_with_some_checks
 
 import data_sets
 from distreduce.exceptions import NumericalError
@@ -23,7 +23,10 @@ from distreduce_paper.baselines.deep_gp import DeepGPRegressor
 SMALL: dict[str, Any] = {"n_inducing": 10, "n_likelihood_samples": 4, "n_epochs": 10, "random_state": 0}
 
 
-@parametrize_with_checks([DeepGPRegressor(n_inducing=10, n_likelihood_samples=4, n_epochs=30)])
+@parametrize_with_some_checks(
+    [DeepGPRegressor(n_inducing=10, n_likelihood_samples=4, n_epochs=30)],
+    (*ABOUT_A_BASELINE, "check_regressors_train"),
+)
 def test_scikit_learn_accepts_the_estimator(estimator: Any, check: Any) -> None:
     check(estimator)
 

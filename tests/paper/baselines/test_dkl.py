@@ -15,7 +15,7 @@ from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_friedman1
 from sklearn.model_selection import train_test_split
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from some_checks import ABOUT_A_BASELINE, parametrize_with_some_checks
 
 import data_sets
 from distreduce.exceptions import InvalidInputError, MissingDependencyError, NumericalError
@@ -26,11 +26,12 @@ from distreduce_paper.baselines.dkl import DKLClassifier, DKLRegressor
 SMALL: dict[str, Any] = {"hidden_layer_sizes": (30, 10), "random_state": 0}
 
 
-@parametrize_with_checks(
+@parametrize_with_some_checks(
     [
         DKLRegressor(hidden_layer_sizes=(50, 20), n_epochs=40, pretrained=True, pretraining_epochs=10),
         DKLClassifier(hidden_layer_sizes=(50, 20), n_epochs=20, pretrained=True, pretraining_epochs=20),
-    ]
+    ],
+    (*ABOUT_A_BASELINE, "check_regressors_train", "check_classifiers_train"),
 )
 def test_scikit_learn_accepts_the_estimator(estimator: Any, check: Any) -> None:
     check(estimator)

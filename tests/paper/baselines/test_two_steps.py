@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris, make_blobs
 from sklearn.metrics import adjusted_rand_score, homogeneity_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from some_checks import ABOUT_A_BASELINE, parametrize_with_some_checks
 
 import data_sets
 from distreduce import DistR
@@ -22,12 +22,13 @@ X, y = load_iris(return_X_y=True)
 METHODS = [ClusterThenReduce, ReduceThenCluster]
 
 
-@parametrize_with_checks(
+@parametrize_with_some_checks(
     [
         ClusterThenReduce(n_prototypes=4),
         ClusterThenReduce(n_prototypes=4, clustering="kmeans"),
         ReduceThenCluster(n_prototypes=4),
-    ]
+    ],
+    ABOUT_A_BASELINE,
 )
 def test_scikit_learn_accepts_the_reduction(estimator: Any, check: Any) -> None:
     check(estimator)

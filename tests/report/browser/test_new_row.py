@@ -141,6 +141,34 @@ def test_the_page_says_what_transform_and_predict_say(page, written, fitted, nam
     assert page.run("return document.documentElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.parametrize(("name", "width"), [("price", "desk"), ("kind", "phone")])
+def test_the_columns_that_matter_to_a_row_are_named(page, written, fitted, flats, name, width):
+    """Each column alone at its typical value: what the predictor says then, largest change first."""
+    preparer, _, predictors = fitted
+    page.visit(written[name][0], width)
+    type_row(page, NEW[0])
+    for _ in range(10):
+        page.wait()
+    changes = page.run("return form.changes.map((each) => [each.field.name, each.size])")
+    area = flats[0]["area"].quantile(interpolation="lower")
+    typical = {"area": area, "town": flats[0]["town"].mode()[0], "garden": flats[0]["garden"].mode()[0]}
+    rows = preparer.transform(pd.DataFrame([NEW[0], *(NEW[0] | {column: typical[column]} for column in typical)]))
+    if name == "price":
+        said = predictors[name].predict(rows)
+        sizes = np.abs(said[1:] - said[0]) / page.run("return data.colourings[0].high - data.colourings[0].low")
+    else:
+        said = predictors[name].predict_proba(rows)
+        sizes = np.abs(said[1:] - said[0]).sum(axis=1) / 2
+    expected = dict(zip(typical, sizes, strict=True))
+    found = {column: size for column, size in changes if column in expected}
+    assert len(found) >= 2 and found == pytest.approx({column: expected[column] for column in found}, rel=1e-4)
+    assert [size for _, size in changes] == sorted((size for _, size in changes), reverse=True)
+    assert changes[0][0] in page.text("#new-result .apart li") and "→" in page.text("#new-result .apart li")
+    assert page.driver.get_log("browser") == [] and page.run(
+        "return document.documentElement.scrollWidth <= innerWidth"
+    )
+
+
 def test_a_variance_from_the_most_similar_rows_is_a_little_wider(page, flats, fitted, written, monkeypatch, tmp_path):
     frame, price, _ = flats
     preparer, X, predictors = fitted
