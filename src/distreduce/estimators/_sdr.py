@@ -21,9 +21,10 @@ from distreduce.kernels import RBF, Kernel, Linear, RationalQuadratic, get_kerne
 from distreduce.losses import LOSSES, BregmanLoss, get_loss
 
 DEPENDENCES = ("cka", "cka_uncentered", "hsic")
-# Kernel on standardized numbers if eta="auto" and every sample is a prototype: the paper's, of length scale 1, does not
-# tell far targets apart. With fewer prototypes, whose mean targets are seldom far apart, it gains nothing.
-WIDE = RBF(3.0)
+# Kernels on standardized numbers and on their prototypes if eta="auto" and every sample is a prototype. The paper's, of
+# length scale 1, do not tell far targets apart, and hold the picture so small that geometry has no say: a single number
+# becomes a line. With fewer prototypes the first gains nothing and the second loses (decision 21, m and v).
+WIDE = (RBF(3.0), RationalQuadratic(length_scale=3.0))
 
 
 class SDR(BaseReduction):
@@ -71,8 +72,9 @@ class SDR(BaseReduction):
         Measure of dependence; "cka_uncentered" is the formula as the paper prints it. With fewer prototypes than
         samples the targets of a prototype are the mean over its samples, and all prototypes count alike. Append ":mass"
         to weight the prototypes by their mass, or ":transport" for the paper's T'K_Y T, as in "cka:transport".
-    embedding_kernel : {"rq", "rbf", "linear"} or kernel, default="rq"
-        Kernel on the prototypes in the dependence.
+    embedding_kernel : {"auto", "rq", "rbf", "linear"} or kernel, default="auto"
+        Kernel on the prototypes in the dependence. "auto" is rq, for regression of length scale 3 with ``eta="auto"``
+        and ``n_prototypes=None``, else 1. "linear" leaves more of the picture to the geometry.
     input_kernel : {"rbf", "rq", "linear"} or callable, default="rbf"
         Kernel of the out-of-sample map.
     length_scale : {"auto", "median", "ard"}, float or array-like, default="auto"
@@ -208,7 +210,7 @@ class SDR(BaseReduction):
         "target_loss": [StrOptions({"auto", *LOSSES}), BregmanLoss],
         "target_kernel": [StrOptions({"auto", "rbf", "rq", "delta", "linear"}), callable],
         "dependence": [StrOptions({name + form for name in DEPENDENCES for form in ("", ":mass", ":transport")})],
-        "embedding_kernel": [StrOptions({"rq", "rbf", "linear"}), RationalQuadratic, RBF, Linear],
+        "embedding_kernel": [StrOptions({"auto", "rq", "rbf", "linear"}), RationalQuadratic, RBF, Linear],
     }
 
     def __init__(
@@ -226,7 +228,7 @@ class SDR(BaseReduction):
         target_loss: str | BregmanLoss = "auto",
         target_kernel: str | Kernel = "auto",
         dependence: str = "cka",
-        embedding_kernel: str | Kernel = "rq",
+        embedding_kernel: str | Kernel = "auto",
         input_kernel: str | Kernel = "rbf",
         length_scale: Any = "auto",
         metric: str = "euclidean",
@@ -340,17 +342,22 @@ class SDR(BaseReduction):
         targets = read_targets(y, n_samples, self.task, weights)
         # The meaning of "auto" depends on the task.
         classes = targets.task == "classification"
-        numbers = WIDE if self.eta == "auto" and self.n_prototypes is None else "rbf"
-        loss, kernel = ("cross_entropy", "delta") if classes else ("squared", numbers)
+        loss = "cross_entropy" if classes else "squared"
+        kernels: Any = ("delta", "rq") if classes else ("rbf", "rq")
+        if not classes and self.eta == "auto" and self.n_prototypes is None:
+            kernels = WIDE
         target_loss = get_loss(loss if self.target_loss == "auto" else self.target_loss)
         target_loss.validate(targets.values)  # raises, for example for negative counts
-        target_kernel = get_kernel(kernel if self.target_kernel == "auto" else self.target_kernel)
+        given = (self.target_kernel, self.embedding_kernel)
+        target_kernel, embedding_kernel = (
+            get_kernel(chosen if own == "auto" else own) for own, chosen in zip(given, kernels, strict=True)
+        )
         dependence, _, form = self.dependence.partition(":")  # "cka:mass" is a measure and a form of the targets
         settings = {
             "alpha": self.alpha,
             "eta": self.eta,
             "dependence": dependence,
             "target_form": form or "barycentric",
-            "embedding_kernel": get_kernel(self.embedding_kernel),
+            "embedding_kernel": embedding_kernel,
         }
         return Supervision(targets, target_loss, target_kernel, settings)
