@@ -56,9 +56,6 @@ class Fitted:
     left_out: LeftOut | None = None
 
 
-# Tolerance of the loop in units of `tol` if the coupling is fixed: iterations then only continue the Z-step. Finer ones
-# took half of the time of a fit to the digits, and the plane was as good.
-FIXED_TOL = 1000.0
 # Errors of a step after which the state before it is still good.
 FAILURES = (ArithmeticError, np.linalg.LinAlgError, MemoryError)
 
@@ -185,7 +182,7 @@ def refine(oracle: SampleOracle, settings: Settings) -> tuple[Plan, Array]:
     plan, Z = oracle.plan, oracle.prototypes
     with np.errstate(all="ignore"):
         try:
-            steps = Steps(oracle, settings)
+            steps = Steps(oracle, settings, 0.0)  # nobody compares its J
             state = steps.z_step(steps.t_step(plan, Z), Z, -1)  # no iteration of the loop
         except FAILURES:
             return plan, Z
@@ -228,8 +225,7 @@ def _advance(steps: Steps, at: Progress) -> Progress:
     at = replace(at, faults=at.faults + _faults(candidate))
     # Accept the candidate unless J rose, or if the start must be left.
     decrease = state.record.objective - candidate.record.objective
-    tol = settings.tol * (FIXED_TOL if settings.fixed_coupling else 1.0)
-    enough = tol * max(1.0, abs(state.record.objective))
+    enough = settings.loop_tol * settings.tol * max(1.0, abs(state.record.objective))
     leaves = decrease < 0 and iteration == 1 and settings.leave_start and not at.frozen
     if decrease >= 0 or leaves:
         took = time.perf_counter() - began  # both steps; the Z-step recorded only its own time
