@@ -57,9 +57,9 @@ from distreduce.solver.problem import ReductionProblem, Settings
 
 # Above this many samples affinity="auto" is sparse: a dense fit then takes gigabytes, and minutes.
 MOST_DENSE = 10_000
-# Tolerances of T-steps and of the loop in units of `tol` if eta="auto": with expected targets, which have no ties,
-# finer ones take many times longer, and the plane is as good. With a fixed coupling only the Z-step goes on.
-COUPLING_TOL, LOOP_TOL, FIXED_TOL = 10.0, 10_000.0, 1000.0
+# Tolerance of T-steps in units of `tol` if eta="auto": with expected targets, which have no ties, finer ones take many
+# times longer, and the plane is as good.
+COUPLING_TOL = 10.0
 
 
 @dataclass(frozen=True)
@@ -327,7 +327,6 @@ def _settings(estimator: Any, supervision: Supervision | None) -> Settings:
     paired = estimator.n_prototypes is None and isinstance(estimator.init, str) and supervision is not None
     settings["fixed_coupling"] = paired and estimator.eta == "auto"
     if supervision is not None and estimator.eta == "auto":
-        settings["loop_tol"] = FIXED_TOL if settings["fixed_coupling"] else LOOP_TOL
         settings["coupling_tol"] = COUPLING_TOL
         # The start separates the targets themselves, noise included; the T-steps see expected ones.
         settings["leave_start"] = isinstance(estimator.init, str) and settings["eta"] > 0
@@ -375,7 +374,8 @@ def _initial_coupling(estimator: Any, supervision: Supervision | None, merged: M
             f"init must be a name, {n} prototype numbers below {k}, or non-negative shares of shape ({n}, {k}) "
             f"with no empty row; got an array of shape {plan.shape} and type {plan.dtype}."
         )
-    if plan.ndim == 1:  # indices become shares of one
+    # Indices become shares of one.
+    if plan.ndim == 1:
         plan = sparse.csr_array((np.ones(n), plan, np.arange(n + 1)), shape=(n, k))
     if m in (None, n):
         return _balanced_coupling(sparse.csr_array(plan), merged)

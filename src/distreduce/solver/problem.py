@@ -44,7 +44,6 @@ class Settings:
     # Accept the first iteration even if J rises: the initial coupling has seen targets that the T-step does not see.
     leave_start: bool = False
     coupling_tol: float = 0.01  # tolerance of a T-step in units of `tol`
-    loop_tol: float = 1.0  # tolerance of the outer loop in units of `tol`
 
 
 @dataclass(frozen=True)
