@@ -1,8 +1,10 @@
-"""SDR, its paper's constants and supervised umap-learn on the mixtures of scale.py: seconds, and new samples.
+"""SDR, its paper's constants and supervised umap-learn: CPU seconds of one thread, and new samples.
 
-Each point is a process of its own that uses all cores it may. New samples are placed by `transform`; the score is the
-accuracy of their ten nearest training samples in the plane, for SDR among left-out places (`embedding_left_out_`).
-Results are appended to results/benchmarks/against_umap.jsonl, which the same command resumes, and against_umap.md.
+Each point is a process of its own with one thread; UMAP gets `n_jobs=1` and one thread of Numba. A first fit, to few
+samples, warms up and does not count. New samples are placed by `transform`; the score is the accuracy of their ten
+nearest training samples in the plane, for SDR among left-out places (`embedding_left_out_`). The methods of one size
+run one after the other, so that their ratios are those of one machine in one state. Results are appended to
+results/benchmarks/against_umap.jsonl, which the same command resumes, and against_umap.md.
 """
 
 from __future__ import annotations
@@ -17,90 +19,108 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from scale_points import UMAP, mixture
 from sklearn.neighbors import KNeighborsClassifier
 
+from distreduce_paper import problems
+
 RESULTS = Path(__file__).parents[1] / "results" / "benchmarks"
-SIZES, NEW, PROTOTYPES = (1000, 3000, 10_000, 30_000, 100_000), 2000, 200
+SIZES = {"mixture": (1000, 3000, 10_000, 30_000, 100_000), "fashion": (1000, 3000, 8000)}
+NEW, PROTOTYPES = 2000, 100
 OURS, PAPER = "SDR", "SDR.paper"
-WARM_UP = {
-    OURS: 0,
-    PAPER: 0,
-    UMAP: 5000,
-}  # umap-learn has two searches for neighbours; 0 is as many samples as will be fitted
+METHODS = (OURS, PAPER, UMAP)
+# Few samples of each kind that compile something of their own: umap-learn has two searches for neighbours, and SDR
+# single precision from 4,000 samples and shards from 10,000 on.
+WARM_UPS = (1000, 4100, 10_100)
+ONE_THREAD = {name: "1" for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+
+
+def load(data: str, n: int) -> tuple[Any, Any]:
+    """Return n training samples and then `NEW` others: a mixture, or images by their 50 principal components."""
+    if data == "mixture":
+        return mixture(n + NEW, seed=0)
+    X, y = problems.load_whole("fashion", 0)
+    rows = np.random.default_rng(0).permutation(len(y))[: n + NEW]
+    return X[rows], y[rows]
 
 
 def make_model(method: str) -> Any:
-    """Defaults of both, but for the number of prototypes; umap-learn gets no seed, with which it uses one core."""
+    """Defaults of both, but for the number of prototypes and of threads; umap-learn needs no seed."""
     if method == UMAP:
         import umap
 
-        return umap.UMAP(target_metric="categorical")
+        return umap.UMAP(target_metric="categorical", n_jobs=1)
     from distreduce import SDR
 
-    return (SDR.paper if method == PAPER else SDR)(n_prototypes=PROTOTYPES, random_state=0)
+    return (SDR.paper if method == PAPER else SDR)(n_prototypes=PROTOTYPES, random_state=0, n_jobs=1)
 
 
-def measure(method: str, n: int) -> dict[str, Any]:
+def measure(method: str, data: str, n: int) -> dict[str, Any]:
     """Fit once to warm up and once for the seconds; then place new samples."""
     warnings.simplefilter("ignore")
-    X, y = mixture(n + NEW, seed=0)
-    few = min(WARM_UP[method], n) or min(n, 12_000)
-    make_model(method).fit(X[:few], y[:few])
-    began, cpu = time.perf_counter(), time.process_time()
+    few = max(size for size in WARM_UPS if size == WARM_UPS[0] or size < n)
+    warm = make_model(method)
+    if method != UMAP:
+        warm.set_params(max_iter=2)
+    warm.fit(*mixture(few, seed=1))
+    X, y = load(data, n)
+    cpu = time.process_time()
     model = make_model(method).fit(X[:n], y[:n])
-    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+    cpu = time.process_time() - cpu
     known = model.embedding_ if method == UMAP else getattr(model, "embedding_left_out_", None)
     places = model.embedding_ if known is None else known
-    neighbours = KNeighborsClassifier(10).fit(places, y[:n])
-    score = neighbours.score(model.transform(X[n:]), y[n:])
-    return {"method": method, "n": n, "cores": len(os.sched_getaffinity(0)), "load": os.getloadavg()[0],
-            "seconds": seconds, "cpu": cpu, "accuracy": float(score)}  # fmt: skip
+    score = KNeighborsClassifier(10).fit(places, y[:n]).score(model.transform(X[n:]), y[n:])
+    found = {"method": method, "data": data, "n": n, "cpu": cpu, "accuracy": float(score)}
+    return found | {"load": os.getloadavg()[0]}
 
 
 def write(records: list[dict[str, Any]]) -> str:
-    """One line per size."""
+    """One line per data set and size."""
     lines = [
         "# SDR and supervised UMAP\n",
-        f"`python benchmarks/against_umap.py`: mixtures of scale.md, {PROTOTYPES} prototypes, else defaults; seconds "
-        "of wall clock of a second, warm fit (CPU seconds, from which the ratios are), and accuracy of ten nearest "
-        "neighbours in the plane for "
-        f"{NEW:,} new samples.\n",
-        "| n | cores | SDR | SDR.paper | UMAP | SDR / paper | UMAP / SDR | accuracy of each |",
-        "|---|---|---|---|---|---|---|---|",
+        "`python benchmarks/against_umap.py`: mixtures of scale.md and Fashion-MNIST (50 principal components), "
+        f"{PROTOTYPES} prototypes, else defaults; CPU seconds of one thread of a warm fit, and accuracy of ten nearest "
+        f"neighbours in the plane for {NEW:,} new samples. *Load* is the largest load average after a fit: other "
+        "programs ran beside these, which slows all of them.\n",
+        "| data | n | SDR | SDR.paper | UMAP | SDR / paper | SDR / UMAP | accuracy of SDR, paper, UMAP | load |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
-    found = {(r["method"], r["n"]): r for r in records}
-    for n in sorted({n for _, n in found}):
-        if all((method, n) in found for method in WARM_UP):
-            points = [found[method, n] for method in WARM_UP]
-            cells = " | ".join(f"{r['seconds']:.1f} ({r['cpu']:.1f})" for r in points)
-            # CPU seconds: the clock also counts what else the machine does.
-            ours, paper, umap = (r["cpu"] for r in points)
-            scores = ", ".join(f"{r['accuracy']:.3f}" for r in points)
-            lines.append(
-                f"| {n:,} | {points[0]['cores']} | {cells} | {ours / paper:.2f} | {umap / ours:.2f} | {scores} |"
-            )
+    found = {(r["data"], r["n"], r["method"]): r for r in records}
+    for data, n in sorted({key[:2] for key in found}):
+        points = [found.get((data, n, method)) for method in METHODS]
+        ours, paper, umap = (None if r is None else r["cpu"] for r in points)
+        cells = [" " if r is None else f"{r['cpu']:.1f}" for r in points]
+        cells += [f"{ours / other:.2f}" if ours and other else " " for other in (paper, umap)]
+        scores = ", ".join("–" if r is None else f"{r['accuracy']:.3f}" for r in points)
+        highest = max(r["load"] for r in points if r is not None)
+        lines.append(f"| {data} | {n:,} | {' | '.join(cells)} | {scores} | {highest:.1f} |")
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     """Measure what is not stored, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--point", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--data", nargs="+", choices=tuple(SIZES), default=tuple(SIZES))
+    parser.add_argument("--sizes", type=int, nargs="+", help="by default those of each data set")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
+    parser.add_argument("--point", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     if options.point:
-        print(json.dumps(measure(options.point[0], int(options.point[1]))))
+        method, data, n = options.point
+        print(json.dumps(measure(method, data, int(n))))
         return
     log = options.out / "against_umap.jsonl"
     records = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
-    for n in options.sizes:
-        for method in WARM_UP:
-            if not any((r["method"], r["n"]) == (method, n) for r in records):
-                command = [sys.executable, __file__, "--point", method, str(n)]
-                output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-                records.append(json.loads(output.splitlines()[-1]))
+    for data in options.data:
+        for n in options.sizes or SIZES[data]:
+            for method in options.methods:
+                if any((r["method"], r["data"], r["n"]) == (method, data, n) for r in records):
+                    continue
+                command = [sys.executable, __file__, "--point", method, data, str(n)]
+                child = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | ONE_THREAD)
+                records.append(json.loads(child.stdout.splitlines()[-1]))
                 print(json.dumps(records[-1]), flush=True)
                 with log.open("a") as file:
                     file.write(json.dumps(records[-1]) + "\n")

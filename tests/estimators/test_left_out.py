@@ -19,14 +19,15 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import scale
 
 from distreduce import SDR, cross_val_embedding
-from distreduce.estimators import _setup
-from distreduce.estimators._auto import MapChoice, expected_without_folds
+from distreduce.estimators import _predictions, _setup
+from distreduce.estimators._auto import MapChoice
 from distreduce.estimators._evidence import prototype_evidence
-from distreduce.estimators._predictions import predictions_without_folds
+from distreduce.estimators._predictions import targets_without_folds
 from distreduce.estimators._targets import read_targets
 from distreduce.exceptions import DataWarning, InvalidInputError, NoSignalWarning, OptimisticPictureWarning
 from distreduce.kernels import RBF
 from distreduce.losses import keep_in_range
+from distreduce.mapping import KernelMap, Predictions
 from distreduce.mapping.folds import Folds
 from distreduce.persistence import load
 from distreduce.sharding.sample import Sample
@@ -53,22 +54,28 @@ def test_few_prototypes_do_not_show_left_out_samples_their_own_targets(monkeypat
     X, y = make_friedman1(350, noise=5.0, random_state=0)
     honest = SDR(n_prototypes=35, random_state=0).fit(X, y)
     # Without this, the coupling of the others knows predictions that have seen the left-out fold.
-    monkeypatch.setattr(_setup, "expected_without_folds", lambda *_, **__: None)
+    monkeypatch.setattr(_predictions, "expected_without_folds", lambda *_, **__: None)
     leaking = SDR(n_prototypes=35, random_state=0).fit(X, y)
     assert_array_equal(honest.embedding_, leaking.embedding_)
     assert honest.neighbor_scores_["left_out"] < leaking.neighbor_scores_["left_out"] - 0.01
 
 
-def test_expected_targets_without_a_fold_do_not_depend_on_it(rng: np.random.Generator) -> None:
-    X, y = rng.normal(size=(60, 3)), rng.normal(size=(60, 1))
-    fold, choice = np.arange(60) % 5, MapChoice(RBF(1.0), 0.1, None, None, 0.5, True)
+def test_what_coupling_and_map_see_without_a_fold_does_not_depend_on_it(rng: np.random.Generator) -> None:
+    X, Y, fold = rng.normal(size=(60, 3)), np.eye(4)[rng.integers(4, size=60)], np.arange(60) % 5
     folds = Folds(np.arange(60), fold, np.ones(60), np.arange(60))
-    before = expected_without_folds(choice, Sample(X, np.ones(60), targets=y, kernel_targets=y), folds, shares=False)
-    y = np.where((fold == 2)[:, None], y + 1.0, y)  # within the range of the targets, which predictions are kept in
-    after = expected_without_folds(choice, Sample(X, np.ones(60), targets=y, kernel_targets=y), folds, shares=False)
-    assert before is not None and after is not None
-    assert_array_equal(before[2], after[2])
-    assert np.isnan(before[2][fold == 2]).all() and not np.array_equal(before[1], after[1], equal_nan=True)
+    map_ = KernelMap(RBF(1.0), X, Y)
+    choice = MapChoice(RBF(1.0), 0.1, None, None, 0.5, True, Predictions(Y, map_))
+
+    def see() -> Any:
+        sample = Sample(X, np.ones(60), targets=Y, kernel_targets=Y)
+        return targets_without_folds(choice, sample, folds, 1.0, shares=True, coupled=True)
+
+    before = see()
+    Y[fold == 2] = np.roll(Y[fold == 2], 1, axis=1)
+    for one, other in zip(before, see(), strict=True):
+        assert_array_equal(one[2], other[2])
+        assert not np.array_equal(one[1], other[1], equal_nan=True)
+    assert np.isnan(before[0][2][fold == 2]).all() and not np.isnan(before[1][2]).any()
 
 
 @SIZES
@@ -268,17 +275,6 @@ def test_repeated_measurements_are_not_copies(n_prototypes: Any, classes: bool) 
     if classes:
         best = float(np.mean(y[400:] == (np.array(means) > 0.5)[site[400:]]))
     assert model.neighbor_scores_["left_out"] == pytest.approx(best, abs=0.08)  # scatters by 0.03
-
-
-def test_predictions_of_the_map_do_not_know_the_left_out_fold(rng: np.random.Generator) -> None:
-    X, Y = rng.normal(size=(60, 3)), np.eye(4)[rng.integers(4, size=60)]
-    fold, alone = np.arange(60) % 5, MapChoice(RBF(1.0), 0.1, None, None, 0.5, True)
-    folds = Folds(np.arange(60), fold, np.ones(60), np.arange(60))
-    before = predictions_without_folds(alone, Sample(X, np.ones(60), kernel_targets=Y), folds, 1.0)
-    Y[fold == 2] = np.roll(Y[fold == 2], 1, axis=1)
-    after = predictions_without_folds(alone, Sample(X, np.ones(60), kernel_targets=Y), folds, 1.0)
-    assert_array_equal(before[2], after[2])
-    assert not np.array_equal(before[1], after[1])
 
 
 def test_repeated_measurements_need_no_more_prototypes_than_different_x() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -18,14 +18,16 @@ from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError, NumericalError
 from distreduce.kernels import RBF, DistanceKernel, Kernel, RationalQuadratic
-from distreduce.losses import keep_in_range, supervised_rows
+from distreduce.losses import supervised_rows
 from distreduce.mapping.folds import FOLDS, Folds
-from distreduce.mapping.kernel_map import NOT_FINITE, KernelMap, Predictions, factorise_kernel
+from distreduce.mapping.kernel_map import NOT_FINITE, Predictions, factorise_kernel
 from distreduce.mapping.relevance import input_kernel, median_length_scale, relevance_length_scales
 from distreduce.sharding.sample import Sample
 
+if TYPE_CHECKING:
+    from distreduce.estimators._expected import TargetRegression
+
 CHOICE_SAMPLES = 400  # learning length scales costs n³, and more samples hardly move them
-PREDICTION_SAMPLES = 2000  # left-out predictions, once the scales are known, are cheaper
 MOST_LEARNED = 2000  # features with a length scale of their own; images and counts of words may have many more
 # Length scales without a learned metric, in units of the median.
 FACTORS = (0.5, 1.0, 2.0)
@@ -54,6 +56,7 @@ class MapChoice:
     has_signal: bool  # whether predictions follow the targets, or there were too few known targets to tell
     predictions: Predictions | None = None  # further features of the map, if it has them
     alone: MapChoice | None = None  # the choice for the features alone, if the map has predictions
+    regression: TargetRegression | None = None  # that the predictions come from
 
     @property
     def metric(self) -> MapChoice:
@@ -187,18 +190,21 @@ def _left_out_errors(
     errors[:, 0] = 1.0
     learned_scales: dict[tuple[int, int], Array] = {}
 
+    plain = [k for k, (_, start) in enumerate(candidates) if start is None]
+    similarity = {k: _similarity(sample, candidates[k][0], None) for k in plain}  # serves all folds
+
     def leave_out(pairs: Sequence[tuple[int, int]]) -> None:
         """Fill in the errors of the pairs (candidate, fold)."""
 
         def predict(task: int, n_tasks: int) -> tuple[Array, Array | None]:
-            return _predict_fold(sample, Y, candidates[pairs[task][0]], folds, pairs[task][1], ridges)
+            k, fold = pairs[task]
+            return _predict_fold(sample, Y, candidates[k], similarity.get(k), folds, fold, ridges)
 
         for (k, fold), (found, scales) in zip(pairs, workers.run(predict, len(pairs)), strict=True):
             errors[k][:, folds.out(fold)] = found
             if scales is not None:
                 learned_scales[k, fold] = scales
 
-    plain = [k for k, (_, start) in enumerate(candidates) if start is None]
     learned = [k for k, (_, start) in enumerate(candidates) if start is not None]
     first, later = used[:FIRST_FOLDS], used[FIRST_FOLDS:]
     leave_out([(k, fold) for k in plain for fold in used] + [(k, fold) for k in learned for fold in first])
@@ -218,15 +224,25 @@ def _may_win(errors: Array, h: Array, candidate: int, others: Sequence[int]) -> 
 
 
 def _predict_fold(
-    sample: Sample, Y: Array, candidate: Candidate, folds: Folds, fold: int, ridges: Sequence[float]
+    sample: Sample,
+    Y: Array,
+    candidate: Candidate,
+    K: Array | None,
+    folds: Folds,
+    fold: int,
+    ridges: Sequence[float],
 ) -> tuple[Array, Array | None]:
-    """Return squared errors (1 + ridges, left out) of a fold, the mean's first, and the metric learned without it."""
+    """Return squared errors (1 + ridges, left out) of a fold, the mean's first, and the metric learned without it.
+
+    K is the candidate's kernel matrix, or None if its metric must be learned.
+    """
     out, (rest, h), (kernel, start) = folds.sample[folds.out(fold)], folds.rest(fold), candidate
     scales = None
-    if start is not None:
+    if K is None:
+        assert start is not None
         # Not from the scales of all samples: few steps would not forget what these know of the fold.
         scales = relevance_length_scales(sample.features[rest], Y[rest], h, start)
-    K = _similarity(sample, kernel, scales)
+        K = _similarity(sample, kernel, scales)
     mean = h @ Y[rest] / h.sum()
     root = np.sqrt(h)
     # One eigendecomposition of √h K √h serves all ridges.
@@ -289,58 +305,11 @@ def _solve(K: Array, ridge: Array, Y: Array) -> Array:
     return np.asarray(cho_solve(factorise_kernel(K), Y))
 
 
-def expected_targets(
-    choice: MapChoice, sample: Sample, folds: Folds, *, shares: bool, size: int = PREDICTION_SAMPLES
-) -> Array:
-    """Return what the samples of other folds predict for the targets of each sample; NaN where they are unknown.
-
-    The coupling sees these instead of the targets: a prototype then stands for samples that are alike in what matters
-    to y, not for samples whose noise is alike. (On shards:
-    :meth:`distreduce.mapping.landmarks.LandmarkRegression.expect`.)
-    """
-    Y = sample.targets
-    assert Y is not None
-    drawn, rows = draw_known(sample, Y, size)
-    expected = np.full(Y.shape, np.nan)
-    folds = folds.take(rows)
-    expected[rows] = folds.average(predict_left_out(choice, drawn, Y[rows], folds))
-    # Samples that were not drawn are new to the regression on those that were.
-    others = np.setdiff1d(np.flatnonzero(supervised_rows(Y)), rows)
-    if len(others):
-        coefficients, mean = fit_predictor(choice, drawn, Y[rows])
-        part = sample.features[np.ix_(others, rows)] if sample.precomputed else sample.features[others]
-        inputs = None if sample.precomputed else scale_features(drawn.features, choice.scales)
-        unit = 1.0 if choice.scales is None else choice.scales
-        expected[others] = mean + KernelMap(choice.kernel, inputs, coefficients, unit)(part)
-    return keep_in_range(expected, Y, shares=shares)
-
-
 def fit_predictor(choice: MapChoice, sample: Sample, Y: Array) -> tuple[Array, Array]:
     """Return coefficients (n, c) and mean (c,) of the regression on all samples, for predictions K(x, X) B + mean."""
     h = sample.weights
     mean = h @ Y / h.sum()
     return _solve(_similarity(sample, choice.kernel, choice.scales), choice.ridge / h, Y - mean), mean
-
-
-def expected_without_folds(choice: MapChoice, sample: Sample, folds: Folds, *, shares: bool) -> dict[int, Array] | None:
-    """Return, for every fold, the expected targets of the other samples, computed without that fold.
-
-    Those of :func:`expected_targets` know the fold: to place it among them would give its targets away. None if there
-    are too few folds with known targets.
-    """
-    assert sample.targets is not None
-    if len(folds.take(np.flatnonzero(supervised_rows(sample.targets))).numbers) < 3:
-        return None
-    found = {}
-    for fold in folds.numbers:
-        rest, h = folds.rest(fold)
-        metric = replace(choice, scales=choice.scales_without(fold), fold_scales=None)
-        others = replace(sample.take(rest), weights=h)
-        found[fold] = np.full(sample.targets.shape, np.nan)
-        found[fold][rest] = expected_targets(
-            metric, others, folds.without(fold), shares=shares, size=PREDICTION_SAMPLES // 2
-        )
-    return found
 
 
 def scale_features(features: Any, scales: Array | None) -> Any:

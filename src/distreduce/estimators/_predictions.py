@@ -6,6 +6,7 @@ a third may lie. With predictions among its features it can follow what is predi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,13 +19,17 @@ from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array
 from distreduce.estimators._auto import (
     CHOICE_SAMPLES,
-    PREDICTION_SAMPLES,
     MapChoice,
     choose,
     choose_map,
     draw_known,
-    fit_predictor,
     predict_left_out,
+)
+from distreduce.estimators._expected import (
+    TargetRegression,
+    expected_without_folds,
+    regress_targets,
+    regress_without_folds,
 )
 from distreduce.kernels import RBF, Kernel
 from distreduce.mapping import KernelMap, Predictions
@@ -53,7 +58,8 @@ def choose_with_predictions(estimator: Any, sample: Sample, folds: Folds, unit: 
     # In as many dimensions as the predictions have, the map of the features alone can follow them.
     if np.linalg.matrix_rank(Y - Y.mean(axis=0)) <= estimator.n_components:
         return alone
-    predictions = _predictions(alone, sample, folds, unit)
+    regression = regress_targets(alone, sample, folds)  # for classes, both kinds of targets are the same
+    predictions = _predictions(regression, unit)
     c, d, size = predictions.shares.shape[1], sample.features.shape[1], _spread(predictions.shares, sample.weights)
 
     def lengths(scales: Array | None, reach: float) -> Array:
@@ -70,7 +76,8 @@ def choose_with_predictions(estimator: Any, sample: Sample, folds: Folds, unit: 
     if fold_scales is not None:
         fold_scales = [lengths(scales, reach) for scales in fold_scales]
     scales = lengths(alone.scales, reach)
-    return replace(found, kernel=RBF(1.0), scales=scales, fold_scales=fold_scales, predictions=predictions, alone=alone)
+    found = replace(found, kernel=RBF(1.0), scales=scales, fold_scales=fold_scales, predictions=predictions)
+    return replace(found, alone=alone, regression=regression)
 
 
 def _can_predict(estimator: Any, choice: MapChoice, sample: Sample) -> bool:
@@ -81,45 +88,53 @@ def _can_predict(estimator: Any, choice: MapChoice, sample: Sample) -> bool:
     return automatic and dense and choice.has_signal and not np.isnan(choice.error)
 
 
-def predictions_without_folds(choice: MapChoice, sample: Sample, folds: Folds, unit: float) -> dict[int, Array]:
+ByFold = dict[int, Array]
+
+
+def targets_without_folds(
+    choice: MapChoice, sample: Sample, folds: Folds, unit: float, *, shares: bool, coupled: bool
+) -> tuple[ByFold | None, ByFold | None]:
+    """Return, for every fold, expected targets (if `coupled`) and predictions, if there are any, without the fold."""
+    regressions = regress_without_folds(choice.metric, sample, folds)
+    assert sample.targets is not None
+    expected = expected_without_folds(regressions, sample.targets, folds, shares=shares) if coupled else None
+    predicted = None if choice.predictions is None else _predictions_without_folds(regressions, sample, folds, unit)
+    return expected or None, predicted or None
+
+
+def _predictions_without_folds(
+    regressions: Mapping[int, TargetRegression], sample: Sample, folds: Folds, unit: float
+) -> ByFold:
     """Return, for every fold, the predictions (n, c) for all samples, computed without that fold.
 
     Those of the map know the targets of a fold: to place the fold among them would give its targets away.
     """
     found = {}
-    for fold in folds.numbers:
-        rest, weights = folds.rest(fold)
-        metric = replace(choice.metric, scales=choice.metric.scales_without(fold), fold_scales=None)
-        others = replace(sample.take(rest), weights=weights)
-        known = _predictions(metric, others, folds.without(fold), unit, PREDICTION_SAMPLES // 2)
-        found[fold] = known(sample.features * unit)
-        found[fold][rest] = known.shares
+    for fold, regression in regressions.items():
+        rest, _ = folds.rest(fold)
+        out = np.setdiff1d(np.arange(len(sample.weights)), rest)
+        known = _predictions(regression, unit)
+        found[fold] = np.empty((len(sample.weights), known.shares.shape[1]))
+        found[fold][rest], found[fold][out] = known.shares, known(sample.features[out] * unit)
     return found
 
 
-def _predictions(
-    choice: MapChoice, sample: Sample, folds: Folds, unit: float, size: int = PREDICTION_SAMPLES
-) -> Predictions:
+def _predictions(regression: TargetRegression, unit: float) -> Predictions:
     r"""Return the shares of classes, :math:`p = \mathrm{softmax}(s (\hat y - \bar y))`, that regression predicts.
 
     Squared errors shrink ŷ where a class is hard to predict, though its largest entry is often right. The sharpness s
     makes left-out classes most probable. Without the mean of y, classes count as if they were equally frequent: rare
-    ones keep a place of their own in the picture, and p is no probability of the class.
+    ones keep a place of their own in the picture, and p is no probability of the class. Where the regression has seen
+    the class of a sample, ŷ is cross-fitted.
     """
-    Y, kernel = sample.kernel_targets, choice.kernel
-    assert Y is not None and isinstance(kernel, RBF)
-    drawn, rows = draw_known(sample, Y, size)
-    coefficients, mean = fit_predictor(choice, drawn, Y[rows])
+    choice, drawn, (coefficients, mean) = regression.choice, regression.drawn, regression.predictor
+    kernel, scores = choice.kernel, regression.left_out - mean
+    assert isinstance(kernel, RBF)
     if choice.scales is not None:
         kernel = RBF(kernel.length_scale * choice.scales)
-    # Cross-fitted where the regression has seen the class.
-    folds = folds.take(rows)
-    left_out = folds.average(predict_left_out(choice, drawn, Y[rows], folds)) - mean
-    sharpness = _sharpen(left_out, Y[rows], drawn.weights)
-    found = Predictions(np.empty(0), KernelMap(kernel, drawn.features, sharpness * coefficients, unit))
-    shares = found(sample.features * unit)
-    shares[rows] = softmax(sharpness * left_out, axis=1)
-    return replace(found, shares=shares)
+    sharpness = _sharpen(scores[regression.rows], regression.targets, drawn.weights)
+    shares = softmax(sharpness * scores, axis=1)
+    return Predictions(shares, KernelMap(kernel, drawn.features, sharpness * coefficients, unit))
 
 
 def _sharpen(scores: Array, Y: Array, weights: Array) -> float:

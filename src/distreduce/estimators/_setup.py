@@ -20,15 +20,14 @@ from distreduce.estimators._auto import (
     CHOICE_SAMPLES,
     MapChoice,
     choose,
-    expected_targets,
-    expected_without_folds,
     require_distances,
     resolve_eta,
     scale_features,
     wants_choice,
 )
+from distreduce.estimators._expected import expected_targets, regress_targets
 from distreduce.estimators._fit_context import check_checkpoint, open_checkpoint
-from distreduce.estimators._predictions import choose_with_predictions, predictions_without_folds
+from distreduce.estimators._predictions import choose_with_predictions, targets_without_folds
 from distreduce.estimators._targets import Targets, standardize
 from distreduce.estimators._validate import (
     check_distances,
@@ -184,15 +183,17 @@ def _set_up_dense(
         supervision = replace(supervision, settings=resolve_eta(supervision.settings, choice, merged.weights.sum()))
         targets = sample.targets
         if _sees_expected_targets(estimator, choice):
+            assert targets is not None
             shares = supervision.targets.classes is not None
-            targets = expected_targets(choice.metric, sample, folds, shares=shares)
+            regression = choice.regression or regress_targets(choice.metric, sample, folds)
+            targets = expected_targets(regression, targets, shares=shares)
             # With one prototype per sample the coupling does not depend on what it sees.
-            if m is not None and len(merged.rows) <= MOST_CROSS_FITTED:
-                fold_targets = expected_without_folds(choice.metric, sample, folds, shares=shares)
+            if len(targets) <= MOST_CROSS_FITTED and (m is not None or choice.predictions is not None):
+                fold_targets, fold_predictions = targets_without_folds(
+                    choice, sample, folds, unit, shares=shares, coupled=m is not None
+                )
         if choice.predictions is not None:
             map_features = scale_features(np.hstack([sample.features, choice.predictions.shares]), choice.scales)
-            if len(merged.rows) <= MOST_CROSS_FITTED:
-                fold_predictions = predictions_without_folds(choice, sample, folds, unit)
         sample = replace(sample, features=scale_features(sample.features, choice.metric.scales), targets=targets)
     problem = _problem(estimator, sample, sample, supervision, unit, X.shape[0], m, merged, choice)
     own_graph = None if graph is None else graph[merged.rows][:, merged.rows]
@@ -347,9 +348,8 @@ def _number_of_prototypes(estimator: Any, n: int, n_distinct: int, n_places: int
         warn_user(message, DataWarning)
         return n_places
     if n_distinct < m < n:  # m = n asks for one prototype per sample, copies included
-        warn_user(
-            f"n_prototypes={m}, but only {n_distinct} samples are distinct: each became a prototype.", DataWarning
-        )
+        message = f"n_prototypes={m}, but only {n_distinct} samples are distinct: each became a prototype."
+        warn_user(message, DataWarning)
     return int(m) if m < n_distinct else None
 
 

@@ -32,18 +32,8 @@ TRAINING_SAMPLES = 1000
 class DirichletGP:
     """Posterior of the latent functions of all classes given n inputs.
 
-    Parameters
-    ----------
-    inputs : (n, d) array
-        Training inputs.
-    labels : (n,) array
-        Class numbers 0 … C − 1.
-    n_classes : int
-        Number C of classes.
-    alpha_epsilon : float
-        Concentration α_ε of the likelihood.
-    hyperparameters : Hyperparameters
-        Hyperparameters of the kernel, which all classes share.
+    Labels are class numbers 0 … C − 1, `alpha_epsilon` is the concentration of the likelihood, and all classes share
+    the hyperparameters of the kernel.
     """
 
     def __init__(

@@ -115,18 +115,8 @@ def check_exact_size(n: int, advice: str) -> None:
 class TrainedGP(ABC):
     """What GPs with known hyperparameters share; prior mean 0.
 
-    Parameters
-    ----------
-    inputs : (n, d) array
-        Training inputs.
-    target : (n,) or (n, c) array
-        Standardised target, or several that share the covariance.
-    hyperparameters : Hyperparameters
-        Length scales, signal and noise.
-    kernel : DistanceKernel
-        Correlation K_l, a function of the distance in units of the length scales.
-    weights : (n,) array or None
-        How many samples each row stands for; its noise is σ²/h.
+    The target (n,) or (n, c) is standardised; several share the covariance. The `kernel` is the correlation K_l, a
+    function of the distance in units of the length scales. A row of weight h stands for h samples: its noise is σ²/h.
     """
 
     def __init__(

@@ -47,23 +47,12 @@ class Hyperparameters:
 class Training:
     """How hyperparameters are learned: "lbfgs" to convergence, or the paper's "adam" with few steps.
 
-    Attributes
-    ----------
-    optimizer : {"lbfgs", "adam"}
-        See :func:`by_lbfgs` and :func:`by_adam`.
-    steps : int
-        Largest number of iterations of L-BFGS, or the number of steps of Adam.
-    learning_rate : float
-        Learning rate of Adam.
-    tolerance : float
-        L-BFGS stops when a step lowers −log p(y) by less than this fraction of it.
-    least_gain : float
-        L-BFGS stops when a step lowers −log p(y) by less than this.
+    L-BFGS stops when a step lowers −log p(y) by less than `least_gain`, or than the fraction `tolerance` of it.
     """
 
-    optimizer: str = "lbfgs"
-    steps: int = 200
-    learning_rate: float = 0.1
+    optimizer: str = "lbfgs"  # see :func:`by_lbfgs` and :func:`by_adam`
+    steps: int = 200  # largest number of iterations of L-BFGS, or the number of steps of Adam
+    learning_rate: float = 0.1  # of Adam
     tolerance: float = 1e-9
     least_gain: float = 0.0
 

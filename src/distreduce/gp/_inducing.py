@@ -25,23 +25,12 @@ class SparseGP:
     .. math::
         m(x) = a_x^\top B^{-1} A y/\sigma, \qquad v(x) = s + \sigma^2 - a_x^\top a_x + a_x^\top B^{-1} a_x, \qquad
         a_x = L^{-1}k_{mx}
-
-    Attributes
-    ----------
-    inducing : (m, d) array
-        Inducing points.
-    hyperparameters : Hyperparameters
-        Length scales, signal and noise.
-    inner : (m, m) array
-        B.
-    projected : (m,) array
-        A y/σ.
     """
 
-    inducing: Array
+    inducing: Array  # (m, d), inducing points
     hyperparameters: Hyperparameters
-    inner: Array
-    projected: Array
+    inner: Array  # B (m, m)
+    projected: Array  # A y/σ (m,)
 
     def moments(self, inputs: Array) -> tuple[Array, Array]:
         """Mean and variance of the target (noise included) at each row, in batches of bounded size."""

@@ -17,31 +17,17 @@ LEAF = -1  # feature of a node without children
 
 @dataclass(frozen=True)
 class Trees:
-    """Trees one after another. A sample goes left where ``x[feature] <= threshold``.
+    """Trees one after another. A sample goes left where ``x[feature] <= threshold``."""
 
-    Attributes
-    ----------
-    feature, threshold, left, right : (nodes,) arrays
-        Question and children of each node; the feature of a leaf is −1.
-    values : (nodes, v) array
-        What a leaf adds to the columns of the prediction.
-    roots, columns : (trees,) arrays
-        First node of each tree, and the first column that it adds to.
-    n_columns : int
-        Number of columns of the prediction.
-    single : bool
-        Whether inputs are compared in single precision, as scikit-learn's forests do.
-    """
-
-    feature: Index
+    feature: Index  # (nodes,); −1 for a leaf
     threshold: Array
-    left: Index
+    left: Index  # (nodes,), children
     right: Index
-    values: Array
-    roots: Index
-    columns: Index
-    n_columns: int
-    single: bool
+    values: Array  # (nodes, v), what a leaf adds to the columns of the prediction
+    roots: Index  # (trees,), first node of each tree
+    columns: Index  # (trees,), first column that it adds to
+    n_columns: int  # of the prediction
+    single: bool  # inputs are compared in single precision, as scikit-learn's forests do
 
     @classmethod
     def of_forest(cls, forest: Sequence[Any]) -> Trees:

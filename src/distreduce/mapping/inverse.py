@@ -57,10 +57,7 @@ class InverseMap:
 
     .. math:: x(z) = \bar x + K_Z(z, Z)\,(K_Z + \rho I)^{-1}(X - \bar x)
 
-    Parameters
-    ----------
-    map_ : KernelMap
-        The fitted map; its training inputs, or landmarks, are X.
+    where X are the training inputs, or landmarks, of a fitted map.
     """
 
     def __init__(self, map_: KernelMap) -> None:

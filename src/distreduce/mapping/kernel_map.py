@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import LinAlgError, cho_solve
+from scipy.linalg import LinAlgError, cho_solve, solve_triangular
 from scipy.special import softmax
 from sklearn.utils import check_random_state
 
@@ -150,8 +150,9 @@ class MapRegression:
 
     def quadratic(self, plan: Plan) -> Array:
         r""":math:`R = \mu\lambda\,\hat T^\top(\mu K + \lambda W^{-1})^{-1}\hat T`, (m, m), T̂ the plan's barycentres."""
-        shares = barycentres(plan, self.weights)
-        R = shares.T @ cho_solve(self._factor, shares.toarray(), check_finite=False)
+        shares = barycentres(plan, self.weights).toarray(order="F")
+        half = solve_triangular(self._factor[0], shares, lower=True, overwrite_b=True, check_finite=False)
+        R = half.T @ half  # of the factor one half is enough
         # Exactly symmetric: the compiled Z-step reads only one half.
         return np.asarray(0.5 * self.mu * self.map_reg * (R + R.T))
 

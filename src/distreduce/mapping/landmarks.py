@@ -36,23 +36,11 @@ MOST_LEVERAGE = 0.9  # a sample that alone decides its place cannot be left out 
 
 @dataclass(frozen=True)
 class Memory:
-    """State of a map on landmarks between two steps.
+    """State of a map on landmarks between two steps: its last bits depend on the plans before."""
 
-    The matrix is updated by adding changes, so that its last bits depend on the plans before.
-
-    Attributes
-    ----------
-    plan : (n, m) sparse array
-        The latest plan T.
-    transported : (r, m) array
-        The kernel between landmarks and samples times that plan.
-    updates : int
-        How many changes were added since it was computed in full.
-    """
-
-    plan: Plan
-    transported: Array
-    updates: int
+    plan: Plan  # the latest T (n, m)
+    transported: Array  # M (r, m), the kernel between landmarks and samples times that plan
+    updates: int  # how many changes were added to it since it was computed in full
 
 
 @dataclass(frozen=True)
@@ -126,20 +114,7 @@ class LandmarkRegression:
     therefore done in coordinates φ(x) = K(x, X_r) A with AᵀK_rrA = I, A (r, q) from a factor of K_rr:
     :math:`A^\top G A = \mu \sum_i v_i \varphi_i \varphi_i^\top + \lambda I` needs no repair.
 
-    Parameters
-    ----------
-    shards : Shards
-        With the part "features".
-    landmarks : (r, d) array or sparse matrix
-        X_r, in the units of the features.
-    kernel : Kernel
-        The input kernel K.
-    weights : (n,) array
-        Weights h of all samples.
-    mu : float
-        Weight μ of the residuals.
-    map_reg : float
-        Regularisation λ.
+    The shards have the part "features"; landmarks are in the same units, dense or sparse.
     """
 
     def __init__(

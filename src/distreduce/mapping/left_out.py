@@ -26,18 +26,7 @@ def left_out_embedding(K: Array, F: Array, regularisation: float, groups: NDArra
         z_{-G}(x_G) = F_G - (P_{GG})^{-1} [P F]_G, \qquad P = (K + \lambda I)^{-1}
 
     A group holds samples with equal inputs, which reveal each other's place. A group of one is the usual leave-one-out,
-    :math:`z_i - [PF]_i / P_{ii}`.
-
-    Parameters
-    ----------
-    K : (n, n) array
-        Input kernel of the training samples.
-    F : (n, p) array
-        Embedding of the samples by the reduction.
-    regularisation : float
-        λ/μ.
-    groups : (n,) array
-        Group number of each sample.
+    :math:`z_i - [PF]_i / P_{ii}`. F (n, p) is where the reduction puts the samples, and `regularisation` is λ.
     """
     factor, _ = factorise_kernel(K + regularisation * np.eye(len(K)))
     P = inverse_from_factor(factor)
@@ -77,21 +66,10 @@ def cross_fitted(
     were found, or start, where the fit with the fold put them. Each map may turn, shift and scale its picture: the
     folds are laid over the picture of the fit by the samples that were not left out.
 
-    Parameters
-    ----------
-    similarity : callable
-        Given a fold, returns K_g (n, n).
-    refit : callable
-        Given a fold, the numbers and weights of the other samples and their K_g, which it may overwrite, returns their
-        embedding F_{-g} by the reduction and the regression of the map.
-    folds : Folds
-        In which samples are left out. A sample with parts in several folds lies at the mean of their places.
-    known : (n,) array
-        Which samples have known targets and can be neighbours.
-    fitted : (n, p) array
-        Where the map of the fit puts the samples.
-    k : int
-        Number of neighbours; fewer if there are not as many.
+    `similarity` returns K_g (n, n). `refit` takes a fold, the numbers and weights of the other samples and their K_g,
+    which it may overwrite; it returns F_{-g} and the regression of the map. A sample with parts in several folds lies
+    at the mean of their places. `known` tells which samples have known targets and can be among the k neighbours, and
+    `fitted` where the map of the fit puts the samples.
     """
     places, complete = np.empty((len(folds.sample), fitted.shape[1])), True
     shares = sparse.csr_array((len(places), len(fitted)))

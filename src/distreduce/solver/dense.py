@@ -21,7 +21,7 @@ from distreduce.coupling.problem import CouplingProblem, affinity_times_plan, pl
 from distreduce.dependence import dependence_target
 from distreduce.embedding.optimize import initial_prototypes
 from distreduce.exceptions import NumericalError
-from distreduce.kernels import Kernel
+from distreduce.kernels import Kernel, rounds_alike
 from distreduce.losses import InnerLoss, supervised_rows
 from distreduce.mapping import LeftOut, MapRegression, barycentres
 from distreduce.mapping.folds import Folds
@@ -222,11 +222,17 @@ def _kernel_matrix(features: Any, kernel: Kernel, workers: Workers, *, precomput
     """Return K (n, n), computed in blocks of rows so that no other array of that size is needed."""
     n = features.shape[0]
     K = np.empty((n, n))
-    inputs = None if precomputed else features
+    # Bitwise symmetric: one half is computed.
+    mirrored = not precomputed and not sparse.issparse(features) and rounds_alike(kernel, features)
 
     def fill(chunk: int, n_chunks: int) -> None:
         rows = slice(chunk * BLOCK_ROWS, (chunk + 1) * BLOCK_ROWS)
-        K[rows] = kernel_rows(kernel, features[rows], inputs)  # as in `transform`, so that both round alike
+        # As in `transform`, so that both round alike: few columns would be computed by other code.
+        right = slice(min(rows.start, max(0, n - BLOCK_ROWS)) if mirrored else 0, n)
+        block = kernel_rows(kernel, features[rows], None if precomputed else features[right])
+        K[rows, right] = block
+        if mirrored:
+            K[right, rows] = block.T
 
     workers.run(fill, -(-n // BLOCK_ROWS))
     return K

@@ -185,7 +185,7 @@ def refine(oracle: SampleOracle, settings: Settings) -> tuple[Plan, Array]:
     plan, Z = oracle.plan, oracle.prototypes
     with np.errstate(all="ignore"):
         try:
-            steps = Steps(oracle, settings)
+            steps = Steps(oracle, settings, 0.0)  # nobody compares its J
             state = steps.z_step(steps.t_step(plan, Z), Z, -1)  # no iteration of the loop
         except FAILURES:
             return plan, Z

@@ -90,11 +90,12 @@ class State:
 class Steps:
     """The T-step and the Z-step. Both raise :class:`NumericalError` on NaN or infinite values."""
 
-    def __init__(self, oracle: SampleOracle, settings: Settings) -> None:
+    def __init__(self, oracle: SampleOracle, settings: Settings, constant: float | None = None) -> None:
+        """`constant` is that of GW, which depends on C alone; it is computed if J is wanted."""
         self.oracle, self.settings = oracle, settings
         self.joint = settings.solver == "joint"
         self.one_to_one = oracle.plan.shape[0] == oracle.plan.shape[1]
-        self.constant = oracle.structure_constant(settings.loss)  # depends on C alone: computed once
+        self.constant = oracle.structure_constant(settings.loss) if constant is None else constant
         _require_finite("input affinity", self.constant)
         self._latest: tuple[Coupled, EmbeddingProblem] | None = None  # see _embedding_problem
 
