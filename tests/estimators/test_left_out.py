@@ -181,7 +181,7 @@ def test_prototypes_do_not_gather_samples_whose_noise_is_alike(affinity: str) ->
     used = np.flatnonzero(model.prototype_weights_ > 0)
     places = model.transform(X[2000:])
     nearest = used[cdist(places, model.prototypes_[used]).argmin(axis=1)]
-    assert np.mean(model.prototype_targets_[nearest].argmax(axis=1) == clean[2000:]) > 0.9
+    assert np.mean(model.prototype_targets_[nearest].argmax(axis=1) == clean[2000:]) > 0.85  # the defect: 0.2 to 0.4
 
 
 def test_unknown_targets_are_placed_and_not_evidence() -> None:

@@ -110,7 +110,7 @@ def test_distances_are_those_to_the_nearest_prototype_in_use(groups):
     found = criticisms(model, y, n=150).sort_index()
     used = model.prototypes_[model.prototype_weights_ > 0]
     distances = np.linalg.norm(model.embedding_left_out_[:, None] - used, axis=2).min(axis=1)
-    np.testing.assert_allclose(found["distance"], distances / np.sqrt(np.mean(distances**2)))
+    np.testing.assert_allclose(found["distance"], distances / np.sqrt(np.mean(distances**2)), atol=1e-8)
 
 
 def test_unknown_targets_and_models_without_them_are_judged_by_distance(groups):

@@ -166,12 +166,8 @@ MAX_SWEEPS = 50
 LEAST_GAIN = 1e-12
 
 
-def move_rows(
-    problem: CouplingProblem, found: CouplingResult, *, tol: float = 0.0, workers: Workers = SERIAL
-) -> CouplingResult:
+def move_rows(problem: CouplingProblem, found: CouplingResult, *, workers: Workers = SERIAL) -> CouplingResult:
     """Sweep until no row lowers J by moving with all its mass; every sweep refreshes the prototype targets.
-
-    A row moves for a share tol/n of J: all others together would not lower it by more than `tol`.
 
     The gradient counts the row itself where it now is: C_ii, the largest entry of a row of C, favours staying. The
     exact change of J takes into account that the row itself moves. It is to the conditional gradient what Hartigan's
@@ -179,7 +175,7 @@ def move_rows(
     """
     # Dense copies: a sweep changes single rows of both.
     T, CT, moved = found.plan.toarray(), found.affinity_plan.copy(), False
-    least = max(LEAST_GAIN, tol / len(T)) * max(1.0, abs(found.value))
+    least = LEAST_GAIN * max(1.0, abs(found.value))
     for _ in range(MAX_SWEEPS):
         cost = problem.linear_cost(sparse.csr_array(T))
         f2q = problem.f2 @ T.sum(axis=0)  # afresh in every sweep: within one, moves update it and its roundings add up
@@ -281,7 +277,7 @@ def solve_semirelaxed(
         return hard_plan(gradient.argmin(axis=1), problem.weights, problem.shape[1])
 
     found = conditional_gradient(problem, initial, cheapest, max_iter=max_iter, tol=tol, workers=workers)
-    return move_rows(problem, found, tol=tol, workers=workers)
+    return move_rows(problem, found, workers=workers)
 
 
 def transport_vertex(cost: Array, rows: Array, columns: Array) -> Plan:
