@@ -50,6 +50,20 @@ def test_the_displayed_score_is_that_of_new_samples(n_prototypes: Any) -> None:
     assert gaps["left_out"] == pytest.approx(gaps["all_features"], abs=0.12)
 
 
+def test_the_map_does_not_follow_the_steps_between_few_prototypes() -> None:
+    X = np.random.default_rng(3).normal(size=(1150, 5))
+    y = X @ [2.0, 1.0, 1.0, 0.5, 0.5] + 0.5 * np.sin(2.0 * X[:, 0])
+    raised, kept = (
+        SDR(n_prototypes=12, map_reg=map_reg, random_state=0).fit(X[:150], y[:150]) for map_reg in ("auto", 1e-4)
+    )
+    assert raised.map_reg_ > kept.map_reg_  # the targets have no noise: their own ridge is the least
+    score, steps = (
+        KNeighborsRegressor(10).fit(model.embedding_, y[:150]).score(model.transform(X[150:]), y[150:])
+        for model in (raised, kept)
+    )
+    assert score > steps + 0.04
+
+
 def test_few_prototypes_do_not_show_left_out_samples_their_own_targets(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = make_friedman1(350, noise=5.0, random_state=0)
     honest = SDR(n_prototypes=35, random_state=0).fit(X, y)

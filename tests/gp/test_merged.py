@@ -9,7 +9,8 @@ from scipy.stats import multivariate_normal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
-from distreduce.gp._exact import ExactGP, MergedRows, evenly_spaced, merged_likelihood, train_merged
+from distreduce._utils.numerics import evenly_spaced
+from distreduce.gp._exact import ExactGP, MergedRows, merged_likelihood, train_merged
 from distreduce.gp._hyperparameters import Hyperparameters, Training
 from distreduce.kernels import Matern32
 from distreduce.mapping.relevance import GAUSSIAN

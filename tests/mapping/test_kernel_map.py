@@ -13,6 +13,7 @@ from sklearn.kernel_ridge import KernelRidge
 from distreduce.exceptions import IllConditionedWarning, NumericalError
 from distreduce.kernels import RBF, Linear, RationalQuadratic
 from distreduce.mapping import KernelMap, MapRegression, barycentres
+from distreduce.mapping.kernel_map import ridge_for_steps
 
 CONSTANTS = pytest.mark.parametrize(("mu", "lam"), [(1.0, 1e-2), (3.0, 0.5), (0.2, 1e-3)])
 
@@ -175,3 +176,27 @@ def test_left_out_is_the_map_fitted_without_each_sample(rng, monkeypatch):
         rest = np.arange(30) != i
         ridge = KernelRidge(alpha=0.3, kernel="rbf", gamma=0.5 / 1.5**2).fit(X[rest], F[rest], h[rest])
         np.testing.assert_allclose(found[i], ridge.predict(X[[i]])[0], atol=0.03)
+
+
+@pytest.mark.parametrize(("n_steps", "ridge"), [(4, 1e-4), (12, 1e-3), (60, 1e-4)])
+def test_the_ridge_for_steps_is_the_best_for_smooth_values(rng, n_steps, ridge):
+    x, h = np.sort(rng.uniform(-2, 2, size=60))[:, None], rng.choice([1.0, 3.0], size=60)
+    smooth, K = np.hstack([np.sin(x), x]), RBF(0.7)(x)
+    part = np.arange(60) * n_steps // 60
+    steps = np.array([np.average(smooth[part == k], axis=0, weights=h[part == k]) for k in part])
+    mean = h @ smooth / h.sum()
+
+    def error(ridge):  # scikit-learn's weighted ridge without each sample
+        misses = []
+        for i in range(60):
+            rest = np.arange(60) != i
+            model = KernelRidge(alpha=ridge, kernel="precomputed").fit(
+                K[np.ix_(rest, rest)], steps[rest] - mean, h[rest]
+            )
+            misses.append(h[i] * ((model.predict(K[i : i + 1, rest])[0] + mean - smooth[i]) ** 2).sum())
+        return sum(misses)
+
+    found = ridge_for_steps(K, h, ridge, steps, smooth)
+    assert error(found) < error(found * 10**0.5)
+    assert found == ridge or error(found) < error(found / 10**0.5)
+    assert (found > ridge) == (n_steps < 60)

@@ -33,6 +33,11 @@ from distreduce.exceptions import InvalidInputError
 SMALL_TRIANGLE = 96  # rows below which LAPACK inverts a triangle faster
 
 
+def evenly_spaced(n: int, size: int) -> Index:
+    """At most `size` of n rows, evenly spaced because data are often sorted."""
+    return np.unique(np.linspace(0, n - 1, size).astype(np.intp))
+
+
 def jittered_cholesky(A: Array, unit: Array | float, jitters: Iterable[float]) -> tuple[Array, float]:
     """Lower Cholesky factor of a symmetric matrix, with as little added to the diagonal as makes it positive definite.
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_solve, eigh
 
-from distreduce._utils.numerics import divide_columns
+from distreduce._utils.numerics import divide_columns, evenly_spaced
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError, NumericalError
@@ -77,7 +77,7 @@ def wants_choice(estimator: Any) -> bool:
 def draw_known(sample: Sample, Y: Array, size: int) -> tuple[Sample, Index]:
     """Return at most `size` samples whose targets Y are known, evenly spaced, and their numbers."""
     known = np.flatnonzero(supervised_rows(Y))
-    rows = known[np.unique(np.linspace(0, len(known) - 1, size).astype(int))]
+    rows = known[evenly_spaced(len(known), size)]
     drawn = sample.take(rows)
     if sparse.issparse(drawn.features) and drawn.features.shape[1] <= MOST_LEARNED:
         drawn = replace(drawn, features=drawn.features.toarray())

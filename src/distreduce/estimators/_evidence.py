@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import betaincinv
 
-from distreduce._utils.numerics import nearest
+from distreduce._utils.numerics import evenly_spaced, nearest
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._setup import FitSetup
 from distreduce.estimators._targets import Targets
@@ -38,7 +38,7 @@ def neighbor_scores(setup: FitSetup, embedding: Array, left_out: LeftOut) -> dic
     merged, targets = setup.merged, setup.supervision.targets
     values = targets.scaled[merged.rows]
     known = np.flatnonzero(supervised_rows(values))
-    chosen = known[np.unique(np.linspace(0, len(known) - 1, SCORED_SAMPLES).astype(int))]
+    chosen = known[evenly_spaced(len(known), SCORED_SAMPLES)]
     rows, Y, fitted = merged.rows[chosen], values[chosen], embedding[merged.rows[chosen]]
     features, precomputed = _features(setup, rows)
     folds = setup.problem.folds

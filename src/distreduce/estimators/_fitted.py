@@ -76,7 +76,7 @@ def _left_out_attributes(setup: FitSetup, fitted: Fitted, found: dict[str, Any],
         "neighbor_scores_": neighbor_scores(setup, found["embedding_"], left_out),
         "prototype_evidence_": evidence,
         "eta_": setup.problem.settings.eta,
-        "map_reg_": setup.problem.map_reg / setup.problem.mu * mu,
+        "map_reg_": fitted.ridge * mu,
     }
 
 

@@ -53,7 +53,7 @@ class SDR(BaseReduction):
         Weight of the squared distance between the prototypes and the out-of-sample map.
     map_reg : float or "auto", default="auto"
         Ridge penalty (lambda) of the out-of-sample map. "auto" is the one with which left-out targets are predicted
-        best, from 1e-4 to 100 times `mu`: noisy targets need more.
+        best, from 1e-4 to 100 times `mu`: noisy targets need more, and so do few prototypes of smooth targets.
     perplexity : float, default=30.0
         Effective number of neighbours in the input affinity, smaller than the number of samples. The default is lowered
         to a third of the samples if there are fewer than 90.

@@ -189,16 +189,16 @@ def _set_up_dense(
             targets = expected_targets(regression, targets, shares=shares)
             # With one prototype per sample the coupling does not depend on what it sees.
             if len(targets) <= MOST_CROSS_FITTED and (m is not None or choice.predictions is not None):
-                fold_targets, fold_predictions = targets_without_folds(
-                    choice, sample, folds, unit, shares=shares, coupled=m is not None
-                )
+                options = {"shares": shares, "coupled": m is not None}
+                fold_targets, fold_predictions = targets_without_folds(choice, sample, folds, unit, **options)
         if choice.predictions is not None:
             map_features = scale_features(np.hstack([sample.features, choice.predictions.shares]), choice.scales)
         sample = replace(sample, features=scale_features(sample.features, choice.metric.scales), targets=targets)
     problem = _problem(estimator, sample, sample, supervision, unit, X.shape[0], m, merged, choice)
-    own_graph = None if graph is None else graph[merged.rows][:, merged.rows]
-    problem = replace(problem, folds=folds, fold_targets=fold_targets, graph=own_graph)
-    problem = replace(problem, map_features=map_features, fold_predictions=fold_predictions)
+    graph = None if graph is None else graph[merged.rows][:, merged.rows]
+    adapts = choice is not None and estimator.map_reg == "auto" and _sees_expected_targets(estimator, choice)
+    problem = replace(problem, folds=folds, fold_targets=fold_targets, graph=graph, map_features=map_features)
+    problem = replace(problem, fold_predictions=fold_predictions, raises_map_reg=adapts and m is not None)
     return merged, problem, own_generator(estimator.random_state), choice
 
 

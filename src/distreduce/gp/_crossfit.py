@@ -15,11 +15,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from distreduce._utils.numerics import nearest
+from distreduce._utils.numerics import evenly_spaced, nearest
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
-from distreduce.gp._exact import evenly_spaced
 from distreduce.gp._experts import CHAIN, Expert, Lesson
 from distreduce.gp._hyperparameters import Hyperparameters
 from distreduce.mapping.folds import are_copies, find_near_copies

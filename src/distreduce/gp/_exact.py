@@ -12,9 +12,9 @@ from scipy.linalg import LinAlgError, cho_solve, solve_triangular
 from scipy.spatial import KDTree
 
 from distreduce._utils.lapack import solve_lower
-from distreduce._utils.numerics import jittered_cholesky
+from distreduce._utils.numerics import evenly_spaced, jittered_cholesky
 from distreduce._utils.threads import KERNEL, MIN_EXPONENT, bounded_exp, single_threaded_blas
-from distreduce._utils.typing import Array, Index
+from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError, NumericalError
 from distreduce.gp._hyperparameters import Hyperparameters, Training
 from distreduce.kernels import RBF, DistanceKernel, Matern32
@@ -82,11 +82,6 @@ def find_batches(n: int, each: int) -> list[slice]:
     """Batches of n rows, each of which takes so many numbers."""
     step = max(1, BATCH_NUMBERS // each)
     return [slice(start, start + step) for start in range(0, n, step)]
-
-
-def evenly_spaced(n: int, size: int) -> Index:
-    """At most `size` of n rows, evenly spaced because data are often sorted."""
-    return np.unique(np.linspace(0, n - 1, size).astype(np.intp))
 
 
 def merged_likelihood(parameters: Array, rows: MergedRows, kernel: RBF | Matern32 = GAUSSIAN) -> tuple[float, Array]:

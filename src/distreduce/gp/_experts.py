@@ -24,8 +24,9 @@ from sklearn.ensemble import (
 )
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, RidgeCV
 
+from distreduce._utils.numerics import evenly_spaced
 from distreduce._utils.typing import Array, Index
-from distreduce.gp._exact import ExactGP, MergedRows, NeighbourGP, evenly_spaced, merged_likelihood
+from distreduce.gp._exact import ExactGP, MergedRows, NeighbourGP, merged_likelihood
 from distreduce.gp._hyperparameters import Hyperparameters, Objective, Training
 from distreduce.gp._trees import Trees
 from distreduce.kernels import RBF, DistanceKernel, Matern32

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from distreduce._utils.numerics import nearest
+from distreduce._utils.numerics import evenly_spaced, nearest
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators import SDR
@@ -31,7 +31,6 @@ from distreduce.exceptions import (
 from distreduce.gp._class_stack import ClassStack
 from distreduce.gp._crossfit import Arranged, CrossFit, CrossFitter, Novelty, Said, arrange, assign_folds
 from distreduce.gp._estimator import count_chunks, read_new_samples, take_chunk
-from distreduce.gp._exact import evenly_spaced
 from distreduce.gp._experts import EXPERTS, Expert, Lesson, learn_own
 from distreduce.gp._hyperparameters import Training
 from distreduce.gp._noise import follow_noise

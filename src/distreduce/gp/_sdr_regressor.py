@@ -7,13 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from distreduce._utils.numerics import evenly_spaced
 from distreduce._utils.threads import SERIAL, workers
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._fit_context import whole_fit
 from distreduce.estimators._validate import own_generator, require_seed
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._crossfit import CrossFitter, assign_folds
-from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size, evenly_spaced, train_merged
+from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size, train_merged
 from distreduce.gp._experts import EXPERTS, Lesson
 from distreduce.gp._hyperparameters import Training
 from distreduce.gp._reduce import PAPER, ReducingGP, number_groups

@@ -14,7 +14,7 @@ from scipy.linalg import blas, lapack
 from scipy.optimize import minimize
 
 from distreduce._utils.lapack import factorise_in_place
-from distreduce._utils.numerics import half_inverse_from_factor, squared_distances
+from distreduce._utils.numerics import evenly_spaced, half_inverse_from_factor, squared_distances
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import RBF, Kernel, Linear, Matern32, RationalQuadratic
@@ -40,8 +40,7 @@ def relevance_length_scales(X: Array, Y: Array, weights: Array, start: float) ->
     Irrelevant features get long scales. Scales are kept within a factor 1000 of `start`.
     """
     if len(X) > MAX_SAMPLES:
-        # Evenly spaced instead of random: reproducible without a seed.
-        chosen = np.unique(np.linspace(0, len(X) - 1, MAX_SAMPLES).astype(int))
+        chosen = evenly_spaced(len(X), MAX_SAMPLES)
         X, Y, weights = X[chosen], Y[chosen], weights[chosen]
     X = X - X.mean(axis=0)  # the gradient squares X, and an offset would swamp the differences
     # Standardize, so that variances of 1 are sensible starts; with less noise it may end where all is noise.
@@ -167,7 +166,7 @@ def learned_length_scales(sample: Sample, start: float) -> Array:
 
 def median_length_scale(features: Any, weights: Array, *, precomputed: bool = False) -> float:
     """Return l with 2l² the weighted median of the squared distances, so that K = exp(−|x − x'|² / median)."""
-    chosen = np.unique(np.linspace(0, len(weights) - 1, MEDIAN_SAMPLES).astype(int))
+    chosen = evenly_spaced(len(weights), MEDIAN_SAMPLES)
     part = features[chosen]
     D = np.asarray(part[:, chosen]) ** 2 if precomputed else squared_distances(part)
     # Pairs at distance zero say nothing about the scale.

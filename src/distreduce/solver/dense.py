@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from distreduce._utils.numerics import divide_columns, sq_distances
+from distreduce._utils.numerics import divide_columns, evenly_spaced, sq_distances
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index, Plan
 from distreduce.affinity import squared_distances, symmetric_entropic_affinity
@@ -25,7 +25,7 @@ from distreduce.kernels import Kernel, rounds_alike
 from distreduce.losses import InnerLoss, supervised_rows
 from distreduce.mapping import LeftOut, MapRegression, barycentres
 from distreduce.mapping.folds import Folds
-from distreduce.mapping.kernel_map import kernel_rows
+from distreduce.mapping.kernel_map import kernel_rows, ridge_for_steps
 from distreduce.mapping.left_out import cross_fitted
 from distreduce.sharding.sample import Sample
 from distreduce.solver.medoids import medoids, medoids_from_distances
@@ -35,6 +35,7 @@ from distreduce.solver.problem import Coupled, ReductionProblem, Refine, SampleO
 SINGLE_PRECISION_FROM = 4000
 # Above, samples are left out of the map alone, in closed form: five more n×n arrays would not fit into the memory.
 MOST_CROSS_FITTED = 3000
+RIDGE_SAMPLES = 400  # that choose the ridge for few prototypes
 BLOCK_ROWS = 256  # rows of the kernel matrix that a task computes
 
 
@@ -44,7 +45,7 @@ class DenseOracle(SampleOracle):
 
     sample: Sample
     affinity: Array  # C (n, n)
-    projection: MapRegression | None = None  # None leaves the map out of the objective
+    projection: MapRegression | None = None
     map_kernel: Kernel | None = None  # K of the map, needed only to leave samples out
     folds: Folds | None = None  # in which samples are left out; None without targets
     fold_divisors: Sequence[Array] | None = None  # of the features, for the metric that has not seen each fold
@@ -159,7 +160,8 @@ def prepare_dense(
     stage("map")
     inputs = sample.features if problem.map_features is None else problem.map_features
     K = _kernel_matrix(inputs, problem.input_kernel, workers, precomputed=sample.precomputed)
-    projection = MapRegression(K, sample.weights, problem.mu, problem.map_reg)
+    map_reg = _raise_map_reg(problem, plan, K) if problem.raises_map_reg else problem.map_reg
+    projection = MapRegression(K, sample.weights, problem.mu, map_reg)
     divisors, predictions = None, problem.fold_predictions
     if problem.scales is not None and problem.fold_scales is not None:  # features are divided by `scales` already
         divisors = [scales / problem.scales for scales in problem.fold_scales]
@@ -181,6 +183,18 @@ def prepare_dense(
         map_inputs=None if sample.precomputed else inputs,
         workers=workers,
     )
+
+
+def _raise_map_reg(problem: ReductionProblem, plan: Plan, K: Array) -> float:
+    """Return λ for a map that is fitted to one place per prototype; some samples with different features decide."""
+    sample, folds = problem.sample, problem.folds
+    assert isinstance(sample, Sample) and sample.targets is not None and folds is not None
+    steps = barycentres(plan, sample.weights) @ problem.target_loss.prototype_targets(plan, sample.targets)
+    known = np.flatnonzero(supervised_rows(sample.targets))
+    known = known[np.sort(np.unique(folds.sites[known], return_index=True)[1])]
+    rows = known[evenly_spaced(len(known), RIDGE_SAMPLES)]
+    values, ridge = sample.targets[rows], problem.map_reg / problem.mu
+    return problem.mu * ridge_for_steps(K[np.ix_(rows, rows)], sample.weights[rows], ridge, steps[rows], values)
 
 
 def _affinity(sample: Sample, perplexity: float, workers: Workers) -> Array:

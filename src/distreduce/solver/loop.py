@@ -54,6 +54,7 @@ class Fitted:
     map: KernelMap
     medoids: Index
     left_out: LeftOut | None = None
+    ridge: float = np.nan  # λ/μ of the map
 
 
 # Tolerance of the loop in units of `tol` if the coupling is fixed: iterations then only continue the Z-step. Finer ones
@@ -117,7 +118,9 @@ def fit_reduction(
     # Extend: what the loop itself does not need.
     medoids = oracle.medoids(reduction.plan)
     coefficients, left_out = _extend(oracle, reduction, problem)
-    return Fitted(reduction, _in_features(problem, oracle.map_inputs, coefficients), medoids, left_out)
+    assert oracle.projection is not None
+    ridge = oracle.projection.map_reg / oracle.projection.mu
+    return Fitted(reduction, _in_features(problem, oracle.map_inputs, coefficients), medoids, left_out, ridge)
 
 
 def _in_features(problem: ReductionProblem, inputs: Any, coefficients: Array) -> KernelMap:

@@ -16,9 +16,9 @@ from distreduce._utils.typing import Array, Index, Plan
 from distreduce.dependence import Dependence, TargetForm
 from distreduce.kernels import DistanceKernel, Kernel, Linear, RationalQuadratic
 from distreduce.losses import BregmanLoss, InnerLoss, SquaredLoss
-from distreduce.mapping import LeftOut, Predictions
+from distreduce.mapping import LeftOut, MapRegression, Predictions
 from distreduce.mapping.folds import Folds
-from distreduce.mapping.landmarks import Memory
+from distreduce.mapping.landmarks import LandmarkRegression, Memory
 from distreduce.sharding.sample import Sample, ShardedSample
 
 
@@ -74,6 +74,8 @@ class ReductionProblem:
     fold_predictions: Mapping[int, Array] | None = None
     # Whether the coupling sees, instead of a target, what the map's regression on the other samples says about it.
     expects_targets: bool = False
+    # Whether the ridge of the map may be raised so that the map does not follow the steps between few prototypes.
+    raises_map_reg: bool = False
     # Whether a prototype ends at the mean place of its samples on the map; a large ridge moves the map away from Z.
     prototypes_on_map: bool = False
     has_signal: bool = True  # False: the targets were left out because X says nothing about them
@@ -97,6 +99,7 @@ class SampleOracle(ABC):
     prototypes: Array
     target_loss: BregmanLoss = field(default_factory=SquaredLoss)
     target_kernel: Kernel | None = None  # None leaves the dependence out
+    projection: MapRegression | LandmarkRegression | None = None  # None leaves the map out of the objective
     map_inputs: Any = None  # training samples or landmarks; None if samples are given by their distances
     workers: Workers = SERIAL
 
