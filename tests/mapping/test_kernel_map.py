@@ -13,6 +13,7 @@ from sklearn.kernel_ridge import KernelRidge
 from distreduce.exceptions import IllConditionedWarning, NumericalError
 from distreduce.kernels import RBF, Linear, RationalQuadratic
 from distreduce.mapping import KernelMap, MapRegression, barycentres
+from distreduce.mapping.kernel_map import kernel_matrix
 
 CONSTANTS = pytest.mark.parametrize(("mu", "lam"), [(1.0, 1e-2), (3.0, 0.5), (0.2, 1e-3)])
 
@@ -175,3 +176,12 @@ def test_left_out_is_the_map_fitted_without_each_sample(rng, monkeypatch):
         rest = np.arange(30) != i
         ridge = KernelRidge(alpha=0.3, kernel="rbf", gamma=0.5 / 1.5**2).fit(X[rest], F[rest], h[rest])
         np.testing.assert_allclose(found[i], ridge.predict(X[[i]])[0], atol=0.03)
+
+
+@pytest.mark.parametrize("n", [3, 255, 600])
+@pytest.mark.parametrize("kernel", [RBF(2.0), Linear()], ids=["one half, mirrored", "by matrix products"])
+def test_the_kernel_matrix_by_blocks_is_that_of_all_pairs(rng, kernel, n):
+    X = rng.normal(size=(n, 4))
+    K = kernel_matrix(X, kernel)
+    np.testing.assert_allclose(K, kernel(X), rtol=1e-13, atol=1e-13)
+    assert isinstance(kernel, Linear) or (K == K.T).all()
