@@ -73,7 +73,8 @@ class Generator:
     def divergence(self, U: Array, V: Array, V_interior: Array | None = None) -> Array:
         """Matrix of D_φ(u_i, v_j) = φ(u_i) + φ*(∇φ(v_j)) − ⟨u_i, ∇φ(v_j)⟩; ∇φ is taken at `V_interior` if given."""
         slopes = self.gradient(V if V_interior is None else V_interior)
-        gap = self.value(U)[:, None] + self.conjugate(V)[None, :] - U @ slopes.T
+        gap = self.value(U)[:, None] + self.conjugate(V)[None, :]
+        gap -= U @ slopes.T
         # The three terms cancel where u = v; rounding must not make a divergence negative.
         return np.maximum(gap, 0.0, out=gap)
 

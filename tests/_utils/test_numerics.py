@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor
 
 from distreduce._utils import numerics
-from distreduce._utils.numerics import Adam, BestSoFar, inverse_from_factor, jittered_cholesky
+from distreduce._utils.numerics import Adam, BestSoFar, inverse_from_factor, jittered_cholesky, solve_with_ridges
 from distreduce._utils.threads import Workers
 from distreduce.affinity import squared_distances
 from distreduce.exceptions import InvalidInputError
@@ -22,6 +22,18 @@ def test_inverse_is_numpys_whatever_stands_above_the_diagonal(rng):
     A = A @ A.T + np.eye(30)
     factor = cho_factor(A, lower=True)[0]  # SciPy leaves the upper triangle of A in place
     np.testing.assert_allclose(inverse_from_factor(factor), np.linalg.inv(A), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 40])
+@pytest.mark.parametrize("shift", [0.0, 2.0], ids=["positive", "indefinite"])
+def test_solutions_for_many_ridges_are_those_of_each(rng, n, shift):
+    """Negative eigenvalues count as zero, as in a kernel of distances that are not Euclidean."""
+    X, left, right = rng.normal(size=(n, n)), rng.normal(size=(3, n)), rng.normal(size=(n, 2))
+    A = X @ X.T / n - shift * np.eye(n)
+    values, vectors = np.linalg.eigh(A)
+    for ridge, found in zip((1e-2, 1.0), solve_with_ridges(A, left, right, (1e-2, 1.0)), strict=True):
+        inverse = vectors / (np.maximum(values, 0.0) + ridge) @ vectors.T
+        np.testing.assert_allclose(found, left @ inverse @ right, rtol=1e-8, atol=1e-10)
 
 
 def test_a_positive_definite_matrix_needs_no_jitter(rng):

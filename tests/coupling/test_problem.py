@@ -104,7 +104,8 @@ def test_step_is_the_exact_minimiser(loss, structured, rng):
         gradient = problem.gradient(T, CT @ problem.h2)
         V = hard_plan(gradient.argmin(axis=1), problem.weights, problem.shape[1])
         difference = (affinity_times_plan(problem.affinity, V) - CT) @ problem.h2
-        step = exact_step(*problem.along(sparse.csr_array(V - T), difference, gradient))
+        slope = float((V - T).multiply(gradient).sum())
+        step = exact_step(problem.curvature(T, V, difference), slope)
 
         def along(t, problem=problem, T=T, V=V):
             return value(problem, sparse.csr_array((1 - t) * T + t * V))
@@ -121,7 +122,8 @@ def test_step_of_a_supervised_problem_descends(rng):
         gradient = problem.gradient(T, CT @ problem.h2)
         V = hard_plan(gradient.argmin(axis=1), problem.weights, problem.shape[1])
         difference = (affinity_times_plan(problem.affinity, V) - CT) @ problem.h2
-        step = exact_step(*problem.along(sparse.csr_array(V - T), difference, gradient))
+        slope = float((V - T).multiply(gradient).sum())
+        step = exact_step(problem.curvature(T, V, difference), slope)
         assert value(problem, sparse.csr_array((1 - step) * T + step * V)) < problem.value(T, CT)
 
 

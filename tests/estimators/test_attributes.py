@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.metrics import pairwise_distances_argmin
 
 from distreduce import SDR, DistR
-from distreduce.estimators._fitted import nearest_row
+from distreduce._utils.numerics import nearest
 
 CASES = [(SDR, None), (SDR, 9), (DistR, None), (DistR, 9)]
 
@@ -179,7 +179,7 @@ def test_rows_of_weight_zero_take_little_memory():
     rng = np.random.default_rng(0)
     places, points = rng.normal(size=(200, 2)), rng.normal(size=(60_000, 2))
     tracemalloc.start()
-    found = nearest_row(points, places)
+    found = nearest(points, places)[1].ravel()
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 1000 * len(points)

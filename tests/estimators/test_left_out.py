@@ -78,7 +78,7 @@ def test_what_coupling_and_map_see_without_a_fold_does_not_depend_on_it(rng: np.
     X, Y, fold = rng.normal(size=(60, 3)), np.eye(4)[rng.integers(4, size=60)], np.arange(60) % 5
     folds = Folds(np.arange(60), fold, np.ones(60), np.arange(60))
     map_ = KernelMap(RBF(1.0), X, Y)
-    choice = MapChoice(RBF(1.0), 0.1, None, None, 0.5, True, Predictions(Y, map_))
+    choice = MapChoice(RBF(1.0), 0.1, None, None, 0.5, True, predictions=Predictions(Y, map_))
 
     def see() -> Any:
         sample = Sample(X, np.ones(60), targets=Y, kernel_targets=Y)

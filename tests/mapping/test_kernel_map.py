@@ -13,7 +13,7 @@ from sklearn.kernel_ridge import KernelRidge
 from distreduce.exceptions import IllConditionedWarning, NumericalError
 from distreduce.kernels import RBF, Linear, RationalQuadratic
 from distreduce.mapping import KernelMap, MapRegression, barycentres
-from distreduce.mapping.kernel_map import ridge_for_steps
+from distreduce.mapping.kernel_map import kernel_matrix, ridge_for_steps
 
 CONSTANTS = pytest.mark.parametrize(("mu", "lam"), [(1.0, 1e-2), (3.0, 0.5), (0.2, 1e-3)])
 
@@ -200,3 +200,12 @@ def test_the_ridge_for_steps_is_the_best_for_smooth_values(rng, n_steps, ridge):
     assert error(found) < error(found * 10**0.5)
     assert found == ridge or error(found) < error(found / 10**0.5)
     assert (found > ridge) == (n_steps < 60)
+
+
+@pytest.mark.parametrize("n", [3, 255, 600])
+@pytest.mark.parametrize("kernel", [RBF(2.0), Linear()], ids=["one half, mirrored", "by matrix products"])
+def test_the_kernel_matrix_by_blocks_is_that_of_all_pairs(rng, kernel, n):
+    X = rng.normal(size=(n, 4))
+    K = kernel_matrix(X, kernel)
+    np.testing.assert_allclose(K, kernel(X), rtol=1e-13, atol=1e-13)
+    assert isinstance(kernel, Linear) or (K == K.T).all()

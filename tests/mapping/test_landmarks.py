@@ -198,11 +198,13 @@ def whole_sums(features, weights, similarity, axes):
 
 
 @pytest.mark.parametrize("q", [1, PANEL - 1, PANEL, 2 * PANEL + 3])
+@pytest.mark.parametrize("triangular", [False, True])
 @pytest.mark.parametrize("name", ["shared", "plain"])
-def test_sums_over_two_shards_are_those_of_all_rows(name, q):
-    rng = np.random.default_rng(q)
+def test_sums_over_two_shards_are_those_of_all_rows(name, triangular, q):
+    rng, r = np.random.default_rng(q), 2 * PANEL + 5
     features, weights = rng.normal(size=(700, 3)), rng.uniform(0.5, 2.0, 700)
-    similarity, axes = LandmarkKernel(RBF(), rng.normal(size=(40, 3))), 0.1 * rng.normal(size=(40, q))
+    similarity, axes = LandmarkKernel(RBF(), rng.normal(size=(r, 3))), 0.02 * rng.normal(size=(r, q))
+    axes = np.triu(axes) if triangular else axes
     shared, plain, shares = whole_sums(features, weights, similarity, axes)
     shards = local_shards({"features": features}, bounds=np.array([0, 300, 700]))
     found = shards.total(GatherInformation(weights, similarity, axes, RATIO))

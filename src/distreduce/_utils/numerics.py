@@ -5,14 +5,14 @@ Squared Euclidean distances are accurate at and near zero, where affinities are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike
 from scipy import sparse
-from scipy.linalg import LinAlgError, lapack
+from scipy.linalg import LinAlgError, eigh_tridiagonal, lapack
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.neighbors import NearestNeighbors
@@ -69,7 +69,7 @@ def jittered_cholesky(A: Array, unit: Array | float, jitters: Iterable[float]) -
 def inverse_from_factor(factor: Array) -> Array:
     """(F Fᵀ)⁻¹ from the lower Cholesky factor F, of which only the lower triangle is read."""
     inverse: Array = half_inverse_from_factor(np.tril(factor)).T  # in row order, as the callers expect
-    _mirror(inverse)
+    mirror(inverse)
     return inverse
 
 
@@ -99,7 +99,29 @@ def _invert_triangle(F: Array, out: Array) -> None:
     np.negative(out[h:, :h], out=out[h:, :h])
 
 
-def _mirror(A: Array) -> None:
+def solve_with_ridges(A: Array, left: Array, right: Array, ridges: Sequence[float]) -> list[Array]:
+    r"""left (A + λI)⁻¹ right for each λ, from one reduction of the symmetric A = Q T Qᵀ to the tridiagonal T.
+
+    Eigenvectors would take twice as long. They are used where an A + λI is not positive definite: negative eigenvalues
+    of A then count as zero.
+    """
+    n, c = right.shape
+    if n == 1:  # LAPACK takes no empty arrays
+        return [left * right / (np.maximum(A, 0.0) + ridge) for ridge in ridges]
+    reflectors, d, e, tau, _ = lapack.dsytrd(A, lower=1, lwork=32 * n)
+    both = np.asfortranarray(np.hstack([right, left.T]))
+    # Qᵀ leaves the first row as it is.
+    both[1:] = lapack.dormqr("L", "T", reflectors[1:, :-1], tau, both[1:], lwork=32 * both.shape[1])[0]
+    right, left = both[:, :c], both[:, c:].T
+    found = [lapack.dptsv(d + ridge, e, right) for ridge in ridges]
+    if all(info == 0 for *_, info in found):
+        return [left @ solution for _, _, solution, _ in found]
+    values, vectors = eigh_tridiagonal(d, e)
+    left, right = left @ vectors, vectors.T @ right
+    return [left @ (right / (np.maximum(values, 0.0) + ridge)[:, None]) for ridge in ridges]
+
+
+def mirror(A: Array) -> None:
     """Copy the upper triangle to the lower one, in blocks that fit into the cache."""
     for top in range(0, len(A), 64):
         for left in range(top, len(A), 64):
@@ -108,7 +130,7 @@ def _mirror(A: Array) -> None:
 
 
 # Up to this many features a loop over differences is as fast as a matrix product, and exact.
-DIRECT_FEATURES = 64
+DIRECT_FEATURES = 100
 _BLOCK_ROWS = 256
 _REPAIR_BLOCK = 4_000_000  # numbers held at once while distances are computed again
 # Below this ratio of distance to norms, |x|² + |y|² − 2 x·y has a relative error above about 1e-12.
@@ -135,16 +157,20 @@ def squared_distances(X: Any, dtype: DTypeLike = np.float64, *, workers: Workers
     points = np.ascontiguousarray(X, dtype=np.float64)
     if points.ndim != 2:
         raise InvalidInputError(f"X must have shape (n, d), got {points.shape}.")
-    if points.shape[1] <= DIRECT_FEATURES or too_few_to_compile(n):
-        workers.run(_direct_rows, -(-n // _BLOCK_ROWS), points, out)
-    else:
-        _by_products(points - points.mean(axis=0), out, workers)  # centred, norms are smaller, and fewer pairs cancel
+    direct = points.shape[1] <= DIRECT_FEATURES or too_few_to_compile(n)
+    with single_threaded_blas():
+        workers.run(
+            _half_rows, -(-n // _BLOCK_ROWS), points, out, _direct_sq_distances if direct else _wide_sq_distances
+        )
+    mirror(out)
     return out
 
 
-def _direct_rows(chunk: int, _: int, points: Array, out: Array) -> None:
+def _half_rows(chunk: int, _: int, points: Array, out: Array, distances: Callable[[Array, Array], Array]) -> None:
+    """Distances of some rows to themselves and all later ones, of which there are enough for the compiled loop."""
     rows = slice(chunk * _BLOCK_ROWS, (chunk + 1) * _BLOCK_ROWS)
-    out[rows] = _direct_sq_distances(points[rows], points)
+    right = slice(min(rows.start, max(0, len(points) - _BLOCK_ROWS)), None)
+    out[rows, right] = distances(points[rows], points[right])
 
 
 def nearest(points: Array, among: Array, k: int = 1) -> tuple[Array, Index]:
@@ -190,20 +216,10 @@ def _wide_sq_distances(A: Array, B: Array) -> Array:
     scale = np.einsum("ik,ik->i", A, A)[:, None] + np.einsum("ik,ik->i", B, B)[None, :]
     d2: Array = scale - 2.0 * (A @ B.T)
     # Repair pairs whose difference has lost its digits, in blocks of bounded size.
-    close = np.argwhere(d2 < _CANCELLATION * scale)
+    close = np.argwhere(~(d2 > _CANCELLATION * scale))  # NaN as well
     for i, j in (block.T for block in np.array_split(close, len(close) * A.shape[1] // _REPAIR_BLOCK + 1)):
         d2[i, j] = ((A[i] - B[j]) ** 2).sum(axis=1)
     return d2
-
-
-def _by_products(points: Array, out: Array, workers: Workers) -> None:
-    """Fill ``out`` from blocks of inner products of the (centred) points."""
-    norms = np.einsum("ij,ij->i", points, points)
-    for start in range(0, len(points), _BLOCK_ROWS):
-        with single_threaded_blas():
-            # Only j ≥ start: the loop below mirrors the result.
-            products = points[start : start + _BLOCK_ROWS] @ points[start:].T
-        workers.run(_product_rows, chunk_count(len(products)), products, start, norms, points, out)
 
 
 @njit(**KERNEL)
@@ -234,21 +250,6 @@ def _add_sq_distances(A: Array, Bt: Array, out: Array) -> None:
                 for j in range(len(row)):
                     t = x[f] - b[j]
                     row[j] += t * t
-
-
-@njit(**KERNEL)
-def _product_rows(
-    chunk: int, n_chunks: int, products: Array, start: int, norms: Array, points: Array, out: Array
-) -> None:
-    """D_ij and D_ji for j ≥ i from x_i·x_j, or by definition where the difference of norms cancels."""
-    for row in range(chunk, len(products), n_chunks):
-        i = start + row
-        for j in range(i, len(norms)):
-            size = norms[i] + norms[j]
-            distance = size - 2.0 * products[row, j - start]
-            if not distance > _CANCELLATION * size:  # NaN as well
-                distance = pair_distance(points[i], points[j])
-            out[i, j] = out[j, i] = distance
 
 
 @njit(**KERNEL)

@@ -26,6 +26,7 @@ from distreduce.coupling.problem import (
     add_products,
     affinity_times_plan,
     hard_plan,
+    inner,
     rescale_rows,
     subtract,
 )
@@ -51,7 +52,7 @@ class Direction:
     at: Iterate
     vertex: Plan
     gap: float
-    slope: Array  # what the line search needs besides: ∇J(T), or VᵀCT on shards
+    across: Array | None = None  # VᵀCT, which the line search on shards needs besides
 
 
 class Descent(Protocol):
@@ -100,17 +101,17 @@ def conditional_gradient(
     vertex_times = _VertexProducts(problem.affinity, workers)
     T, CT = initial, affinity_times_plan(problem.affinity, initial, workers)
     held, n_iter, converged = problem.with_targets_held(T), 0, False
-    value = held.value(T, CT)  # J itself, where the targets are those of T
+    # J itself, where the targets are those of T.
+    at = Iterate(T, np.array([CT, CT @ problem.h2]), held.value(T, CT))
     while n_iter < max_iter and not converged:
         # Descend with the targets held, then refresh them and measure what that gains.
-        start = Iterate(T, np.array([CT, CT @ problem.h2]), value)
-        found, steps, settled = descend(_DenseDescent(held, cheapest, vertex_times), start, max_iter - n_iter, tol)
-        T, CT, n_iter = found.plan, found.product[0], n_iter + steps
-        held = problem.with_targets_held(T)
-        previous, value = value, held.value(T, CT)
+        previous = at.value
+        at, steps, settled = descend(_DenseDescent(held, cheapest, vertex_times), at, max_iter - n_iter, tol)
+        n_iter, held = n_iter + steps, problem.with_targets_held(at.plan)
+        at = replace(at, value=held.value(at.plan, at.product[0]))
         # Without targets nothing is refreshed: the first descent is the last.
-        converged = settled and (problem.targets is None or previous - value <= tol * max(1.0, abs(value)))
-    return CouplingResult(rescale_rows(T, problem.weights), CT, value, n_iter, converged)
+        converged = settled and (problem.targets is None or previous - at.value <= tol * max(1.0, abs(at.value)))
+    return CouplingResult(rescale_rows(at.plan, problem.weights), at.product[0], at.value, n_iter, converged)
 
 
 class _VertexProducts:
@@ -128,9 +129,7 @@ class _VertexProducts:
         if last is None or too_few_to_compile(n) or 4 * len(changed) > n:
             self._product = affinity_times_plan(self.affinity, V, self.workers)
         else:
-            add_products(self.affinity, changed, V, self._product, self.workers)
-            removed = sparse.csr_array((-last.data, last.indices, last.indptr), shape=last.shape)
-            add_products(self.affinity, changed, removed, self._product, self.workers)
+            add_products(self.affinity, changed, sparse.csr_array(V - last), self._product, self.workers)
         self._vertex = V if V.nnz == n else None
         return self._product
 
@@ -146,14 +145,14 @@ class _DenseDescent:
     def direction(self, at: Iterate) -> Direction:
         gradient = self.problem.gradient(at.plan, at.product[1])
         V = self.cheapest(gradient)
-        return Direction(at, V, (at.plan - V).multiply(gradient).sum(), gradient)
+        return Direction(at, V, inner(at.plan, gradient) - inner(V, gradient))
 
     def search(self, direction: Direction) -> tuple[float, Iterate]:
-        at, V = direction.at, direction.vertex
+        at, V, b = direction.at, direction.vertex, -direction.gap  # b is the slope ⟨∇J, V − T⟩
         CV = self.vertex_times(V)
         to_vertex = np.array([CV, CV @ self.problem.h2])
         to_vertex -= at.product
-        a, b = self.problem.along(sparse.csr_array(V - at.plan), to_vertex[1], direction.slope)
+        a = self.problem.curvature(at.plan, V, to_vertex[1])
         step = exact_step(a, b)
         to_vertex *= step
         to_vertex += at.product
@@ -166,49 +165,44 @@ MAX_SWEEPS = 50
 LEAST_GAIN = 1e-12
 
 
-def move_rows(problem: CouplingProblem, found: CouplingResult, *, workers: Workers = SERIAL) -> CouplingResult:
+def move_rows(problem: CouplingProblem, found: CouplingResult) -> CouplingResult:
     """Sweep until no row lowers J by moving with all its mass; every sweep refreshes the prototype targets.
 
     The gradient counts the row itself where it now is: C_ii, the largest entry of a row of C, favours staying. The
     exact change of J takes into account that the row itself moves. It is to the conditional gradient what Hartigan's
     step is to Lloyd's in k-means, and lowers J by 3 to 4 % on entropic affinities with the KL loss.
     """
-    # Dense copies: a sweep changes single rows of both.
-    T, CT, moved = found.plan.toarray(), found.affinity_plan.copy(), False
+    # Dense copies: a sweep changes single rows of T, and C·T by columns.
+    T, CT, h2 = found.plan.toarray(), found.affinity_plan.copy(), problem.h2
+    CTh2, moved, touched, ever = CT @ h2, np.zeros(CT.T.shape), np.empty(len(h2), np.int64), False
     least = LEAST_GAIN * max(1.0, abs(found.value))
     for _ in range(MAX_SWEEPS):
-        cost = problem.linear_cost(sparse.csr_array(T))
+        slopes = -2 * problem.alpha * CTh2
+        slopes += problem.linear_cost(T)
         f2q = problem.f2 @ T.sum(axis=0)  # afresh in every sweep: within one, moves update it and its roundings add up
-        constants = (problem.affinity, problem.weights, problem.f2, problem.h2, problem.alpha, cost, least)
-        if _sweep_all(*constants, T, CT, f2q) == 0:
+        constants = (problem.affinity, problem.weights, problem.f2, h2, problem.alpha, slopes, least)
+        columns = touched[: _sweep(*constants, T, moved, f2q, touched)]
+        if not len(columns):
             break
-        moved = True
-    if not moved:
+        ever, change = True, moved[columns].T
+        CT[:, columns] += change
+        CTh2 += change @ h2[columns]
+        moved[columns] = 0.0
+    if not ever:
         return found
     plan = sparse.csr_array(T)
-    CT = affinity_times_plan(problem.affinity, plan, workers)  # afresh, without the roundings of all the moves
     return replace(found, plan=plan, affinity_plan=CT, value=problem.value(plan, CT))
 
 
-def _sweep_all(  # type: ignore[no-untyped-def]
-    C, h, f2, h2, alpha, cost, least, T, CT, f2q
-) -> int:
-    """``_sweep`` of all rows, from one product C·T·h2 to which the moves then add."""
-    moved = np.zeros(CT.T.shape)  # transposed: a move changes whole columns of C·T
-    slopes = cost - 2 * alpha * (CT @ h2)
-    moves: int = _sweep(C, h, f2, h2, alpha, slopes, least, T, moved, f2q)
-    CT += moved.T
-    return moves
-
-
 @njit(**KERNEL)
-def _sweep(C, h, f2, h2, alpha, slopes, least, T, moved, f2q):  # type: ignore[no-untyped-def]
-    """Move every row that gains; update T, f2·q and (C·T)ᵀ, of which `moved` is the change; return how many moved.
+def _sweep(C, h, f2, h2, alpha, slopes, least, T, moved, f2q, touched):  # type: ignore[no-untyped-def]
+    """Move every row that gains; update T, f2·q and `moved`, the change of (C·T)ᵀ.
 
-    `slopes` are ∇J without f2·q, at the start of the sweep.
+    `slopes` are ∇J without f2·q, at the start of the sweep. Returns how many prototypes gained or lost a row, and
+    writes them to `touched`.
     """
     n, m = T.shape
-    moves, n_touched, touched = 0, 0, np.empty(m, np.int64)
+    n_touched = 0
     slope, across, change = np.empty(m), np.empty(m), np.empty(m)
     for i in range(n):
         for b in range(m):
@@ -217,7 +211,6 @@ def _sweep(C, h, f2, h2, alpha, slopes, least, T, moved, f2q):  # type: ignore[n
             subtract(2 * alpha * moved[touched[t], i], h2[touched[t]], slope)
         target = changes(C[i, i], h[i], f2, h2, alpha, T[i], slope, across, change)
         if change[target] < -least:
-            moves += 1
             # Apply the move: its row d of the difference changes T, q and CT.
             for k in range(m):
                 d = (h[i] if k == target else 0.0) - T[i, k]
@@ -226,7 +219,7 @@ def _sweep(C, h, f2, h2, alpha, slopes, least, T, moved, f2q):  # type: ignore[n
                     subtract(-d, f2[k], f2q)
                     n_touched = _note(k, touched, n_touched)
                     subtract(-d, C[i], moved[k])  # C is symmetric: row i instead of column i
-    return moves
+    return n_touched
 
 
 @njit(**KERNEL)
@@ -277,7 +270,7 @@ def solve_semirelaxed(
         return hard_plan(gradient.argmin(axis=1), problem.weights, problem.shape[1])
 
     found = conditional_gradient(problem, initial, cheapest, max_iter=max_iter, tol=tol, workers=workers)
-    return move_rows(problem, found, workers=workers)
+    return move_rows(problem, found)
 
 
 def transport_vertex(cost: Array, rows: Array, columns: Array) -> Plan:

@@ -17,6 +17,7 @@ from distreduce._utils.typing import Array, Index, Plan
 from distreduce.losses import BregmanLoss, InnerLoss, SquaredLoss
 
 ROWS_PER_CHUNK = 128
+PRODUCT_COLUMNS = 2048  # of C, whose sum over the rows of a prototype stays in the cache
 
 
 def hard_plan(assignment: NDArray[np.integer], weights: Array, n_prototypes: int) -> Plan:
@@ -41,7 +42,12 @@ def rescale_rows(plan: Plan, weights: Array) -> Plan:
 
 def column_mass(T: Plan) -> Array:
     """q = Tᵀ1."""
-    return np.asarray(T.sum(axis=0)).ravel()
+    return np.bincount(T.indices, T.data, minlength=T.shape[1])
+
+
+def inner(T: Plan, M: Array) -> float:
+    """⟨T, M⟩ = Σ_ik T_ik M_ik for a dense M, read only where T has entries."""
+    return float(T.data @ M[np.repeat(np.arange(T.shape[0]), np.diff(T.indptr)), T.indices])
 
 
 def affinity_times_plan(affinity: NDArray[np.floating], plan: Plan, workers: Workers = SERIAL) -> Array:
@@ -55,23 +61,28 @@ def affinity_times_plan(affinity: NDArray[np.floating], plan: Plan, workers: Wor
 
 def add_products(affinity: NDArray[np.floating], rows: Index, plan: Plan, out: Array, workers: Workers) -> None:
     """Add C·T to `out`, where T has these rows of `plan`, and zeros elsewhere."""
-    n_chunks = -(-len(affinity) // ROWS_PER_CHUNK)
-    arguments = (rows, affinity, plan.indptr, plan.indices, plan.data, out)
-    workers.run(lambda chunk, _: _add_chunk(chunk, *arguments), n_chunks)
+    part = plan[rows]
+    order = np.argsort(part.indices, kind="stable")  # by prototype: the sum over its rows stays in the cache
+    entries = np.repeat(rows, np.diff(part.indptr))[order], part.data[order]
+    borders = np.searchsorted(part.indices[order], np.arange(plan.shape[1] + 1))
+    n_chunks = -(-len(affinity) // PRODUCT_COLUMNS)
+    workers.run(lambda chunk, _: _add_chunk(chunk, affinity, borders, *entries, out), n_chunks)
 
 
 @njit(**KERNEL)
-def _add_chunk(chunk, rows, C, indptr, indices, data, out):  # type: ignore[no-untyped-def]
-    """Rows ROWS_PER_CHUNK · chunk … of ``add_products``. C is symmetric: its rows are read instead of its columns."""
-    start = chunk * ROWS_PER_CHUNK
-    stop = min(start + ROWS_PER_CHUNK, C.shape[0])
-    sums = np.zeros((out.shape[1], stop - start))  # transposed, so that the inner loop is SIMD code
-    for j in rows:
-        for entry in range(indptr[j], indptr[j + 1]):  # a single one if the plan is hard
-            subtract(-data[entry], C[j, start:stop], sums[indices[entry]])
-    for i in range(start, stop):
-        for k in range(out.shape[1]):
-            out[i, k] += sums[k, i - start]
+def _add_chunk(chunk, C, borders, rows, data, out):  # type: ignore[no-untyped-def]
+    """Some rows of ``add_products``. C is symmetric: its rows are read instead of its columns."""
+    start = chunk * PRODUCT_COLUMNS
+    stop = min(start + PRODUCT_COLUMNS, C.shape[0])
+    total = np.empty(stop - start)
+    for k in range(len(borders) - 1):
+        if borders[k] == borders[k + 1]:
+            continue
+        total[:] = 0.0
+        for entry in range(borders[k], borders[k + 1]):
+            subtract(-data[entry], C[rows[entry], start:stop], total)
+        for i in range(start, stop):
+            out[i, k] += total[i - start]
 
 
 @njit(**KERNEL)
@@ -133,18 +144,21 @@ class CouplingProblem:
     def shape(self) -> tuple[int, int]:
         return len(self.weights), len(self.f2)
 
-    def supervision(self, T: Plan) -> Array:
+    def supervision(self, T: Plan | Array) -> Array:
         """Matrix (n, m) of L_s(y_i, g_j*(T)), by the envelope theorem also the gradient of the supervision term."""
         if self.targets is None:
             return np.zeros(self.shape)
         return self.loss.cost(self.targets, self.loss.prototype_targets(T, self.targets))
 
-    def linear_cost(self, T: Plan) -> Array:
+    def linear_cost(self, T: Plan | Array) -> Array:
         """The gradient's part that does not come from GW: (1−α) L_s(y_i, g_j*(T)) + M_ij."""
         if self.targets is None and self.linear is not None:
             return self.linear
-        cost = (1 - self.alpha) * self.supervision(T)
-        return cost if self.linear is None else cost + self.linear
+        cost = self.supervision(T)
+        cost *= 1 - self.alpha
+        if self.linear is not None:
+            cost += self.linear
+        return cost
 
     def with_targets_held(self, T: Plan) -> CouplingProblem:
         """The problem with the prototype targets kept at g*(T): an upper bound on J that touches it at T."""
@@ -158,7 +172,7 @@ class CouplingProblem:
 
     def value(self, T: Plan, affinity_T: Array) -> float:
         """J(T) without the constant of GW."""
-        return float(T.multiply(self.linear_cost(T)).sum()) + self.alpha * self.structure(T, affinity_T)
+        return inner(T, self.linear_cost(T)) + self.alpha * self.structure(T, affinity_T)
 
     def gradient(self, T: Plan, affinity_T_h2: Array) -> Array:
         """dJ/dT = (1−α) L_s + M + 2α (1 (f2 q)ᵀ − C T h2), from C T h2."""
@@ -168,16 +182,15 @@ class CouplingProblem:
         gradient += self.linear_cost(T)
         return gradient
 
-    def along(self, delta: Plan, affinity_delta_h2: Array, gradient: Array) -> tuple[float, float]:
-        r"""Coefficients (a, b) of J along :math:`T + \tau\Delta`, the quadratic :math:`a\tau^2 + b\tau`, from CΔh2.
+    def curvature(self, T: Plan, V: Plan, affinity_delta_h2: Array) -> float:
+        r"""Coefficient a of τ² in J along :math:`T + \tau\Delta`, Δ = V − T, from CΔh2.
 
         The prototype targets are held where they are, which bounds the supervision term from above (it is a minimum
         over them), so that a descent of the model is a descent of J.
         """
-        q = column_mass(delta)
+        q = column_mass(V) - column_mass(T)
         # GW is quadratic in T: its value at the difference of two plans is the coefficient of τ².
-        a = self.alpha * (float(q @ self.f2 @ q) - float(delta.multiply(affinity_delta_h2).sum()))
-        return a, float(delta.multiply(gradient).sum())
+        return self.alpha * (float(q @ self.f2 @ q) + inner(T, affinity_delta_h2) - inner(V, affinity_delta_h2))
 
 
 @dataclass(frozen=True)

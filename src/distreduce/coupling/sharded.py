@@ -107,7 +107,8 @@ class _ShardedDescent:
     def search(self, direction: Direction) -> tuple[float, Iterate]:
         """One light pass, for VᵀCV."""
         problem, at, V = self.problem, direction.at, direction.vertex
-        end, across, gap = transported_on_shards(problem.shards, V), direction.slope, direction.gap
+        end, across, gap = transported_on_shards(problem.shards, V), direction.across, direction.gap
+        assert across is not None
         change = end - across - across.T + at.product  # (V − T)ᵀC(V − T), from the three matrices
         curvature = problem.alpha * problem.structure(column_mass(V) - column_mass(at.plan), change)
         step = exact_step(curvature, -gap)

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import cho_solve, eigh
+from scipy.linalg import cho_solve
 
-from distreduce._utils.numerics import divide_columns, evenly_spaced
+from distreduce._utils.numerics import divide_columns, evenly_spaced, solve_with_ridges
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError, NumericalError
 from distreduce.kernels import RBF, DistanceKernel, Kernel, RationalQuadratic
 from distreduce.losses import supervised_rows
 from distreduce.mapping.folds import FOLDS, Folds
-from distreduce.mapping.kernel_map import NOT_FINITE, Predictions, factorise_kernel
+from distreduce.mapping.kernel_map import NOT_FINITE, Predictions, factorise_kernel, kernel_matrix
 from distreduce.mapping.relevance import input_kernel, median_length_scale, relevance_length_scales
 from distreduce.sharding.sample import Sample
 
@@ -38,7 +38,7 @@ RIDGES = tuple(10.0 ** np.arange(-4.0, 2.1, 0.5))
 # Student's t of the rank correlation between left-out predictions and targets must be above this. The choice between
 # candidates and ridges raises it: of 1320 tables of noise (n = 30 to 400; numbers and classes), 5 passed 4.
 CLEAR_SIGNAL = 4.0
-# Learned scales are learned again without these folds first, and without the others only if they may still win.
+# Candidates are tried without these folds first, and without the others only if they may still win.
 FIRST_FOLDS = 2
 # A kernel of the features as they are or, with a start, of features divided by scales learned from there.
 Candidate = tuple[Kernel, float | None]
@@ -54,6 +54,7 @@ class MapChoice:
     fold_scales: Sequence[Array] | None  # the scales as learned without each fold
     error: float  # squared error of left-out targets, relative to that of their mean; NaN if it was not measured
     has_signal: bool  # whether predictions follow the targets, or there were too few known targets to tell
+    misses: Array | None = None  # squared error of each left-out part, if it was measured
     predictions: Predictions | None = None  # further features of the map, if it has them
     alone: MapChoice | None = None  # the choice for the features alone, if the map has predictions
     regression: TargetRegression | None = None  # that the predictions come from
@@ -168,7 +169,8 @@ def choose_map(
     if start is not None:
         scales = relevance_length_scales(sample.features, Y, sample.weights, start)
         fold_scales = [learned_scales.get((best, fold), scales) for fold in range(FOLDS)]  # some folds may be empty
-    choice = MapChoice(kernel, float(ridges[ridge]), scales, fold_scales, float(relative[best, ridge]), True)
+    error, misses = float(relative[best, ridge]), errors[best, 1 + ridge]
+    choice = MapChoice(kernel, float(ridges[ridge]), scales, fold_scales, error, True, misses)
     predicted = predict_left_out(choice, sample, Y, folds)
     return replace(choice, has_signal=_is_clear(predicted, Y[folds.sample], folds.weights))
 
@@ -183,7 +185,7 @@ def _left_out_errors(
 ) -> tuple[Array, dict[tuple[int, int], Array]]:
     """Return squared errors (candidates, 1 + ridges, parts), the mean's first, and scales by (candidate, fold).
 
-    Learned scales that clearly lose the first two folds are not learned for the others: their errors stay infinite.
+    Candidates that clearly lose the first two folds are not tried on the others: their errors stay infinite.
     """
     used, h = folds.numbers, folds.weights
     errors = np.full((len(candidates), 1 + len(ridges), len(h)), np.inf)
@@ -205,19 +207,18 @@ def _left_out_errors(
             if scales is not None:
                 learned_scales[k, fold] = scales
 
-    learned = [k for k, (_, start) in enumerate(candidates) if start is not None]
     first, later = used[:FIRST_FOLDS], used[FIRST_FOLDS:]
-    leave_out([(k, fold) for k in plain for fold in used] + [(k, fold) for k in learned for fold in first])
+    leave_out([(k, fold) for k in range(len(candidates)) for fold in first])
     seen = np.isin(folds.fold, first)
-    able = [k for k in learned if not plain or _may_win(errors[:, :, seen], h[seen], k, plain)]
+    able = [k for k in range(len(candidates)) if _may_win(errors[:, :, seen], h[seen], k)]
     leave_out([(k, fold) for k in able for fold in later])
     return errors, learned_scales
 
 
-def _may_win(errors: Array, h: Array, candidate: int, others: Sequence[int]) -> bool:
-    """Return whether the others are not better on some samples by two standard errors and 1 % of the variance."""
+def _may_win(errors: Array, h: Array, candidate: int) -> bool:
+    """Return whether no other is better on some samples by two standard errors and 1 % of the variance."""
     misses, variance = errors[:, 1:], h @ errors[candidate, 0] / h.sum()
-    own, best = (min(misses[k].reshape(-1, len(h)), key=lambda m: m @ h) for k in ([candidate], list(others)))
+    own, best = (min(some.reshape(-1, len(h)), key=lambda m: m @ h) for some in (misses[candidate], misses))
     loss = own - best
     mean = h @ loss / h.sum()
     return bool(mean <= max(2.0 * np.sqrt(h @ (loss - mean) ** 2) / h.sum(), 0.01 * variance))
@@ -245,12 +246,9 @@ def _predict_fold(
         K = _similarity(sample, kernel, scales)
     mean = h @ Y[rest] / h.sum()
     root = np.sqrt(h)
-    # One eigendecomposition of √h K √h serves all ridges.
-    values, vectors = eigh(K[np.ix_(rest, rest)] * np.outer(root, root), check_finite=False)
-    left = (K[np.ix_(out, rest)] * root) @ vectors
-    right = vectors.T @ (root[:, None] * (Y[rest] - mean))
+    left, right = K[np.ix_(out, rest)] * root, root[:, None] * (Y[rest] - mean)
+    predicted = solve_with_ridges(K[np.ix_(rest, rest)] * np.outer(root, root), left, right, ridges)
     missed = Y[out] - mean
-    predicted = (left @ (right / (np.maximum(values, 0.0) + ridge)[:, None]) for ridge in ridges)
     errors = [(missed**2).sum(axis=1), *(((missed - p) ** 2).sum(axis=1) for p in predicted)]
     return np.array(errors), scales
 
@@ -293,7 +291,7 @@ def _similarity(sample: Sample, kernel: Kernel, scales: Array | None) -> Array:
     if sample.precomputed:
         assert isinstance(kernel, DistanceKernel)
         return kernel.of_sq_distance(np.asarray(sample.features) ** 2)
-    K = kernel(sample.features if scales is None else sample.features / scales)
+    K = kernel_matrix(sample.features if scales is None else sample.features / scales, kernel)
     if not np.isfinite(K).all():  # now, because the choices below would only warn
         raise NumericalError(NOT_FINITE)
     return K

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from distreduce._utils.numerics import nearest
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index, Plan
 from distreduce.coupling.problem import column_mass
@@ -18,8 +19,6 @@ from distreduce.mapping import KernelMap, barycentres
 from distreduce.sharding.merge import Merged
 from distreduce.sharding.rows import Rows
 from distreduce.solver.loop import Fitted
-
-BATCH_NUMBERS = 2_000_000  # differences held at once
 
 
 def fitted_attributes(setup: FitSetup, fitted: Fitted, estimator: Any, workers: Workers) -> dict[str, Any]:
@@ -116,8 +115,7 @@ def expand(
     # Copies share a row; rows of weight zero get a wrong one, replaced below.
     rows = shares[np.maximum(merged.group, 0)]
     if len(unused):
-        nearest = nearest_row(embedding[unused], prototypes)
-        entries = (np.ones(len(unused)), (unused, nearest))
+        entries = (np.ones(len(unused)), (unused, nearest(embedding[unused], prototypes)[1].ravel()))
         # Zero out their rows, then set one entry in each.
         kept = sparse.diags_array((merged.group >= 0).astype(float)) @ rows
         rows = sparse.csr_array(kept + sparse.csr_array(entries, shape=rows.shape))
@@ -147,13 +145,6 @@ def _expand_one_to_one(
     # Rows of weight zero become prototypes where the map puts them.
     placed = np.where(used[:, None], prototypes[np.maximum(group, 0)], embedding)
     return coupling, placed, sample_weight / sample_weight.sum()
-
-
-def nearest_row(points: Array, places: Array) -> Index:
-    """Return the index of the nearest place for every point, in bounded memory: rows of weight zero may be many."""
-    step = max(1, BATCH_NUMBERS // places.size)
-    parts = (points[start : start + step, None, :] - places for start in range(0, len(points), step))
-    return np.concatenate([(part**2).sum(axis=2).argmin(axis=1) for part in parts])
 
 
 def _medoid_rows(found: Index, merged: Merged, prototypes: Array, embedding: Array, one_to_one: bool) -> Index:

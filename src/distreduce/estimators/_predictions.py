@@ -23,7 +23,6 @@ from distreduce.estimators._auto import (
     choose,
     choose_map,
     draw_known,
-    predict_left_out,
 )
 from distreduce.estimators._expected import (
     TargetRegression,
@@ -69,8 +68,8 @@ def choose_with_predictions(estimator: Any, sample: Sample, folds: Folds, unit: 
     wide = replace(drawn, features=np.hstack([drawn.features, predictions.shares[rows]]))
     parts = folds.take(rows)
     found = choose_map(wide, Y, parts, [(kernel, None) for kernel in reaches], workers=workers)
-    losses = (_left_out_errors(alone, drawn, Y, parts), _left_out_errors(found, wide, Y, parts))
-    if not _is_clearly_less(losses[1], losses[0], parts.weights):
+    assert found.misses is not None and alone.misses is not None
+    if not _is_clearly_less(found.misses, alone.misses, parts.weights):
         return alone
     reach, fold_scales = reaches[found.kernel], alone.fold_scales
     if fold_scales is not None:
@@ -150,10 +149,6 @@ def _spread(shares: Array, weights: Array) -> float:
     """Return the root of the mean squared distance of the shares from their mean."""
     mean = weights @ shares / weights.sum()
     return float(np.sqrt(weights @ ((shares - mean) ** 2).sum(axis=1) / weights.sum())) or 1.0
-
-
-def _left_out_errors(choice: MapChoice, sample: Sample, Y: Array, folds: Folds) -> Array:
-    return np.asarray(((predict_left_out(choice, sample, Y, folds) - Y[folds.sample]) ** 2).sum(axis=1))
 
 
 def _is_clearly_less(one: Array, other: Array, weights: Array) -> bool:

@@ -12,7 +12,7 @@ from scipy.linalg import LinAlgError, cho_solve, eigh, solve_triangular
 from scipy.special import softmax
 from sklearn.utils import check_random_state
 
-from distreduce._utils.numerics import jittered_cholesky
+from distreduce._utils.numerics import jittered_cholesky, mirror
 from distreduce._utils.threads import SERIAL, Workers, single_threaded_blas
 from distreduce._utils.typing import Array, Plan
 from distreduce.exceptions import IllConditionedWarning, NumericalError
@@ -23,6 +23,7 @@ BATCH_NUMBERS = 2_000_000  # kernel values that a thread holds at once when mapp
 # rounds the last of 128 rows in another way.
 EVEN_ROWS = 96
 NOT_FINITE = "The input kernel is not finite; scale X or give a length_scale that fits it."
+BLOCK_ROWS = 256  # rows of the kernel matrix that a task computes
 PROBES = 256  # random signs for the diagonal of an inverse
 JITTERS = tuple(10.0**power for power in range(-10, 1))  # relative to the diagonal of the kernel matrix
 
@@ -86,6 +87,25 @@ def kernel_rows(kernel: Kernel, X: Any, inputs: Any) -> Array:
     if rounds_alike(kernel, X):
         return kernel(X, inputs)
     return in_even_blocks(kernel, X, inputs)
+
+
+def kernel_matrix(features: Any, kernel: Kernel, workers: Workers = SERIAL, *, precomputed: bool = False) -> Array:
+    """Return K (n, n), computed in blocks of rows so that no other array of that size is needed."""
+    n = features.shape[0]
+    K = np.empty((n, n))
+    # Bitwise symmetric: one half is computed.
+    mirrored = not precomputed and not sparse.issparse(features) and rounds_alike(kernel, features)
+
+    def fill(chunk: int, n_chunks: int) -> None:
+        rows = slice(chunk * BLOCK_ROWS, (chunk + 1) * BLOCK_ROWS)
+        # As in `transform`, so that both round alike: few columns would be computed by other code.
+        right = slice(min(rows.start, max(0, n - BLOCK_ROWS)) if mirrored else 0, n)
+        K[rows, right] = kernel_rows(kernel, features[rows], None if precomputed else features[right])
+
+    workers.run(fill, -(-n // BLOCK_ROWS))
+    if mirrored:
+        mirror(K)
+    return K
 
 
 def in_even_blocks(kernel: Kernel, X: Any, inputs: Any) -> Array:

@@ -298,8 +298,11 @@ class GatherInformation(ShardPass[Information]):
         q = self.axes.shape[1]
         found = Information(np.zeros((q + PANEL, q)), [np.empty(len(shard))])
         (shares,), (shared, plain) = found.shares, found._halves
+        # Of an upper triangle, which A is as a rule, each panel needs only the landmarks up to its last.
+        triangular = not np.tril(self.axes, -1).any()
+        panels = [(start + PANEL if triangular else None, slice(start, start + PANEL)) for start in range(0, q, PANEL)]
         for rows, K in self.similarity.blocks(shard.features):
-            phi, h = K @ self.axes, self.weights[rows]
+            phi, h = np.hstack([K[:, :used] @ self.axes[:used, panel] for used, panel in panels]), self.weights[rows]
             explained = np.einsum("ij,ij->i", phi, phi)  # |φ_i|² = Q_ii
             # D_ii = K_ii − Q_ii; rounding may make it negative.
             unexplained = np.maximum(diagonal(self.similarity.kernel, shard.features[rows]) - explained, 0.0)

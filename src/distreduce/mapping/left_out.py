@@ -51,7 +51,7 @@ class LeftOut:
 
 
 def cross_fitted(
-    similarity: Callable[[int], Array],
+    similarity: Callable[[int, Index, Index], tuple[Array, Array]],
     refit: Callable[[int, Index, Array, Array], tuple[Array, MapRegression]],
     folds: Folds,
     known: NDArray[np.bool_],
@@ -66,8 +66,9 @@ def cross_fitted(
     were found, or start, where the fit with the fold put them. Each map may turn, shift and scale its picture: the
     folds are laid over the picture of the fit by the samples that were not left out.
 
-    `similarity` returns K_g (n, n). `refit` takes a fold, the numbers and weights of the other samples and their K_g,
-    which it may overwrite; it returns F_{-g} and the regression of the map. A sample with parts in several folds lies
+    `similarity` takes a fold, the numbers of the other samples and those of its own; it returns K_g of the others, and
+    of its own and the others. `refit` takes a fold, the numbers and weights of the other samples and their K_g, which
+    it may overwrite; it returns F_{-g} and the regression of the map. A sample with parts in several folds lies
     at the mean of their places. `known` tells which samples have known targets and can be among the k neighbours, and
     `fitted` where the map of the fit puts the samples.
     """
@@ -75,10 +76,10 @@ def cross_fitted(
     shares = sparse.csr_array((len(places), len(fitted)))
     for fold in folds.numbers:
         out, (rest, weights) = folds.out(fold), folds.rest(fold)
-        K = similarity(fold)
-        F, regression = refit(fold, rest, weights, K[np.ix_(rest, rest)])
+        K, K_new = similarity(fold, rest, folds.sample[out])
+        F, regression = refit(fold, rest, weights, K)
         coefficients = regression.coefficients(F)
-        new = K[np.ix_(folds.sample[out], rest)] @ coefficients
+        new = K_new @ coefficients
         if not np.isfinite(new).all():
             raise NumericalError("Its coefficients without some of the samples are not finite")
         # The others where the same map puts them, by its normal equations.

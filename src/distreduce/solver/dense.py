@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -21,11 +20,11 @@ from distreduce.coupling.problem import CouplingProblem, affinity_times_plan, pl
 from distreduce.dependence import dependence_target
 from distreduce.embedding.optimize import initial_prototypes
 from distreduce.exceptions import NumericalError
-from distreduce.kernels import Kernel, rounds_alike
+from distreduce.kernels import Kernel
 from distreduce.losses import InnerLoss, supervised_rows
 from distreduce.mapping import LeftOut, MapRegression, barycentres
 from distreduce.mapping.folds import Folds
-from distreduce.mapping.kernel_map import kernel_rows, ridge_for_steps
+from distreduce.mapping.kernel_map import kernel_matrix, kernel_rows, ridge_for_steps
 from distreduce.mapping.left_out import cross_fitted
 from distreduce.sharding.sample import Sample
 from distreduce.solver.medoids import medoids, medoids_from_distances
@@ -36,7 +35,6 @@ SINGLE_PRECISION_FROM = 4000
 # Above, samples are left out of the map alone, in closed form: five more n×n arrays would not fit into the memory.
 MOST_CROSS_FITTED = 3000
 RIDGE_SAMPLES = 400  # that choose the ridge for few prototypes
-BLOCK_ROWS = 256  # rows of the kernel matrix that a task computes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,16 +123,19 @@ class DenseOracle(SampleOracle):
         fitted = projection.fitted(F, projection.coefficients(F))
         return cross_fitted(self._similarity_without, refit, self.folds, known, fitted)
 
-    def _similarity_without(self, fold: int) -> Array:
-        """Return the kernel matrix (n, n) in the metric that has not seen a fold."""
-        assert self.map_kernel is not None
-        inputs = self.sample.features if self.map_inputs is None else self.map_inputs
+    def _similarity_without(self, fold: int, rest: Index, out: Index) -> tuple[Array, Array]:
+        """Return the kernel matrices of `rest`, and of `out` and `rest`, in the metric that has not seen a fold."""
+        inputs, kernel, D = self.map_inputs, self.map_kernel, self.sample.features
+        assert kernel is not None
+        if inputs is None:  # samples are given by their distances
+            K = kernel_matrix(D[np.ix_(rest, rest)], kernel, self.workers, precomputed=True)
+            return K, kernel_rows(kernel, D[np.ix_(out, rest)], None)
         if self.fold_predictions is not None:
             predictions = self.fold_predictions[fold]
             inputs = np.hstack([inputs[:, : -predictions.shape[1]], predictions])
         if self.fold_divisors is not None:
             inputs = divide_columns(inputs, self.fold_divisors[fold])
-        return _kernel_matrix(inputs, self.map_kernel, self.workers, precomputed=self.sample.precomputed)
+        return kernel_matrix(inputs[rest], kernel, self.workers), kernel_rows(kernel, inputs[out], inputs[rest])
 
     def medoids(self, plan: Plan) -> Index:
         of = medoids_from_distances if self.sample.precomputed else medoids
@@ -159,7 +160,7 @@ def prepare_dense(
     )
     stage("map")
     inputs = sample.features if problem.map_features is None else problem.map_features
-    K = _kernel_matrix(inputs, problem.input_kernel, workers, precomputed=sample.precomputed)
+    K = kernel_matrix(inputs, problem.input_kernel, workers, precomputed=sample.precomputed)
     map_reg = _raise_map_reg(problem, plan, K) if problem.raises_map_reg else problem.map_reg
     projection = MapRegression(K, sample.weights, problem.mu, map_reg)
     divisors, predictions = None, problem.fold_predictions
@@ -230,26 +231,6 @@ def _initial_plan(
         target_kernel=problem.target_kernel,
         random_state=random_state,
     )
-
-
-def _kernel_matrix(features: Any, kernel: Kernel, workers: Workers, *, precomputed: bool) -> Array:
-    """Return K (n, n), computed in blocks of rows so that no other array of that size is needed."""
-    n = features.shape[0]
-    K = np.empty((n, n))
-    # Bitwise symmetric: one half is computed.
-    mirrored = not precomputed and not sparse.issparse(features) and rounds_alike(kernel, features)
-
-    def fill(chunk: int, n_chunks: int) -> None:
-        rows = slice(chunk * BLOCK_ROWS, (chunk + 1) * BLOCK_ROWS)
-        # As in `transform`, so that both round alike: few columns would be computed by other code.
-        right = slice(min(rows.start, max(0, n - BLOCK_ROWS)) if mirrored else 0, n)
-        block = kernel_rows(kernel, features[rows], None if precomputed else features[right])
-        K[rows, right] = block
-        if mirrored:
-            K[right, rows] = block.T
-
-    workers.run(fill, -(-n // BLOCK_ROWS))
-    return K
 
 
 def _transport(plan: Plan, affinity_plan: Array) -> Array:
