@@ -192,20 +192,18 @@ def fit(
     if checkpoint is not None:
         check_place(checkpoint, 0)
         check_kind(checkpoint)
-    state = None if checkpoint is None else str(checkpoint)
     experts = None if not expert else tuple(dict.fromkeys(each.value for each in expert if each is not Expert.none))
     options = FitOptions(
-        prototypes, components, eta, perplexity, test_size, max_rows, seed, predict, state, group, time, weights,
-        experts,
+        prototypes, components, eta, perplexity, test_size, max_rows, seed, predict,
+        None if checkpoint is None else str(checkpoint), group, time, weights, experts,
     )  # fmt: skip
     verbose = not (quiet or as_json)
     # Everything is written into a hidden folder that takes its place at the end.
     with whole_folder(out, FILES, overwrite=overwrite, say=_screen.say_beside) as folder:
         with locate_cells(file, layout), _screen.count_rows(silent=not verbose):
             data = prepare(
-                file, target, task=task.value, missing=missing.value, unlabelled=unlabelled.value,
-                categories=category, leave_out=drop, keep=keep, layout=layout, id_column=id_column,
-                aside=Aside(group, time, weights),
+                file, target, task=task.value, missing=missing.value, unlabelled=unlabelled.value, layout=layout,
+                categories=category, leave_out=drop, keep=keep, id_column=id_column, aside=Aside(group, time, weights),
             )  # fmt: skip
         if verbose:
             _screen.show_guesses(data, file.name)
@@ -223,9 +221,8 @@ def fit(
             write_page(
                 folder / REPORT, study.model, data.X[rows], data.target.rows(rows), data.table.iloc[rows],
                 study.held_out, recipe=data.recipe, predictor=study.predictor, experts=metrics["experts"],
-                row_numbers=rows, title=file.name, command=command,
-                notes=metrics["notes"], split=(metrics["held_out"] or {}).get("how", ""),
-                within=options.within,
+                row_numbers=rows, title=file.name, command=command, notes=metrics["notes"],
+                split=(metrics["held_out"] or {}).get("how", ""), within=options.within,
                 weights=None if data.aside.weights is None else data.aside.weights[rows],
             )  # fmt: skip
     # Only now is the folder in its place.
