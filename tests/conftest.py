@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,24 @@ LONGEST = ("test_site.py", "test_docs.py", "test_dask_fit.py", "test_quality.py"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the files with the longest tests first; the order within a file stays."""
     items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
+# Files and folders about something else than how well the default predicts, and how honest it is.
+LIGHT = (
+    "cli", "hostile", "interop", "persistence", "plotting", "report", "trust", "estimators/test_attributes.py",
+    "estimators/test_bad_input.py", "estimators/test_convergence.py",
+    "estimators/test_degenerate.py", "estimators/test_determinism.py", "estimators/test_display.py",
+    "estimators/test_invariance.py", "estimators/test_options.py", "estimators/test_precomputed.py",
+    "estimators/test_scikit_learn.py", "estimators/test_targets.py", "estimators/test_transform.py",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def light_files(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Few trees and folds in all of `LIGHT`; fixtures of a session come before it, and see to it themselves."""
+    name = request.path.relative_to(Path(__file__).parent).as_posix()
+    with light_predictors() if name.startswith(LIGHT) else nullcontext():
+        yield
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import distreduce
+
 if sys.version_info < (3, 11):
     pytest.skip("tomllib is new in Python 3.11", allow_module_level=True)
 import tomllib
@@ -40,7 +42,11 @@ def test_the_conda_recipe_has_the_same_dependencies() -> None:
     assert found == bounds(PROJECT["dependencies"])
 
 
-@pytest.mark.parametrize("file", ["CITATION.cff", "conda/meta.yaml", "src/distreduce/_utils/versions.py"])
+def test_the_installed_version_is_that_of_the_project() -> None:
+    assert distreduce.__version__ == PROJECT["version"]
+
+
+@pytest.mark.parametrize("file", ["CITATION.cff", "conda/meta.yaml"])
 def test_versions_agree(file: str) -> None:
     assert re.search(rf'version(?:__)?[ :=]+"?{re.escape(PROJECT["version"])}"?', (ROOT / file).read_text())
 

@@ -12,11 +12,6 @@ from distreduce.cli.main import main
 from distreduce.report import charts
 
 
-@pytest.fixture(autouse=True)
-def light_predictors_everywhere(light: None) -> None:
-    """In every test of this folder: what the commands read and write does not depend on trees and folds."""
-
-
 @pytest.fixture
 def quick() -> Iterator[None]:
     """A predictor of a fraction of the time, where any predictor will do."""

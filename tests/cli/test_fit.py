@@ -292,6 +292,16 @@ def test_the_page_shows_what_the_fit_had_to_say_about_the_data(call, quick):
     assert Path("out/report.html").read_bytes() == written
 
 
+def test_without_a_predictor_copies_are_said_and_columns_without_names_have_numbers(call):
+    table = messy()
+    pd.concat([table, table[:4]]).to_csv("t.csv", index=False, header=False)
+    code, out, _ = call("fit", "t.csv", "--no-header", "-t", "8", "--drop", "2", "--json", *QUICK)
+    assert code == 0
+    said = json.loads(out)
+    assert said["targets"] == ["column 8"] and "left out" in said["columns"][1]["taken_as"]
+    assert "4 rows with features and target of another: read as copies. They are left out together" in out
+
+
 def test_names_of_columns_do_not_steer_the_terminal(call):
     steer = "\x1b]0;title\x07\x1b[2J\u202e\u009b31m"
     table = messy()[["size", "town", "price"]].set_axis([f"{steer}size", "town", f"price{steer}"], axis=1)

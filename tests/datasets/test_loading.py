@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +10,6 @@ import pandas as pd
 import pytest
 import sklearn.datasets
 
-import distreduce
 from distreduce import datasets
 from distreduce.datasets import loading
 from distreduce.exceptions import DatasetFileError, InvalidInputError, InvalidTypeError
@@ -266,14 +262,3 @@ def test_numpy_integers_are_integers():
 def test_a_draw_of_all_rows_is_a_permutation():
     whole, drawn = datasets.load("diabetes"), datasets.load("diabetes", n_samples=442, random_state=0)
     assert np.array_equal(np.sort(whole.y), np.sort(drawn.y)) and not np.array_equal(whole.y, drawn.y)
-
-
-def test_import_of_the_package_is_light_and_datasets_are_an_attribute():
-    source = str(Path(distreduce.__file__).parents[1])
-    script = (
-        f"import sys; sys.path.insert(0, {source!r}); import distreduce; "
-        "print(sorted({'pooch', 'distreduce.datasets', 'PIL'} & set(sys.modules)), distreduce.datasets.names()[0])"
-    )
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
-    assert done.stdout.strip() == "[] boston"

@@ -20,14 +20,13 @@ import hashlib
 import numpy as np
 from distreduce import SDR
 rng = np.random.default_rng(0)
-X = rng.normal(size=(300, 80))
+X = rng.normal(size=(200, 80))
 y = X[:, 0] ** 2 + X[:, 1]
 digest = hashlib.sha256()
-for m in (None, 30):
-    for d in (80, 5):
-        model = SDR(n_prototypes=m, random_state=0, n_jobs={n_jobs}).fit(X[:, :d], y)
-        for array in (model.embedding_, model.prototypes_, model.coupling_.toarray(), model.transform(X[:, :d] + 1)):
-            digest.update(np.ascontiguousarray(array).tobytes())
+for m, d in ((None, 80), (30, 5)):
+    model = SDR(n_prototypes=m, random_state=0, n_jobs={n_jobs}).fit(X[:, :d], y)
+    for array in (model.embedding_, model.prototypes_, model.coupling_.toarray(), model.transform(X[:, :d] + 1)):
+        digest.update(np.ascontiguousarray(array).tobytes())
 print(digest.hexdigest())
 """
 

@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from distreduce import SDRImputer
 from distreduce.estimators._mixture import Mixture
-from distreduce.exceptions import DataWarning, InvalidInputError, NumericalError
+from distreduce.exceptions import DataWarning, InvalidInputError, NumericalError, UnsavableModelError
 
 
 def hide(X, share, rng):
@@ -148,3 +148,16 @@ def test_more_prototypes_than_rows_of_any_kind(rng):
     imputer = SDRImputer(n_prototypes=500, shrinkage=1.0, random_state=0).fit(X)
     assert len(imputer.prototypes_) <= 27
     assert np.isfinite(imputer.transform(X)).all()
+
+
+def test_a_saved_imputer_fills_in_the_same_bits_and_a_forged_one_is_refused(rng, tmp_path):
+    frame = pd.DataFrame(hide(load_iris().data, 0.2, rng), columns=list("abcd"))
+    imputer = SDRImputer(random_state=0).fit(frame)
+    imputer.save(tmp_path / "imputer")
+    again = SDRImputer.load(tmp_path / "imputer")
+    assert {*vars(again)} == {*vars(imputer)} and again.get_params() == imputer.get_params()
+    for one, other in zip(*(model.transform(frame, return_std=True) for model in (imputer, again)), strict=True):
+        np.testing.assert_array_equal(one, other)
+    imputer.covariance_ = -imputer.covariance_
+    with pytest.raises(UnsavableModelError, match="positive eigenvalues"):
+        imputer.save(tmp_path / "forged")

@@ -34,7 +34,7 @@ def test_permuting_samples_permutes_the_embedding(
 
 @each_size
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=10)
+@settings(max_examples=5)
 def test_any_permutation_permutes_the_coupling(n_prototypes: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(25, 3)), rng.normal(size=25)

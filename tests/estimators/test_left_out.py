@@ -176,12 +176,12 @@ def test_order_and_copies_do_not_matter() -> None:
 
 
 def test_shards_choose_and_leave_out_too() -> None:
-    X, y = make_classification(5000, 10, n_informative=4, n_classes=3, flip_y=0.2, random_state=0)
+    X, y = make_classification(3500, 10, n_informative=4, n_classes=3, flip_y=0.2, random_state=0)
     model = SDR(n_prototypes=40, affinity="sparse", max_iter=3, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit(X[:3000], y[:3000])
-    held_out = KNeighborsClassifier(10).fit(model.embedding_, y[:3000]).score(model.transform(X[3000:]), y[3000:])
+        model.fit(X[:1500], y[:1500])
+    held_out = KNeighborsClassifier(10).fit(model.embedding_, y[:1500]).score(model.transform(X[1500:]), y[1500:])
     assert model.neighbor_scores_["left_out"] == pytest.approx(held_out, abs=0.03)
     assert not np.array_equal(model.embedding_left_out_, model.embedding_)
 
@@ -189,13 +189,13 @@ def test_shards_choose_and_leave_out_too() -> None:
 @pytest.mark.parametrize("affinity", ["dense", "sparse"])
 def test_prototypes_do_not_gather_samples_whose_noise_is_alike(affinity: str) -> None:
     rng = np.random.default_rng(0)
-    X, clean = make_classification(3000, 6, n_informative=3, n_redundant=0, class_sep=2.0, flip_y=0.0, random_state=0)
-    y = np.where(rng.random(3000) < 0.3, 1 - clean, clean)
-    model = SDR(n_prototypes=30, affinity=affinity, random_state=0).fit(X[:2000], y[:2000])
+    X, clean = make_classification(2000, 6, n_informative=3, n_redundant=0, class_sep=2.0, flip_y=0.0, random_state=0)
+    y = np.where(rng.random(2000) < 0.3, 1 - clean, clean)
+    model = SDR(n_prototypes=30, affinity=affinity, random_state=0).fit(X[:1000], y[:1000])
     used = np.flatnonzero(model.prototype_weights_ > 0)
-    places = model.transform(X[2000:])
+    places = model.transform(X[1000:])
     nearest = used[cdist(places, model.prototypes_[used]).argmin(axis=1)]
-    assert np.mean(model.prototype_targets_[nearest].argmax(axis=1) == clean[2000:]) > 0.85  # the defect: 0.2 to 0.4
+    assert np.mean(model.prototype_targets_[nearest].argmax(axis=1) == clean[1000:]) > 0.85  # the defect: 0.2 to 0.4
 
 
 def test_unknown_targets_are_placed_and_not_evidence() -> None:

@@ -15,6 +15,7 @@ from distreduce.exceptions import FewSamplesWarning, InvalidInputError
 from distreduce.gp import GPClassifier, GPRegressor, SDRGPClassifier, SDRGPRegressor, _estimator
 from distreduce.gp._stack import Stack
 
+pytestmark = pytest.mark.usefixtures("light")  # but for the fits of `fitted` and `classes`, which are made before it
 DEFAULT = SDRGPRegressor(random_state=0)
 QUICK = SDRGPRegressor(experts=[], gp_steps=10, random_state=0)
 CLASSIFIER = SDRGPClassifier(2, experts=[], gp_steps=10, random_state=0)

@@ -44,7 +44,10 @@ FORGERIES: dict[str, tuple[Edit, str]] = {
     "kernel value": (lambda d, t: fitted(d)["map_"]["kernel"]["fields"].update(length_scale=-1.0), "must be positive"),
     "map without kernel": (lambda d, t: fitted(d)["map_"].update(kernel=None), "not a kernel"),
     "unit": (lambda d, t: fitted(d)["map_"].update(unit=0.0), "not a positive number"),
-    "distances or not": (lambda d, t: fitted(d)["map_"].update(inputs=None), "distances to 24 samples, not 3"),
+    "distances or not": (
+        lambda d, t: (fitted(d)["map_"].update(inputs=None),
+                      fitted(d)["map_"]["kernel"]["fields"].update(length_scale=1.0)),
+        "distances to 24 samples, not 3"),
     "extra tensor": (lambda d, t: t.update(more=np.zeros(3)), "belong to nothing: .'more'"),
     "missing tensor": (lambda d, t: t.pop("fitted.labels_"), "'fitted.labels_' is missing"),
     "tensor type": (replaced("fitted.prototypes_", lambda A: A.astype(int)), "has the type int64, not 'float64'"),

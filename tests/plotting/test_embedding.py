@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import subprocess
-import sys
 
 import matplotlib
 import numpy as np
@@ -227,11 +225,6 @@ def test_prototypes_of_numbers_are_written_with_their_means(numbers):
     assert written
     np.testing.assert_allclose(list(written.values()), numbers.prototype_targets_[list(written), 0], rtol=5e-3)
     assert ax.get_title() == "prototypes by their numbers in summary(): mean y0"
-
-
-def test_importing_the_package_and_its_plots_does_not_import_matplotlib():
-    code = "import sys, distreduce, distreduce.plotting; sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path)}).returncode == 0
 
 
 def test_without_axes_a_new_figure_is_made(classes, monkeypatch):

@@ -69,7 +69,7 @@ def test_hostile_text_stays_text(classes, X, labels, tmp_path):
     table = pd.DataFrame({HOSTILE: [HOSTILE] * 75 + ["b"] * 75}, index=[HOSTILE] * 150)
     clean = write_report(tmp_path / "clean.html", classes, X, labels, table=table.set_axis(["a"], axis=1), title="t")
     given = labels.where(labels != "setosa", HOSTILE).rename(HOSTILE)
-    hostile = SDR(n_prototypes=12, random_state=0, max_iter=1, tol=1.0).fit(X, given)
+    hostile = SDR(n_prototypes=12, random_state=0, max_iter=1, tol=1e3).fit(X, given)
     y = np.linspace(0, 1, 20)
     page = write_report(
         tmp_path / "hostile.html", hostile, X, given, table=table, title=HOSTILE, command=HOSTILE,
@@ -186,7 +186,7 @@ def test_every_sample_is_drawn_at_its_place(classes, X, labels, tmp_path, read_p
 
 
 def test_a_sample_that_is_its_own_prototype_has_its_mark_where_it_lies(X, labels, tmp_path, read_page, unpack):
-    model = SDR(random_state=0, max_iter=1, tol=1.0).fit(X[::2], labels[::2])
+    model = SDR(random_state=0, max_iter=1, tol=1e3).fit(X[::2], labels[::2])
     node = read_page(write_report(tmp_path / "r.html", model, X[::2], labels[::2]))
     place = {int(row): k for k, row in enumerate(unpack(node["rows"]))}
     marks = [place[model.prototype_medoids_[k]] for k in node["prototypes"]["number"]]
@@ -217,7 +217,7 @@ def test_a_weighted_page_shows_weighted_means(X, lengths, tmp_path, read_page):
 @pytest.mark.parametrize("kind", ["frame", "array", "sparse", "none"])
 def test_without_a_table_the_features_are_shown(kind, X, labels, tmp_path, read_page):
     given = {"frame": pd.DataFrame(X, columns=list("abcd")), "sparse": sparse.csr_array(X)}.get(kind, X)
-    model = SDR(n_prototypes=12, random_state=0, max_iter=1, tol=1.0).fit(given, labels)
+    model = SDR(n_prototypes=12, random_state=0, max_iter=1, tol=1e3).fit(given, labels)
     node = read_page(write_report(tmp_path / "r.html", model, given, None if kind == "none" else labels))
     names = list("abcd") if kind == "frame" else ["x0", "x1", "x2", "x3"]
     assert (node["details"]["columns"], [each["name"] for each in node["colourings"][1:]]) == (names, names)
@@ -225,7 +225,7 @@ def test_without_a_table_the_features_are_shown(kind, X, labels, tmp_path, read_
 
 def test_distances_are_not_shown_as_features(X, labels, tmp_path, read_page):
     D = np.linalg.norm(X[:, None] - X[None], axis=2)
-    model = SDR.paper(n_prototypes=12, metric="precomputed", random_state=0, max_iter=1, tol=1.0).fit(D, labels)
+    model = SDR.paper(n_prototypes=12, metric="precomputed", random_state=0, max_iter=1, tol=1e3).fit(D, labels)
     assert "columns" not in read_page(write_report(tmp_path / "r.html", model, D, labels))["details"]
 
 

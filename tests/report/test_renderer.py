@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from jinja2 import UndefinedError
 
-from distreduce.report.renderer import inline_svg, prose, render_page
+from distreduce.report.renderer import inline_svg, prose, render_page, unbroken
 
 
 @pytest.fixture
@@ -60,6 +60,11 @@ def test_own_styles_follow_those_of_every_page(package):
 def test_a_missing_variable_is_an_error(package):
     with pytest.raises(UndefinedError):
         render_page("t.html.j2", {"title": ""}, package=package)
+
+
+def test_options_of_the_command_line_stay_in_one_line():
+    option = '<span class="option">--no-header</span>'
+    assert unbroken("<b> a--b, --no-header or -- x") == f"&lt;b&gt; a--b, {option} or -- x"
 
 
 def test_prose_marks_words_and_escapes_the_rest():

@@ -41,3 +41,16 @@ def test_few_whole_numbers_may_be_codes_and_rare_classes_are_named(tmp_path, rng
     assert "Few whole numbers, read as amounts: 'trust'. If they are codes: --category 'trust'." in notes
     assert any(note.startswith("Few rows: 'c' (3).") for note in notes)
     assert not any("amounts" in note for note in prepare(tmp_path / "t.csv", ["y"], categories=["trust"]).notes)
+
+
+def test_a_number_that_may_stand_for_missing_cells_is_named(tmp_path):
+    """-999 among years was read as a year; 99 that is near other values, and a single far one, are values."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"year": rng.integers(1900, 2020, 90), "age": rng.integers(20, 100, 90), "y": rng.normal(size=90)}
+    )
+    table.loc[[3, 40, 77], "year"], table.loc[[5, 6], "age"], table["size"] = -999, 99, rng.normal(size=90)
+    table.loc[8, "size"] = 9999
+    table.to_csv(tmp_path / "t.csv", index=False)
+    (said,) = [note for note in prepare(tmp_path / "t.csv", ["y"]).notes if "Far from" in note]
+    assert said.startswith("Far from all other values: -999 in 'year' (3). If this is a code for missing cells")

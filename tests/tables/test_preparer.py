@@ -62,7 +62,7 @@ def test_unknown_levels_draw_a_warning(frame):
         TablePreparer().fit(frame).transform(frame.assign(town="oslo"))
 
 
-@pytest.mark.parametrize("gap", ["?", "NA", "-", " n/a ", "."])
+@pytest.mark.parametrize("gap", ["?", "NA", "-", " n/a ", ".", "k.A."])
 @pytest.mark.parametrize("dtype", [object, "string"])
 def test_texts_that_are_gaps_in_files_are_gaps_in_data_frames(gap, dtype, tmp_path):
     cells = [*range(1, 11), gap] * 10

@@ -97,21 +97,22 @@ def find_units(data: PreparedTable, rows: Index) -> Index | None:
     return None if len(found) == len(rows) else codes.ravel()
 
 
-def describe_repeats(data: PreparedTable, rows: Index) -> list[str]:
+def describe_repeats(data: PreparedTable, rows: Index, *, split: bool = True) -> list[str]:
     """Return a sentence that says how rows with equal features were read, none without such rows."""
     repeats = len(rows) - len(merge_duplicates(data.X[rows], None, np.ones(len(rows))).rows)
     copies = int(np.sum(data.copies[rows] != rows))
     if not repeats and not copies:
         return []
     if not copies:
+        alone = " They are held out one by one." if split and data.aside.blocks is None else ""
         return [
             f"{count_of(repeats, 'row')} with the features of another, but mostly other targets: read as repeated "
-            "measurements, not as copies." + (" They are held out one by one." if data.aside.blocks is None else "")
+            f"measurements, not as copies.{alone}"
         ]
     nearly = ", or nearly so" if copies > repeats else ""
     return [
-        f"{count_of(copies, 'row')} with features and target of another{nearly}: read as copies. They are on the same "
-        "side of the split, so that they do not tell the answer."
+        f"{count_of(copies, 'row')} with features and target of another{nearly}: read as copies. They are left out "
+        "together, so that they do not tell the answer."
     ]
 
 

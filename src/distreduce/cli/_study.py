@@ -140,12 +140,11 @@ def _run(data: PreparedTable, options: FitOptions, advance: Callable[[str], obje
             f"The picture is fitted to {len(rows):,} of {len(usable):,} rows, drawn at random (--max-rows), and "
             "places the others. The predictor uses every row with a target."
         )
+    known = usable[data.target.known[usable]]  # every row, however many the picture shows
     # Scores first, from models that never see the held-out rows; then the predictor, from all rows.
     if options.predict:
         comparison = compare_models(data, options, advance)
         seconds = {f"held out, {name}": spent for name, spent in comparison.seconds.items()}
-        known = usable[data.target.known[usable]]  # every row, however many the picture shows
-        notes += describe_repeats(data, known) if len(comparison.test) else []
         if len(known) < FEW:
             notes.append(
                 f"Only {len(known)} rows have a target. Scores and intervals of so few rows are rough: another "
@@ -157,6 +156,7 @@ def _run(data: PreparedTable, options: FitOptions, advance: Callable[[str], obje
         started = time.perf_counter()
         predictor = fit_predictor(data, options, known, comparison)
         seconds["predictor"] = time.perf_counter() - started
+    notes += describe_repeats(data, known, split=comparison is not None and len(comparison.test) > 0)
     # The picture comes last, because an interrupt keeps what it has reached and everything before it.
     advance(PICTURE)
     started = time.perf_counter()

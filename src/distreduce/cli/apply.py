@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from distreduce.cli._folder import Folder
     from distreduce.tables.recipe import ColumnRecipe
 
-Directory = Annotated[
-    Path, typer.Argument(metavar="DIR", help="Folder that `distreduce fit` wrote.", show_default=False)
-]
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Folder that `distreduce fit` wrote.")]
 New = Annotated[Path, typer.Argument(metavar="FILE", help="New rows, with the columns of the fit.")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Table to write; - is standard output.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
@@ -85,7 +83,6 @@ def predict(
             max=0.99,
             help="Add an interval, or a set of classes, to every row: this share of them contains the true value "
             "(conformal prediction). The share is that of all rows; within a rare class it may be smaller.",
-            show_default=False,
         ),
     ] = None,
     per_class: Annotated[

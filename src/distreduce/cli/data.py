@@ -51,9 +51,7 @@ def list_sets(as_json: Json = False) -> None:
 
 @app.command()
 def fetch(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME…", help="Data sets to fetch.", show_default=False)
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME…", help="Data sets to fetch.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Fetch every data set that is a file.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -71,9 +69,7 @@ def fetch(
 
 @app.command()
 def verify(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME…", help="All by default.", show_default=False)
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME…", help="All by default.")] = None,
     as_json: Json = False,
 ) -> None:
     """Compare the values of every local file with the published ones; the exit code is 1 if a file differs."""

@@ -7,7 +7,7 @@ import shlex
 import sys
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,6 +17,8 @@ from distreduce.tables.formats import check_file
 from distreduce.tables.output import check_folder, whole_folder
 
 TABLES = "tables and report"
+Column = str | None
+Columns = list[str] | None
 
 
 class Missing(str, Enum):
@@ -51,6 +53,10 @@ class Unlabelled(str, Enum):
     drop = "drop"
 
 
+def _column(about: str, *names: str) -> Any:
+    return typer.Option(*names, metavar="COLUMN", help=about)
+
+
 def fit(
     file: Annotated[
         Path,
@@ -59,14 +65,10 @@ def fit(
         ),
     ],
     target: Annotated[
-        list[str] | None,
-        typer.Option("--target", "-t", metavar="COLUMN", help="Column to predict; repeat it for more (numbers only)."),
+        Columns, _column("Column to predict; repeat it for more (numbers only).", "--target", "-t")
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="DIR", help="Folder to write. Default: distreduce-FILE.", show_default=False
-        ),
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Folder to write. Default: distreduce-FILE.")
     ] = None,
     prototypes: Annotated[
         int | None,
@@ -74,7 +76,6 @@ def fit(
             min=0,
             help="At most this many prototypes; 0 is one per row. Default: a tenth of the rows, from 10 to 50 and at "
             "least two per class; with fewer than 20 rows, one per row.",
-            show_default=False,
         ),
     ] = None,
     components: Annotated[int, typer.Option(min=1, help="Dimensions of the picture.")] = 2,
@@ -91,32 +92,15 @@ def fit(
     unlabelled: Annotated[
         Unlabelled, typer.Option(help="Rows without a target: keep them in the picture, or drop them.")
     ] = Unlabelled.keep,
-    category: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Column to read as a category whatever it holds; repeatable."),
-    ] = None,
-    drop: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Column to omit; repeatable.")] = None,
-    id_column: Annotated[
-        str | None,
-        typer.Option("--id", metavar="COLUMN", help="Column of row names: not a feature, but in every table."),
-    ] = None,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Column to use as a feature although it numbers the rows; repeatable."),
-    ] = None,
-    group: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of groups, such as patients, held out as a whole. Not a feature."),
-    ] = None,
-    time: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of dates or numbers: the latest rows are held out.")
-    ] = None,
+    category: Annotated[Columns, _column("Column to read as a category whatever it holds; repeatable.")] = None,
+    drop: Annotated[Columns, _column("Column to omit; repeatable.")] = None,
+    id_column: Annotated[Column, _column("Column of row names: not a feature, but in every table.", "--id")] = None,
+    keep: Annotated[Columns, _column("Column to use as a feature although it numbers the rows; repeatable.")] = None,
+    group: Annotated[Column, _column("Column of groups, such as patients, held out as a whole. Not a feature.")] = None,
+    time: Annotated[Column, _column("Column of dates or numbers: the latest rows are held out.")] = None,
     weights: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of weights, not a feature: whole numbers count equal rows, others are scaled to a mean of 1.",
-        ),
+        Column,
+        _column("Column of weights, not a feature: whole numbers count equal rows, others are scaled to a mean of 1."),
     ] = None,
     sep: Separator = None,
     no_header: NoHeader = False,
@@ -143,15 +127,12 @@ def fit(
         list[Expert] | None,
         typer.Option(
             help="Model that joins the Gaussian processes in the predictor; repeatable. Default: all; none: no others.",
-            show_default=False,
         ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE",
-            help="Save the state of the picture's fit here; the same command resumes from it.",
-            show_default=False,
+            metavar="FILE", help="Save the state of the picture's fit here; the same command resumes from it."
         ),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder of an earlier fit.")] = False,
@@ -188,6 +169,10 @@ def fit(
         )
     out = out or Path(f"distreduce-{Path(file.name.removesuffix('.gz')).stem}")
     layout = read_layout(sep, no_header)
+    target, category, drop, keep = (
+        [layout.name_column(each) for each in names or []] for names in (target, category, drop, keep)
+    )
+    id_column, group, time, weights = (name and layout.name_column(name) for name in (id_column, group, time, weights))
     check_file(file)
     check_folder(out, FILES, overwrite=overwrite)
     # Only now what takes seconds to import.
@@ -207,20 +192,18 @@ def fit(
     if checkpoint is not None:
         check_place(checkpoint, 0)
         check_kind(checkpoint)
-    state = None if checkpoint is None else str(checkpoint)
     experts = None if not expert else tuple(dict.fromkeys(each.value for each in expert if each is not Expert.none))
     options = FitOptions(
-        prototypes, components, eta, perplexity, test_size, max_rows, seed, predict, state, group, time, weights,
-        experts,
+        prototypes, components, eta, perplexity, test_size, max_rows, seed, predict,
+        None if checkpoint is None else str(checkpoint), group, time, weights, experts,
     )  # fmt: skip
     verbose = not (quiet or as_json)
     # Everything is written into a hidden folder that takes its place at the end.
     with whole_folder(out, FILES, overwrite=overwrite, say=_screen.say_beside) as folder:
         with locate_cells(file, layout), _screen.count_rows(silent=not verbose):
             data = prepare(
-                file, target or [], task=task.value, missing=missing.value, unlabelled=unlabelled.value,
-                categories=category or [], leave_out=drop or [], keep=keep or [], layout=layout, id_column=id_column,
-                aside=Aside(group, time, weights),
+                file, target, task=task.value, missing=missing.value, unlabelled=unlabelled.value, layout=layout,
+                categories=category, leave_out=drop, keep=keep, id_column=id_column, aside=Aside(group, time, weights),
             )  # fmt: skip
         if verbose:
             _screen.show_guesses(data, file.name)
@@ -231,16 +214,15 @@ def fit(
             advance(TABLES)
             # Tables, then the page, which shows the command to repeat.
             command = shlex.join(["distreduce", *sys.argv[1:]])
-            source = Source.describe(file, target or [], command, task.value, layout)
+            source = Source.describe(file, target, command, task.value, layout)
             metrics = collect_metrics(data, study, options, source)
             write_results(folder, data, study, metrics, raw=raw)
             rows = study.fit_rows
             write_page(
                 folder / REPORT, study.model, data.X[rows], data.target.rows(rows), data.table.iloc[rows],
                 study.held_out, recipe=data.recipe, predictor=study.predictor, experts=metrics["experts"],
-                row_numbers=rows, title=file.name, command=command,
-                notes=metrics["notes"], split=(metrics["held_out"] or {}).get("how", ""),
-                within=options.within,
+                row_numbers=rows, title=file.name, command=command, notes=metrics["notes"],
+                split=(metrics["held_out"] or {}).get("how", ""), within=options.within,
                 weights=None if data.aside.weights is None else data.aside.weights[rows],
             )  # fmt: skip
     # Only now is the folder in its place.

@@ -29,9 +29,7 @@ from distreduce.tables.target import Target, read_target
 
 def report(
     folder: Directory,
-    data: Annotated[
-        Path | None, typer.Option(help="The fitted file, if it has been moved since the fit.", show_default=False)
-    ] = None,
+    data: Annotated[Path | None, typer.Option(help="The fitted file, if it has been moved since the fit.")] = None,
     open_it: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     quiet: Quiet = False,
 ) -> None:

@@ -15,12 +15,13 @@ from distreduce._utils.text import list_words, warn_user
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array
 from distreduce.estimators._fit_context import whole_fit
+from distreduce.estimators._mixins import SavingMixin
 from distreduce.estimators._mixture import MOST_ROWS, N_PROTOTYPES, SHRINKAGES, Mixture, choose, start_mixture
 from distreduce.estimators._validate import read_weights, reject_masked
 from distreduce.exceptions import DataWarning, InvalidInputError
 
 
-class SDRImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class SDRImputer(SavingMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""Fill in missing features by the prototypes that the known ones are sent to, with uncertainty.
 
     Prototypes :math:`m_k` of weight :math:`w_k` share a covariance, :math:`p(x) = \sum_k w_k N(x; m_k, \Sigma)`, fitted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -99,13 +99,22 @@ def start_mixture(X: Array, weights: Array, k: int, seed: int) -> Mixture:
     return Mixture(mass / mass.sum(), means, np.diag(variance + SMALLEST_VARIANCE))
 
 
-def choose(X: Array, weights: Array, numbers: Sequence[int], shrinkages: Sequence[float], seed: int) -> Any:
-    """Return number of prototypes, shrinkage, error of hidden cells, and the factor that mends their deviations."""
+class Choice(NamedTuple):
+    """What fills in hidden cells best; its error, and the factor that makes its standard deviations right there."""
+
+    n_prototypes: int
+    shrinkage: float
+    error: float
+    std_factor: float
+
+
+def choose(X: Array, weights: Array, numbers: Sequence[int], shrinkages: Sequence[float], seed: int) -> Choice:
+    """Hide known cells, and return the number of prototypes and the shrinkage that fill them in best."""
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.permutation(len(X))[:MOST_ROWS_OF_CHOICE])
     hidden = ~np.isnan(X[rows]) & (rng.random((len(rows), X.shape[1])) < HIDDEN)
     if not hidden.any():
-        return numbers[0], shrinkages[0], 1.0, 1.0
+        return Choice(numbers[0], shrinkages[0], 1.0, 1.0)
     seen, w = np.where(hidden, np.nan, X[rows]), weights[rows]
     share = (hidden * w[:, None])[hidden] / (hidden * w[:, None]).sum()  # of each hidden cell
     latest: dict[int, Mixture] = {}  # of another shrinkage: from there it is not far
@@ -126,4 +135,4 @@ def choose(X: Array, weights: Array, numbers: Sequence[int], shrinkages: Sequenc
     k = next((one for one in numbers if is_as_good(one)), best)  # none if X overflows
     shrinkage = min(shrinkages, key=lambda one: fill(k, one)[2])
     squared, std, error = fill(k, shrinkage)
-    return k, shrinkage, float(np.sqrt(error)), float(np.sqrt(share @ (squared / std**2)))
+    return Choice(k, shrinkage, float(np.sqrt(error)), float(np.sqrt(share @ (squared / std**2))))

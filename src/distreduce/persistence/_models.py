@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from distreduce._utils.tensor_file import Node, Reader, RefusedError, Writer, require
-from distreduce.estimators import SDR, DistR
+from distreduce.estimators import SDR, DistR, SDRImputer
 from distreduce.estimators._mixins import translate_renamed
 from distreduce.gp import GPClassifier, GPRegressor, SDRGPClassifier, SDRGPRegressor
 from distreduce.gp._crossfit import Novelty
@@ -167,7 +167,6 @@ MAP = Record(
     build=KernelMap,
 )
 REDUCTION: dict[str, Kind] = {
-    **FEATURES,
     "prototypes_": Floats(("m", "p"), compact=True),
     "prototype_weights_": Floats(("m",), least=0.0, compact=True),
     "embedding_": Floats(("n", "p"), compact=True),
@@ -204,15 +203,37 @@ LEFT_OUT: dict[str, Kind] = {
     "eta_": Scalar(float),
     "map_reg_": Scalar(float, positive=True),
 }
-SDR_MODEL = Model(
-    SDR,
-    Record(
-        {**REDUCTION, **TARGETS, **LEFT_OUT},
-        optional=("feature_names_in_", "classes_", *LEFT_OUT),
-        check=_check_reduction,
-    ),
-)
-DISTR_MODEL = Model(DistR, Record(REDUCTION, optional=("feature_names_in_",), check=_check_reduction))
+
+
+def _model(
+    cls: Any,
+    fitted: Mapping[str, Kind],
+    optional: Collection[str] = (),
+    check: Callable[[Found], object] = lambda found: None,
+    finish: Callable[[Any, Found], object] = lambda model, found: None,
+) -> Model:
+    return Model(cls, Record({**FEATURES, **fitted}, ("feature_names_in_", *optional), check), finish)
+
+
+SDR_MODEL = _model(SDR, {**REDUCTION, **TARGETS, **LEFT_OUT}, ("classes_", *LEFT_OUT), _check_reduction)
+DISTR_MODEL = _model(DistR, REDUCTION, check=_check_reduction)
+
+
+def _check_mixture(found: Found) -> None:
+    S = found["covariance_"]
+    require(bool(np.isclose(found["prototype_weights_"].sum(), 1)), "prototype_weights_ does not sum to one")
+    positive = np.allclose(S, S.T, rtol=1e-9) and np.linalg.eigvalsh(S)[0] > 0
+    require(bool(positive), "covariance_ is not symmetric with positive eigenvalues")
+
+
+IMPUTER: dict[str, Kind] = {
+    "prototypes_": Floats(("m", "d")),
+    "prototype_weights_": Floats(("m",), above=0.0),
+    "mean_": Floats(("d",)),
+    "scale_": Floats(("d",), least=0.0),
+    "covariance_": Floats(("d", "d")),
+    **{name: Scalar(float) for name in ("shrinkage_", "hidden_error_", "std_factor_")},
+}
 # Without random_state, which is that of the GP estimator and matters during a fit only.
 INNER_REDUCTION = replace(SDR_MODEL, unsaved=UNSAVED | {"random_state"}, shared=("d", "p"))
 
@@ -275,26 +296,16 @@ REGRESSION: dict[str, Kind] = {
     "stacks_": Stacks(),
 }
 CLASSES: dict[str, Kind] = {"classes_": Labels("c"), "draws_": Floats(("s", "c"), compact=True)}
-
-
 NOVELTY = Record(
     {"inputs": Floats(("known", "d"), compact=True), "distances": Floats(("apart",), least=0.0)}, build=Novelty
 )
-
-
-def _gp_model(
-    cls: Any, finish: Callable[[Any, Found], None], fitted: dict[str, Kind], optional: tuple[str, ...] = ()
-) -> Model:
-    return Model(cls, Record({**FEATURES, **fitted}, optional=("feature_names_in_", "novelty_", *optional)), finish)
-
-
 MODELS = (
     SDR_MODEL,
     DISTR_MODEL,
-    _gp_model(GPRegressor, _finish_regression, REGRESSION),
-    _gp_model(
+    _model(SDRImputer, IMPUTER, check=_check_mixture),
+    _model(GPRegressor, REGRESSION, finish=_finish_regression),
+    _model(
         SDRGPRegressor,
-        _finish_regression,
         {
             "reduction_": INNER_REDUCTION,
             "feature_spread_": FEATURE_SCALE,
@@ -303,14 +314,16 @@ MODELS = (
             "novelty_": NOVELTY,
             **REGRESSION,
         },
-        optional=("feature_spread_",),  # apart from input_scale_ before format 3
+        ("novelty_", "feature_spread_"),  # the latter apart from input_scale_ before format 3
+        finish=_finish_regression,
     ),
-    _gp_model(
-        GPClassifier, _finish_classification, {**CLASSES, "feature_spread_": FEATURE_SCALE, "gp_": latent_gp("d")}
+    _model(
+        GPClassifier,
+        {**CLASSES, "feature_spread_": FEATURE_SCALE, "gp_": latent_gp("d")},
+        finish=_finish_classification,
     ),
-    _gp_model(
+    _model(
         SDRGPClassifier,
-        _finish_classification,
         {
             "reduction_": INNER_REDUCTION,
             "input_scale_": FEATURE_SCALE,
@@ -320,7 +333,8 @@ MODELS = (
             "gp_": latent_gp("p"),
             "stack_": Record(STACKS.fields, pack=pack_stacks),
         },
-        optional=("input_scale_", "draws_", "gp_", "stack_"),
+        ("novelty_", "input_scale_", "draws_", "gp_", "stack_"),
+        finish=_finish_classification,
     ),
 )
 REGISTRY: dict[str, Model] = {model.cls.__name__: model for model in MODELS}

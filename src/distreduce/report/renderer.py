@@ -28,22 +28,10 @@ def render_page(
     scripts: Sequence[str] = (),
     filters: Mapping[str, Callable[..., Any]] | None = None,
 ) -> str:
-    """Fill a template and return the page.
+    """Fill a template of `package` that extends ``base.html.j2``, and return the page.
 
-    Parameters
-    ----------
-    template : str
-        File name of a Jinja template in `package` that extends ``base.html.j2``.
-    context : mapping
-        Variables of the template; ``title`` is the title of the page.
-    package : str
-        Package whose resources the template, the styles and the scripts are.
-    styles : sequence of str
-        File names of style sheets, which follow ``base.css``.
-    scripts : sequence of str
-        File names of scripts, joined into one.
-    filters : mapping, optional
-        Filters in addition to :func:`prose` and :func:`inline_svg`.
+    `context` has the variables of the template, of which ``title`` is the title of the page. `styles` (after
+    ``base.css``) and `scripts` (joined into one) are files of `package`; `filters` join those of this module.
     """
 
     def load(name: str) -> str | None:
@@ -54,7 +42,7 @@ def render_page(
     environment = Environment(
         loader=FunctionLoader(load), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"prose": prose, "inline_svg": inline_svg, **(filters or {})}
+    environment.filters |= {"prose": prose, "unbroken": unbroken, "inline_svg": inline_svg, **(filters or {})}
     style = "\n".join(str(load(name)) for name in ("base.css", *styles))
     script = "\n".join(str(load(name)) for name in scripts)
     return environment.get_template(template).render(
@@ -77,6 +65,12 @@ def prose(text: str) -> Markup:
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if place % 2 else _emphasise(part) for place, part in enumerate(parts)
     )
+
+
+def unbroken(text: str) -> Markup:
+    """Return escaped text that no line breaks within an option of the command line, such as --no-header."""
+    marked = re.sub(r"(?<![\w-])--[a-z][a-z-]*", r'<span class="option">\g<0></span>', str(escape(text)))
+    return Markup(marked)  # noqa: S704  # escaped above
 
 
 def _emphasise(text: str) -> Markup:

@@ -33,7 +33,7 @@ DATE_FORMATS = {
 # Texts that stand for a gap in any table: those that pandas takes as such in text files, and three more.
 GAPS = frozenset(
     ("?", "-", ".", "", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>", "NULL", "null", "None", "NaN", "nan")
-    + ("-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN")
+    + ("-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "n.a.", "N.A.", "k.A.", "#NV", "--", "–", "—")
 )
 
 

@@ -18,6 +18,10 @@ class TextLayout:
     separator: str | None = None
     named: bool = True
 
+    def name_column(self, given: str) -> str:
+        """Return the name of a column: without names in the file, 4 is the fourth, "column 4"."""
+        return given if self.named or not given.isdecimal() else f"column {int(given)}"
+
 
 def kind_of(path: Path) -> str:
     """Return the suffix in lower case; that of a compressed text file is the one before ``.gz``."""

@@ -102,8 +102,7 @@ def prepare(
         recipe = replace(recipe, id_column=str(table.ids.name))
     # Rows that are left out stay in X as NaN, so that its rows are those of the file.
     X = np.full((len(labelled), len(recipe.columns)), np.nan)
-    usable = labelled.copy()
-    findings = Findings()
+    usable, findings = labelled.copy(), Findings()
     X[labelled], usable[labelled] = recipe.matrix(table.features[labelled], path.name, findings)
     if (usable & target.known).sum() < 2:
         raise InvalidInputError(f"{path.name} has fewer than two rows that are complete and have a target.")
@@ -134,23 +133,28 @@ def _notes(target: Target, labelled: NDArray[np.bool_], usable: NDArray[np.bool_
         single = sorted(counts.index[counts == 1].tolist())  # cannot be in both parts of a split
         few = {str(name): int(count) for name, count in counts.items() if 1 < count < FEW_OF_A_CLASS}
         if single:
-            subject = (
-                f"Each of the classes {list_words(single)} has" if len(single) > 1 else f"The class {single[0]!r} has"
-            )
-            notes.append(f"{subject} a single row, which is in the fit: held-out scores do not cover it.")
+            who = f"Each of the classes {list_words(single)}" if len(single) > 1 else f"The class {single[0]!r}"
+            notes.append(f"{who} has a single row, which is in the fit: held-out scores do not cover it.")
         if few:
             notes.append(f"Few rows: {list_counts(few)}. What is said of classes with so few rows is rough.")
     return notes
 
 
 def _note_codes(features: pd.DataFrame, recipe: ColumnRecipe) -> list[str]:
-    """Return a sentence about numbers that may be codes; two values are the same column of X either way."""
-    found = []
+    """Return sentences about numbers that may be codes: few whole ones, and -999 or 99 far from all other values."""
+    few, far = [], []
     for rule in () if len(features) < MIN_ROWS or recipe.image_shape is not None else recipe.used:
-        if type(rule) is Number and not rule.unit and 2 < features[rule.name].nunique() <= MAX_CODE:
+        if type(rule) is Number:
             values = rule.read(features[rule.name])
-            if np.nanmin(values) >= 0 and (values[~np.isnan(values)] % 1 == 0).all():
-                found.append(rule.name)
-    if not found:
-        return []
-    return [f"Few whole numbers, read as amounts: {list_words(found)}. If they are codes: --category {found[0]!r}."]
+            found, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+            # Two values are the same column of X either way.
+            if not rule.unit and 2 < len(found) <= MAX_CODE and found[0] >= 0 and (found % 1 == 0).all():
+                few.append(rule.name)
+            for end, rest in ((0, found[1:]), (-1, found[:-1])):
+                alone = len(rest) > 1 and np.abs(rest - found[end]).min() > np.ptp(rest)
+                if alone and counts[end] > 1 and {*f"{found[end]:g}".lstrip("-")} == {"9"}:
+                    far.append(f"{found[end]:g} in {rule.name!r} ({counts[end]})")
+    said = "Few whole numbers, read as amounts: {}. If they are codes: --category {!r}."
+    lone = "Far from all other values: {}. If this is a code for missing cells, leave them empty and fit again."
+    notes = [said.format(list_words(few), few[0])] if few else []
+    return [*notes, lone.format(", ".join(far))] if far else notes
