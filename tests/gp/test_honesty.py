@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss, r2_score
 
 from distreduce import SDR
 from distreduce.exceptions import FewSamplesWarning, InvalidInputError
-from distreduce.gp import GPClassifier, GPRegressor, SDRGPClassifier, SDRGPRegressor, _estimator
+from distreduce.gp import GPClassifier, GPRegressor, SDRGPClassifier, SDRGPRegressor, _crossfit, _estimator
 from distreduce.gp._stack import Stack
 
 pytestmark = pytest.mark.usefixtures("light")  # but for the fits of `fitted` and `classes`, which are made before it
@@ -234,8 +234,9 @@ def test_the_default_beats_each_class_at_its_base_rate(classes):
 
 
 @pytest.mark.parametrize("n", [12, 25])
-def test_few_rows_have_honest_intervals(n):
+def test_few_rows_have_honest_intervals(n, monkeypatch):
     """Six data sets; their intervals are wide, not wrong."""
+    monkeypatch.setattr(_crossfit, "FOLDS_OF_FEW", 10)  # as users have it: fewer folds leave more out, and widen
     found = []
     for seed in range(6):
         X, y = smooth(seed, n + 200)
