@@ -37,6 +37,7 @@ LIGHT = (
     "estimators/test_degenerate.py", "estimators/test_determinism.py", "estimators/test_display.py",
     "estimators/test_invariance.py", "estimators/test_options.py", "estimators/test_precomputed.py",
     "estimators/test_scikit_learn.py", "estimators/test_targets.py", "estimators/test_transform.py",
+    "test_interoperability.py",
 )  # fmt: skip
 
 

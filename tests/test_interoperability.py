@@ -22,7 +22,6 @@ from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor, baselines
 from distreduce.exceptions import InvalidInputError
 from distreduce_paper.baselines import ClusterThenReduce, ReduceThenCluster
 
-pytestmark = pytest.mark.usefixtures("light")
 X, CODES = load_iris(return_X_y=True)
 SPECIES = np.array(["setosa", "versicolor", "virginica"])[CODES]
 COLUMNS = ["sepal length", "sepal width", "petal length", "petal width"]

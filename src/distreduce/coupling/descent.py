@@ -165,7 +165,7 @@ MAX_SWEEPS = 50
 LEAST_GAIN = 1e-12
 
 
-def move_rows(problem: CouplingProblem, found: CouplingResult) -> CouplingResult:
+def move_rows(problem: CouplingProblem, found: CouplingResult, *, workers: Workers = SERIAL) -> CouplingResult:
     """Sweep until no row lowers J by moving with all its mass; every sweep refreshes the prototype targets.
 
     The gradient counts the row itself where it now is: C_ii, the largest entry of a row of C, favours staying. The
@@ -191,6 +191,8 @@ def move_rows(problem: CouplingProblem, found: CouplingResult) -> CouplingResult
     if not ever:
         return found
     plan = sparse.csr_array(T)
+    # Afresh, without the roundings of all the moves: a fit that resumes from a checkpoint has the same bits.
+    CT = affinity_times_plan(problem.affinity, plan, workers)
     return replace(found, plan=plan, affinity_plan=CT, value=problem.value(plan, CT))
 
 
@@ -270,7 +272,7 @@ def solve_semirelaxed(
         return hard_plan(gradient.argmin(axis=1), problem.weights, problem.shape[1])
 
     found = conditional_gradient(problem, initial, cheapest, max_iter=max_iter, tol=tol, workers=workers)
-    return move_rows(problem, found)
+    return move_rows(problem, found, workers=workers)
 
 
 def transport_vertex(cost: Array, rows: Array, columns: Array) -> Plan:

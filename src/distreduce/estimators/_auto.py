@@ -38,7 +38,7 @@ RIDGES = tuple(10.0 ** np.arange(-4.0, 2.1, 0.5))
 # Student's t of the rank correlation between left-out predictions and targets must be above this. The choice between
 # candidates and ridges raises it: of 1320 tables of noise (n = 30 to 400; numbers and classes), 5 passed 4.
 CLEAR_SIGNAL = 4.0
-# Candidates are tried without these folds first, and without the others only if they may still win.
+# Learned scales are learned again without these folds first, and without the others only if they may still win.
 FIRST_FOLDS = 2
 # A kernel of the features as they are or, with a start, of features divided by scales learned from there.
 Candidate = tuple[Kernel, float | None]
@@ -185,7 +185,7 @@ def _left_out_errors(
 ) -> tuple[Array, dict[tuple[int, int], Array]]:
     """Return squared errors (candidates, 1 + ridges, parts), the mean's first, and scales by (candidate, fold).
 
-    Candidates that clearly lose the first two folds are not tried on the others: their errors stay infinite.
+    Learned scales that clearly lose the first two folds are not learned for the others: their errors stay infinite.
     """
     used, h = folds.numbers, folds.weights
     errors = np.full((len(candidates), 1 + len(ridges), len(h)), np.inf)
@@ -207,10 +207,11 @@ def _left_out_errors(
             if scales is not None:
                 learned_scales[k, fold] = scales
 
+    learned = [k for k, (_, start) in enumerate(candidates) if start is not None]
     first, later = used[:FIRST_FOLDS], used[FIRST_FOLDS:]
-    leave_out([(k, fold) for k in range(len(candidates)) for fold in first])
+    leave_out([(k, fold) for k in plain for fold in used] + [(k, fold) for k in learned for fold in first])
     seen = np.isin(folds.fold, first)
-    able = [k for k in range(len(candidates)) if _may_win(errors[:, :, seen], h[seen], k)]
+    able = [k for k in learned if _may_win(errors[:, :, seen], h[seen], k)]
     leave_out([(k, fold) for k in able for fold in later])
     return errors, learned_scales
 
