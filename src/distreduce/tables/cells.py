@@ -30,7 +30,7 @@ DATE_FORMATS = {
     "%d %b %Y": "day month year",
     "%b %d, %Y": "month day, year",
 }
-# Texts that stand for a gap in any table: those that pandas takes as such in text files, and three more.
+# Texts that stand for a gap in any table: those that pandas takes as such in text files, and some more.
 GAPS = frozenset(
     ("?", "-", ".", "", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>", "NULL", "null", "None", "NaN", "nan")
     + ("-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "n.a.", "N.A.", "k.A.", "#NV", "--", "–", "—")
