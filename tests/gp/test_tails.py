@@ -49,6 +49,18 @@ def test_weights_are_copies(errors):
     assert weighted.freedom == copied.freedom
 
 
+@pytest.mark.parametrize("n", [FEW, 70, 150])
+def test_few_errors_do_not_promise_a_shape_that_new_errors_lack(n):
+    """Without a prior a part sat on any few errors that lay together: 0.10 nats for 40 errors, 0.06 for 70."""
+    rng, lost = np.random.default_rng(0), []
+    for _ in range(20):
+        errors = rng.normal(size=n)
+        unit = np.sqrt(np.mean(errors**2))
+        new = rng.normal(size=2000) / unit
+        lost.append((norm.logpdf(new) - fit(errors).log_density(new)).mean())
+    assert np.mean(lost) < 2.0 / n
+
+
 def test_skewed_errors_have_skewed_quantiles(rng):
     low, middle, high = fit(rng.gamma(1.0, size=2000) - 1.0).quantiles([0.05, 0.5, 0.95])
     assert high > 1.4 * abs(low) and middle < -0.1

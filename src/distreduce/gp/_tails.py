@@ -10,6 +10,9 @@ from scipy.special import logsumexp, ndtr, ndtri, stdtrit
 from distreduce._utils.typing import Array
 
 FEW = 40  # errors; fewer tell their scale, but not the shape of their distribution
+# Errors of the standard Gaussian that every part is given beside those that were seen. Without them a part follows any
+# few errors that happen to lie together, and new ones do not (decision 22).
+PRIOR_ERRORS = 0.25
 LEAST_VARIANCE = 1e-3  # relative to all errors: targets that are hit exactly must not turn a part into a spike
 HALVINGS = 60  # of the bracket of a quantile: beyond the 53 bits of a float
 # Start of the mixture: a narrow part in the middle, and a wide one on each side.
@@ -31,22 +34,29 @@ class Tails:
 
     @classmethod
     def of(cls, errors: Array, weights: Array, max_iter: int = 500, tol: float = 1e-6) -> Tails:
-        """Fit the mixture to errors by maximum likelihood (EM)."""
+        r"""Fit the mixture to errors by EM, with `PRIOR_ERRORS` errors of the standard Gaussian in every part.
+
+        With r_ik the share of part k in error i, the prior's count :math:`\nu` and all sums over i, an M-step is
+
+        .. math::
+            N_k = \nu + \sum r_{ik}, \qquad \pi_k \propto N_k, \qquad m_k = \frac{\sum r_{ik} e_i}{N_k}, \qquad
+            a_k = \frac{\nu (1 + m_k^2) + \sum r_{ik} (e_i - m_k)^2}{N_k}.
+        """
         total = float(weights.sum())
         freedom = max(1.0, total - 1.0)
         unit = np.sqrt(weights @ errors**2 / total)
         if unit == 0.0 or total < FEW:
             return cls(freedom=freedom)
-        e, h = errors / unit, weights / total
+        e, h, prior = errors / unit, weights / total, PRIOR_ERRORS / total
         share, mean, variance = START.T[:, :, None].copy()
         for _ in range(max_iter):
             # Logarithms, because an error may be hundreds of standard deviations away.
             logs = np.log(share) - 0.5 * (np.log(variance) + (e - mean) ** 2 / variance)
             of_part = np.exp(logs - logs.max(axis=0))
             of_part *= h / of_part.sum(axis=0)
-            before, share = share, np.maximum(of_part.sum(axis=1, keepdims=True), 1e-6)
+            before, share = share, of_part.sum(axis=1, keepdims=True) + prior
             mean = (of_part @ e)[:, None] / share
-            spread = (of_part * (e - mean) ** 2).sum(axis=1, keepdims=True)
+            spread = (of_part * (e - mean) ** 2).sum(axis=1, keepdims=True) + prior * (1.0 + mean**2)
             variance = np.maximum(spread / share, LEAST_VARIANCE)
             share = share / share.sum()
             if np.abs(share - before).max() < tol:
