@@ -28,7 +28,7 @@ PUBLIC = (
 def build_site(root):
     """The site and the output of Sphinx. Built from a copy, because the build writes pages beside the sources.
 
-    The gallery's scripts learn from 200 digits here: `make docs` draws the figures, here they have to run.
+    The gallery's scripts learn from 200 samples here: `make docs` draws the figures, here they have to run.
     """
     for entry in ROOT.iterdir():  # pages include and link to files of the whole checkout
         if entry.is_file():
@@ -37,10 +37,8 @@ def build_site(root):
             (root / entry.name).symlink_to(entry)
     shutil.copytree(DOCS, root / "docs", ignore=shutil.ignore_patterns("_build", "_gallery", "generated"))
     for script in (root / "docs" / "gallery").glob("*.py"):
-        fewer = re.sub(
-            r"(train_test_split\(X / 16, y, )(?:train_size=\d+, )?", r"\1train_size=200, ", script.read_text()
-        )
-        script.write_text(fewer)
+        split = r"(train_test_split\(X(?: / 16)?, y, )(?:train_size=\d+, )?"
+        script.write_text(re.sub(split, r"\1train_size=200, ", script.read_text()))
     command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "docs", "html"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
     build = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)

@@ -81,22 +81,19 @@ def test_an_error_of_the_system_is_one_sentence_and_exit_code_1(call, tmp_path):
     assert code == 1 and err == f"distreduce: Not a directory: {path / 'below'}.\n"
 
 
-def test_demo_is_a_fit_of_digits(call, small, tmp_path):
-    code, out, _ = call("demo", "--out", str(tmp_path / "new"))
-    assert code == 0 and "classification, 10 classes" in out and "images of 8 × 8" in out
-    assert {path.name for path in (tmp_path / "new").iterdir()} == {"digits.npz", "digits"}
-    labels = pd.read_csv(tmp_path / "new/digits/embedding.csv", dtype=str)["y"]
-    assert len(labels) == 60 and labels.str.isdigit().all()
-
-
-def test_demo_replaces_nothing_unless_asked(call, small, tmp_path):
+def test_demo_is_a_fit_of_digits_that_replaces_nothing_unless_asked(call, small, tmp_path):
     path = str(tmp_path)
-    assert call("demo", "--out", path, "--quiet") == (0, "", "")
+    code, out, _ = call("demo", "--out", path)
+    assert code == 0 and "classification, 10 classes" in out and "images of 8 × 8" in out
+    assert {path.name for path in tmp_path.iterdir()} == {"digits.npz", "digits"}
+    labels = pd.read_csv(tmp_path / "digits/embedding.csv", dtype=str)["y"]
+    assert len(labels) == 60 and labels.str.isdigit().all()
     before = (tmp_path / "digits/metrics.json").read_bytes()
     code, _, err = call("demo", "--out", path, "--seed", "1")
     assert code == 1 and "--overwrite" in err and (tmp_path / "digits/metrics.json").read_bytes() == before
-    found = json.loads(call("demo", "--out", path, "--overwrite", "--seed", "1", "--json")[1])
-    assert found["choices"]["seed"] == 1 and found["held_out"]["scores"]["no model"]
+    code, out, err = call("demo", "--out", path, "--overwrite", "--seed", "1", "--json")
+    found = json.loads(out)
+    assert (code, err) == (0, "") and found["choices"]["seed"] == 1 and found["held_out"]["scores"]["no model"]
     (tmp_path / "digits/thesis.txt").touch()
     assert "'thesis.txt', which distreduce did not write" in call("demo", "--out", path, "--overwrite")[2]
 

@@ -97,15 +97,15 @@ def test_a_sample_in_parts_is_as_many_samples() -> None:
 
 
 def test_noise_is_no_signal_in_most_tables() -> None:
-    """The share of false alarms, of 60 tables with y independent of X."""
+    """The share of false alarms, of 30 tables with y independent of X."""
     alarms = 0
-    for seed in range(60):
+    for seed in range(30):
         rng = np.random.default_rng(seed)
         features, y = rng.normal(size=(100, 4)), rng.normal(size=(100, 1))
         candidates = [*((RBF(scale), None) for scale in (1.0, 2.0, 4.0)), (RBF(1.0), 2.0)]
         folds = Folds(np.arange(100), np.arange(100) % 5, np.ones(100), np.arange(100))
         alarms += choose_map(Sample(features, np.ones(100)), y, folds, candidates).has_signal
-    assert alarms <= 3
+    assert alarms <= 1
 
 
 def test_a_clear_signal_is_one() -> None:

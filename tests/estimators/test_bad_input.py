@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from distreduce.exceptions import DataWarning, InvalidInputError, SolverConverge
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(30, 4))
+WIDE = np.c_[X, X[:, :1]]
 Y = X[:, 0] + 0.1 * rng.normal(size=30)
 D = np.linalg.norm(X[:, None] - X, axis=2)
 
@@ -154,31 +156,21 @@ CASES: dict[str, tuple[dict[str, Any], tuple[Any, ...], type[Exception], str]] =
 }
 
 
+@pytest.fixture(scope="module")
+def fitted() -> SDR:
+    """Fitted to other features than those of the cases, so that not even their number may be taken over."""
+    return SDR(random_state=0).fit(WIDE, Y)
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_error_names_what_is_wrong(name: str) -> None:
+def test_error_names_what_is_wrong_and_leaves_the_estimator_as_it_was(name: str, fitted: SDR) -> None:
     parameters, arguments, error, message = CASES[name]
-    with pytest.raises(error, match=message):
-        SDR(**parameters).fit(*arguments)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_unfitted_estimator_stays_unfitted(name: str) -> None:
-    parameters, arguments, _, _ = CASES[name]
-    model = SDR(**parameters)
-    with pytest.raises(Exception):  # noqa: B017 (which one is the other test's question)
-        model.fit(*arguments)
-    assert not _fitted_attributes(model)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_fitted_estimator_stays_as_it_was(name: str) -> None:
-    parameters, arguments, _, _ = CASES[name]
-    model = SDR(random_state=0).fit(np.c_[X, X[:, :1]], Y)
-    before = _fitted_attributes(model)
-    with pytest.raises(Exception):  # noqa: B017
-        model.set_params(**parameters).fit(*arguments)
-    after = _fitted_attributes(model)
-    assert after.keys() == before.keys() and all(after[key] is before[key] for key in before)
+    for model in (SDR(), copy(fitted)):
+        before = _fitted_attributes(model)
+        with pytest.raises(error, match=message):
+            model.set_params(**parameters).fit(*arguments)
+        after = _fitted_attributes(model)
+        assert after.keys() == before.keys() and all(after[key] is before[key] for key in before)
 
 
 def _fitted_attributes(model: SDR) -> dict[str, Any]:
@@ -200,32 +192,27 @@ def test_summary_before_fit(estimator: type) -> None:
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (X[:, :3], "X has 3 features.*4"),
-        (changed(X, (0, 0), np.nan), "X contains NaN"),
-        (X[0], "Reshape your data"),
-        (X + 1j, "Complex data"),
-        (X[:0], "0 sample"),
+        (X, "X has 4 features.*5"),
+        (changed(WIDE, (0, 0), np.nan), "X contains NaN"),
+        (WIDE[0], "Reshape your data"),
+        (WIDE + 1j, "Complex data"),
+        (WIDE[:0], "0 sample"),
     ],
 )
-def test_transform_of_what_cannot_be_mapped(bad: Any, message: str) -> None:
+def test_transform_of_what_cannot_be_mapped(bad: Any, message: str, fitted: SDR) -> None:
     with pytest.raises(ValueError, match=message):
-        SDR(random_state=0).fit(X, Y).transform(bad)
+        fitted.transform(bad)
 
 
-def test_transform_of_negative_distances() -> None:
+def test_transform_of_distances_that_cannot_be_mapped() -> None:
     model = DistR(metric="precomputed", random_state=0).fit(D)
-    with pytest.raises(ValueError, match="[Nn]egative"):
-        model.transform(-D)
+    for bad, message in ((-D, "[Nn]egative"), (D[:, :-1], "X has 29 features.*30")):
+        with pytest.raises(ValueError, match=message):
+            model.transform(bad)
 
 
-def test_transform_of_distances_to_other_samples() -> None:
-    with pytest.raises(ValueError, match="X has 29 features.*30"):
-        DistR(metric="precomputed", random_state=0).fit(D).transform(D[:, :-1])
-
-
-@pytest.mark.parametrize("error", [InvalidInputError])
-def test_errors_of_values_are_value_errors(error: type) -> None:
-    assert issubclass(error, ValueError)
+def test_errors_of_values_are_value_errors() -> None:
+    assert issubclass(InvalidInputError, ValueError)
 
 
 def test_more_samples_than_arrays_fit_into_memory_are_refused_before_the_fit(monkeypatch):

@@ -99,21 +99,18 @@ def test_unit_of_x_that_is_a_power_of_two_changes_no_bit(estimator: type, n_prot
 
 @each_size
 @each_estimator
-@pytest.mark.parametrize("change", [lambda X: 3.0 * X, lambda X: X + 7.0], ids=["x3", "+7"])
-def test_unit_and_origin_of_x_do_not_matter(change: Any, estimator: type, n_prototypes: Any, regression: Any) -> None:
+def test_unit_and_origin_of_x_do_not_matter(estimator: type, n_prototypes: Any, regression: Any) -> None:
     X, y = regression
     model = estimator(n_prototypes=n_prototypes, random_state=0, tol=1e-9, max_inner_iter=3000)
-    first, second = model.fit(X, y).objective_, model.fit(change(X), y).objective_
-    assert second == pytest.approx(first, rel=2e-3 if n_prototypes else 1e-5)
+    first, *others = (model.fit(same, y).objective_ for same in (X, 3.0 * X, X + 7.0))
+    assert others == pytest.approx([first] * 2, rel=2e-3 if n_prototypes else 1e-5)
 
 
-@pytest.mark.parametrize("change", [lambda X: 3.0 * X, lambda X: X + 7.0], ids=["x3", "+7"])
 @each_estimator
-def test_unit_and_origin_of_x_leave_the_embedding(change: Any, estimator: type, regression: Any) -> None:
+def test_unit_and_origin_of_x_leave_the_embedding(estimator: type, regression: Any) -> None:
     X, y = regression
-    model = estimator(random_state=0)
-    expected = model.fit_transform(X, y)
-    assert _misfit(model.fit_transform(change(X), y), expected) < 0.02
+    first, *others = (estimator(random_state=0).fit_transform(same, y) for same in (X, 3.0 * X, X + 7.0))
+    assert max(_misfit(other, first) for other in others) < 0.02
 
 
 @pytest.mark.parametrize("estimator", [SDR.paper, DistR])  # a learned metric follows the axes

@@ -123,7 +123,7 @@ def test_refits_leave_whole_groups_out() -> None:
     assert_array_equal(cross_val_embedding(model, X, y, 4, groups), expected)
 
 
-@pytest.mark.parametrize("n", [100, 600])
+@pytest.mark.parametrize("n", [100, 300])
 @pytest.mark.parametrize("classes", [0, 3])
 @SIZES
 def test_noise_is_said_to_be_noise(n_prototypes: Any, classes: int, n: int) -> None:

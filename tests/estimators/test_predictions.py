@@ -69,7 +69,7 @@ def test_other_data_have_none(kind) -> None:
 @pytest.mark.parametrize("n_prototypes", [50, None])
 def test_new_samples_gain(monkeypatch, n_prototypes) -> None:
     X, y = load_digits(return_X_y=True)
-    X, new, y, truth = train_test_split(X / 16, y, train_size=500, random_state=1)
+    X, new, y, truth = train_test_split(X / 16, y, train_size=300, test_size=600, random_state=1)
 
     def accuracy() -> float:
         model = SDR(n_prototypes=n_prototypes, random_state=0).fit(X, y)

@@ -33,7 +33,7 @@ BOTH = [GPClassifier(random_state=0), QUICK]
 both = pytest.mark.parametrize("model", BOTH, ids=lambda model: type(model).__name__)
 
 
-@parametrize_with_checks([GPClassifier(), SDRGPClassifier(2, residual=False, gp_steps=3)])
+@parametrize_with_checks([GPClassifier(gp_steps=5), SDRGPClassifier(2, residual=False, gp_steps=3)])
 def test_scikit_learn_check(estimator: Any, check: Any) -> None:
     check(estimator)
 

@@ -30,7 +30,7 @@ PROTOTYPES = clone(QUICK).set_params(n_prototypes=10)
 MODELS = {"plain": GPRegressor(gp_steps=10), "default": QUICK, "prototypes": PROTOTYPES}
 
 
-@parametrize_with_checks([GPRegressor(), SDRGPRegressor(residual=False, gp_steps=3)])
+@parametrize_with_checks([GPRegressor(gp_steps=5), SDRGPRegressor(residual=False, gp_steps=3)])
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 
