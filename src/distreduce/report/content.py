@@ -51,7 +51,7 @@ class Subject:
 
     @property
     def with_evidence(self) -> bool:
-        """Whether left-out samples speak about the prototypes; a sample that is its own prototype speaks for itself."""
+        """Whether the page has evidence of left-out samples: not if every sample is its own prototype."""
         return hasattr(self.model, "prototype_evidence_") and not self.one_to_one
 
     def target_names(self) -> list[str]:

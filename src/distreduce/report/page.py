@@ -104,7 +104,7 @@ def write_report(
     split : str, optional
         A sentence that says how the held-out samples were chosen.
     within : str, optional
-        Which new samples left-out places speak of, such as "of the same clinic", if the fit knew no groups.
+        The new samples that left-out places hold for, such as "of the same clinic", if the fit knew no groups.
 
     Returns
     -------
