@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from distreduce import SDRGPClassifier, SDRGPRegressor
-from distreduce.gp._reduce import largest_perplexity
+from distreduce.estimators._validate import largest_perplexity
 
 pytestmark = pytest.mark.usefixtures("light")
 QUICK = SDRGPRegressor(experts=[], gp_steps=3, random_state=0)

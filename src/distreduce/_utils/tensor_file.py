@@ -315,7 +315,7 @@ def read_tensors(handle: Any, document: Mapping[str, Any]) -> Tensors:
     for name in handle.keys():
         kind = handle.get_slice(name).get_dtype()
         require(kind in DTYPES, f"tensor {name!r} has the type {kind}, which models do not use")
-        # safetensors panics if it gets no memory, with an error that is no Exception: ask for as much first.
+        # safetensors panics if it gets no memory, and the panic is not an Exception: ask for as much first.
         np.empty((2, *handle.get_slice(name).get_shape()), dtype=DTYPES[kind])
         tensors[name] = np.array(handle.get_tensor(name), dtype=DTYPES[kind])
         # Bytes other than 0 and 1 would be booleans that NumPy treats inconsistently.

@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import typer
 from numpy.typing import NDArray
 
 from distreduce._utils.hashing import file_sha256
-from distreduce._utils.text import strip_control
 from distreduce._utils.versions import library_versions
 from distreduce.cli._models import FitOptions
 from distreduce.cli._names import EMBEDDING, HELD_OUT, METRICS, MODEL, PREDICTOR, PROTOTYPES, RECIPE, find_folder
@@ -136,8 +134,7 @@ class Folder:
     @classmethod
     def open(cls, path: Path) -> Folder:
         """Open a folder, or the one that a killed fit moved away; raise InvalidInputError if there is none."""
-        for line in find_folder(path):
-            typer.echo(strip_control(line), err=True)
+        find_folder(path)
         return cls(path)
 
     def recipe(self) -> ColumnRecipe:
@@ -204,7 +201,7 @@ class Folder:
         return found if isinstance(found, str) else ""
 
     def within(self) -> str:
-        """Return which new rows left-out places speak of."""
+        """Return the new rows that left-out places hold for."""
         return FitOptions(time=self.choice("time")).within
 
     def choice(self, name: str) -> str | None:

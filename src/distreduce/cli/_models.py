@@ -13,7 +13,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from distreduce._utils.typing import Index
+from distreduce._utils.typing import Array, Index
 from distreduce.baselines import ConstantSpread
 from distreduce.estimators import SDR
 from distreduce.gp import SDRGPClassifier, SDRGPRegressor
@@ -46,13 +46,8 @@ class FitOptions:
 
     @property
     def within(self) -> str:
-        """Which new rows left-out places speak of: parts of the time of the fit are left out, not the future."""
+        """The new rows that left-out places hold for: parts of the time of the fit are left out, not the future."""
         return f"from the time of the fit ({self.time})" if self.time is not None else ""
-
-    def model_parameters(self) -> dict[str, Any]:
-        """Return `eta` and `perplexity` if they were given."""
-        given = {"eta": self.eta, "perplexity": self.perplexity}
-        return {name: value for name, value in given.items() if value is not None}
 
 
 def describe_models(task: str) -> dict[str, str]:
@@ -71,19 +66,24 @@ def describe_models(task: str) -> dict[str, str]:
 def fit_picture(data: PreparedTable, options: FitOptions, rows: Index) -> SDR:
     """Fit SDR to these rows, including those without a target; after an interrupt, return the best so far."""
     count = choose_prototypes(len(rows), data.target) if options.prototypes is None else options.prototypes
-    parameters: dict[str, Any] = options.model_parameters()
+    given = {"eta": options.eta, "perplexity": options.perplexity}
+    parameters: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if count == 0:  # the identity plan of one prototype per row is a stationary point already (decision 12)
         parameters |= {"max_iter": 0, "max_inner_iter": IDENTITY_STEPS}
     parameters |= {"task": data.target.task, "random_state": options.seed, "checkpoint": options.checkpoint}
     model = SDR(options.components, n_prototypes=count or None, **parameters)
-    weights = data.aside.weights
     try:
-        own = None if weights is None else weights[rows]
-        model.fit(data.X[rows], data.target.rows(rows).y, sample_weight=own, groups=take_blocks(data, rows))
+        y, weights = data.target.rows(rows).y, take_weights(data, rows)
+        model.fit(data.X[rows], y, sample_weight=weights, groups=take_blocks(data, rows))
     except KeyboardInterrupt:
         if not hasattr(model, "prototypes_"):  # interrupted before the first result
             raise
     return model
+
+
+def take_weights(data: PreparedTable, rows: Index) -> Array | None:
+    """Return the weights of these rows."""
+    return None if data.aside.weights is None else data.aside.weights[rows]
 
 
 def take_blocks(data: PreparedTable, rows: Index) -> Index | None:

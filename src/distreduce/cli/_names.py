@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import typer
+
+from distreduce._utils.text import strip_control
 from distreduce.exceptions import InvalidInputError
 from distreduce.tables.output import recover_folder
 
@@ -12,9 +15,10 @@ PROTOTYPES, EMBEDDING, HELD_OUT, REPORT = "prototypes.csv", "embedding.csv", "he
 FILES = (MODEL, PREDICTOR, RECIPE, METRICS, PROTOTYPES, EMBEDDING, HELD_OUT, REPORT)
 
 
-def find_folder(path: Path) -> list[str]:
-    """Raise InvalidInputError if there is no folder, unless a killed fit moved it away; return what was recovered."""
+def find_folder(path: Path) -> None:
+    """Raise InvalidInputError if there is no folder, unless a killed fit moved it away; say what was recovered."""
     recovered = recover_folder(path, FILES)
     if not path.is_dir():
         raise InvalidInputError(f"There is no folder {path}; name one that `distreduce fit` wrote.")
-    return recovered
+    for line in recovered:
+        typer.echo(strip_control(line), err=True)

@@ -17,7 +17,7 @@ from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array, Index
 from distreduce.baselines.constant_spread import fit_weighted
 from distreduce.cli._held_out import read_held_out
-from distreduce.cli._models import MODELS, OURS, TREES, FitOptions, fit_picture, make_model, take_blocks
+from distreduce.cli._models import MODELS, OURS, TREES, FitOptions, fit_picture, make_model, take_blocks, take_weights
 from distreduce.cli._split import describe_repeats, draw_rows, find_units, split_rows
 from distreduce.cli._tables import GROUP, WEIGHT, class_table, judgement_table, number_table, truth_table
 from distreduce.estimators import SDR
@@ -223,11 +223,7 @@ def fit_predictor(data: PreparedTable, options: FitOptions, known: Index, scored
 
 
 def _training_data(data: PreparedTable, rows: Index) -> tuple[Array, NDArray[Any], Array | None, Index | None]:
-    return data.X[rows], data.target.values(rows), _take_weights(data, rows), take_blocks(data, rows)
-
-
-def _take_weights(data: PreparedTable, rows: Index) -> Array | None:
-    return None if data.aside.weights is None else data.aside.weights[rows]
+    return data.X[rows], data.target.values(rows), take_weights(data, rows), take_blocks(data, rows)
 
 
 def _predict(model: Any, data: PreparedTable, train: Index, test: Index) -> pd.DataFrame:
@@ -235,6 +231,6 @@ def _predict(model: Any, data: PreparedTable, train: Index, test: Index) -> pd.D
     X, target = data.X[test], data.target
     if target.task == "classification":
         return class_table(model.predict_proba(X), model.classes_)
-    scale, y = spread(target.values(train), _take_weights(data, train)), target.values(test)
+    scale, y = spread(target.values(train), take_weights(data, train)), target.values(test)
     judged = judgement_table(len(y), scale, judge_numbers(model, X, y), target.names)
     return number_table(model, X, target.names).join(judged)

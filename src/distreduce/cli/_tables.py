@@ -187,14 +187,9 @@ def embedding_table(model: SDR, data: PreparedTable, fit_rows: Index) -> pd.Data
     return pd.concat([front, targets, table], axis=1)
 
 
-def summary_table(model: SDR, rows: Index) -> pd.DataFrame:
-    """Return the summary of a model, the medoid of each prototype as one of `rows`."""
-    table = model.summary().reset_index()
-    return table.assign(medoid=rows[table["medoid"]])
-
-
 def prototype_table(model: SDR, data: PreparedTable, fit_rows: Index) -> pd.DataFrame:
     """Return the summary of the model, and the row of the file that is the medoid of each prototype."""
-    summary = summary_table(model, fit_rows)
+    summary = model.summary().reset_index()
+    summary["medoid"] = fit_rows[summary["medoid"]]
     medoids = data.table.iloc[summary["medoid"]].add_prefix("medoid ").reset_index(drop=True)
     return pd.concat([summary, medoids], axis=1)

@@ -123,8 +123,7 @@ def read_layout(separator: str | None, no_header: bool) -> TextLayout:
 
 def open_results(folder: Path, file: Path) -> Folder:
     """Check both places before what takes seconds to import."""
-    for line in find_folder(folder):
-        typer.echo(strip_control(line), err=True)
+    find_folder(folder)
     check_file(file)
     from distreduce.cli._folder import Folder
 

@@ -37,9 +37,8 @@ def list_sets(as_json: Json = False) -> None:
         title="Data sets: distreduce.datasets.load(name)", title_justify="left", title_style="", box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )  # fmt: skip
-    for title, side in (("name", "left"), ("samples", "right"), ("features", "right"), ("task", "left")):
-        table.add_column(title, justify="right" if side == "right" else "left", no_wrap=True)
-    table.add_column("where", no_wrap=True)
+    for title in ("name", "samples", "features", "task", "where"):
+        table.add_column(title, justify="right" if title in ("samples", "features") else "left", no_wrap=True)
     for entry in entries:
         # Where the file is, or what it would cost to get it.
         where = entry["place"] or f"[yellow]not here[/], {_size_text(entry['to_fetch'])} to fetch"

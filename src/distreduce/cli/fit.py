@@ -126,7 +126,7 @@ def fit(
     expert: Annotated[
         list[Expert] | None,
         typer.Option(
-            help="Model that joins the Gaussian processes in the predictor; repeatable. Default: all; none: no others.",
+            help="Model that joins the Gaussian processes in the predictor; repeatable. Default: all; none: no others."
         ),
     ] = None,
     checkpoint: Annotated[
@@ -179,7 +179,7 @@ def fit(
     from distreduce.cli import _screen
     from distreduce.cli._folder import Source, collect_metrics, write_results
     from distreduce.cli._held_out import read_held_out
-    from distreduce.cli._models import FitOptions
+    from distreduce.cli._models import FitOptions, take_weights
     from distreduce.cli._study import plan_steps, run_study
     from distreduce.cli.report import write_page
     from distreduce.report.evidence import describe_optimism
@@ -223,7 +223,7 @@ def fit(
                 study.held_out, recipe=data.recipe, predictor=study.predictor, experts=metrics["experts"],
                 row_numbers=rows, title=file.name, command=command, notes=metrics["notes"],
                 split=(metrics["held_out"] or {}).get("how", ""), within=options.within,
-                weights=None if data.aside.weights is None else data.aside.weights[rows],
+                weights=take_weights(data, rows),
             )  # fmt: skip
     # Only now is the folder in its place.
     if as_json:

@@ -117,7 +117,7 @@ def _candidates(estimator: Any, drawn: Sample, sample: Sample, unit: float) -> S
 
 
 def require_distances(estimator: Any, kernel: Kernel, *, precomputed: bool) -> None:
-    """Raise InvalidInputError for precomputed distances and a kernel that is no function of a distance."""
+    """Raise InvalidInputError for precomputed distances and a kernel that is not a function of a distance."""
     if precomputed and not isinstance(kernel, DistanceKernel):
         raise InvalidInputError(
             f"input_kernel={estimator.input_kernel!r} is not a function of a distance, which metric='precomputed' "
@@ -176,12 +176,7 @@ def choose_map(
 
 
 def _left_out_errors(
-    sample: Sample,
-    Y: Array,
-    folds: Folds,
-    candidates: Sequence[Candidate],
-    ridges: Sequence[float],
-    workers: Workers,
+    sample: Sample, Y: Array, folds: Folds, candidates: Sequence[Candidate], ridges: Sequence[float], workers: Workers
 ) -> tuple[Array, dict[tuple[int, int], Array]]:
     """Return squared errors (candidates, 1 + ridges, parts), the mean's first, and scales by (candidate, fold).
 
@@ -226,13 +221,7 @@ def _may_win(errors: Array, h: Array, candidate: int) -> bool:
 
 
 def _predict_fold(
-    sample: Sample,
-    Y: Array,
-    candidate: Candidate,
-    K: Array | None,
-    folds: Folds,
-    fold: int,
-    ridges: Sequence[float],
+    sample: Sample, Y: Array, candidate: Candidate, K: Array | None, folds: Folds, fold: int, ridges: Sequence[float]
 ) -> tuple[Array, Array | None]:
     """Return squared errors (1 + ridges, left out) of a fold, the mean's first, and the metric learned without it.
 

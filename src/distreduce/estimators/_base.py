@@ -1,10 +1,10 @@
-"""What SDR and DistR share: constraints on parameters, `fit`, `transform` and `summary`."""
+"""What SDR and DistR share: parameters and constraints on them, `fit`, `transform` and `summary`."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,6 +38,7 @@ from distreduce.estimators._mixins import (
 from distreduce.estimators._setup import Supervision, set_up_fit
 from distreduce.estimators._validate import Backends, check_places, reject_masked
 from distreduce.exceptions import InvalidInputError
+from distreduce.kernels import Kernel
 from distreduce.losses import supervised_rows
 from distreduce.mapping.inverse import InverseMap, slopes
 from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
@@ -87,13 +88,51 @@ class BaseReduction(
         "n_jobs": [Interval(Integral, 1, None, closed="left"), Interval(Integral, None, -1, closed="right"), None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
-        "checkpoint": [str, os.PathLike, None],
+        "checkpoint": [str, PathLike, None],
     }
     _renamed: ClassVar[Mapping[str, Translation]] = {
         "device": translate_device,
         "checkpoint_every": translate_checkpoint_every,
         "n_neighbors": translate_n_neighbors,
     }
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        n_prototypes: int | str | None = None,
+        mu: float = 1.0,
+        map_reg: float | str = 1e-2,
+        perplexity: float = 30.0,
+        loss: str = "kl",
+        input_kernel: str | Kernel = "rbf",
+        length_scale: Any = "median",
+        metric: str = "euclidean",
+        affinity: Any = "auto",
+        init: Any = "auto",
+        solver: str = "joint",
+        optimizer: str = "lbfgs",
+        beta: float = 0.5,
+        learning_rate: float = 1e-3,
+        max_iter: int = 50,
+        max_inner_iter: int = 100,
+        tol: float = 1e-6,
+        backend: str = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> None:
+        self.n_components, self.n_prototypes = n_components, n_prototypes
+        self.mu, self.map_reg = mu, map_reg
+        self.perplexity, self.loss = perplexity, loss
+        self.input_kernel, self.length_scale = input_kernel, length_scale
+        self.metric, self.affinity, self.init = metric, affinity, init
+        self.solver, self.optimizer, self.backend = solver, optimizer, backend
+        self.beta, self.learning_rate = beta, learning_rate
+        self.max_iter, self.max_inner_iter, self.tol = max_iter, max_inner_iter, tol
+        self.n_jobs, self.random_state = n_jobs, random_state
+        self.verbose, self.checkpoint = verbose, checkpoint
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from math import isnan
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -141,7 +140,7 @@ class Bar:
         self._bar.update(self._task, state=f"{name} …")
 
     def __call__(self, record: Record) -> None:
-        state = f"objective {record.objective:.6g}" + ("" if isnan(record.cka) else f"  CKA {record.cka:.3f}")
+        state = f"objective {record.objective:.6g}" + ("" if math.isnan(record.cka) else f"  CKA {record.cka:.3f}")
         self._bar.update(self._task, completed=record.iteration, state=state)
 
 

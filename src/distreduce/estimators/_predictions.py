@@ -17,13 +17,7 @@ from scipy.special import log_softmax, softmax
 
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array
-from distreduce.estimators._auto import (
-    CHOICE_SAMPLES,
-    MapChoice,
-    choose,
-    choose_map,
-    draw_known,
-)
+from distreduce.estimators._auto import CHOICE_SAMPLES, MapChoice, choose, choose_map, draw_known
 from distreduce.estimators._expected import (
     TargetRegression,
     expected_without_folds,
@@ -123,8 +117,8 @@ def _predictions(regression: TargetRegression, unit: float) -> Predictions:
 
     Squared errors shrink ŷ where a class is hard to predict, though its largest entry is often right. The sharpness s
     makes left-out classes most probable. Without the mean of y, classes count as if they were equally frequent: rare
-    ones keep a place of their own in the picture, and p is no probability of the class. Where the regression has seen
-    the class of a sample, ŷ is cross-fitted.
+    ones keep a place of their own in the picture, and p is not the probability of the class. Where the regression has
+    seen the class of a sample, ŷ is cross-fitted.
     """
     choice, drawn, (coefficients, mean) = regression.choice, regression.drawn, regression.predictor
     kernel, scores = choice.kernel, regression.left_out - mean

@@ -247,36 +247,16 @@ class SDR(BaseReduction):
         verbose: int = 0,
         checkpoint: str | PathLike[str] | None = None,
     ) -> None:
-        self.n_components = n_components
-        self.n_prototypes = n_prototypes
-        self.alpha = alpha
-        self.eta = eta
-        self.mu = mu
-        self.map_reg = map_reg
-        self.perplexity = perplexity
-        self.task = task
-        self.loss = loss
-        self.target_loss = target_loss
-        self.target_kernel = target_kernel
-        self.dependence = dependence
-        self.embedding_kernel = embedding_kernel
-        self.input_kernel = input_kernel
-        self.length_scale = length_scale
-        self.metric = metric
-        self.affinity = affinity
-        self.init = init
-        self.solver = solver
-        self.optimizer = optimizer
-        self.beta = beta
-        self.learning_rate = learning_rate
-        self.max_iter = max_iter
-        self.max_inner_iter = max_inner_iter
-        self.tol = tol
-        self.backend = backend
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.checkpoint = checkpoint
+        super().__init__(
+            n_components, n_prototypes=n_prototypes, mu=mu, map_reg=map_reg, perplexity=perplexity, loss=loss,
+            input_kernel=input_kernel, length_scale=length_scale, metric=metric, affinity=affinity, init=init,
+            solver=solver, optimizer=optimizer, beta=beta, learning_rate=learning_rate, max_iter=max_iter,
+            max_inner_iter=max_inner_iter, tol=tol, backend=backend, n_jobs=n_jobs, random_state=random_state,
+            verbose=verbose, checkpoint=checkpoint,
+        )  # fmt: skip
+        self.alpha, self.eta, self.dependence = alpha, eta, dependence
+        self.task, self.target_loss = task, target_loss
+        self.target_kernel, self.embedding_kernel = target_kernel, embedding_kernel
 
     @classmethod
     def paper(cls, n_components: int = 2, **parameters: Any) -> SDR:

@@ -149,7 +149,7 @@ def guess_task(y: Any, known: NDArray[Any], weights: Array) -> tuple[Task, str]:
     repeated = ROWS_PER_CLASS * len(values) <= n_rows or np.isin(values, (0, 1)).all()
     if len(values) <= MAX_NUMBERED_CLASSES and repeated:
         return "classification", ""
-    doubtful = 2 * len(values) <= n_rows and len(values) <= 5 * MAX_NUMBERED_CLASSES  # hundreds are no classes
+    doubtful = 2 * len(values) <= n_rows and len(values) <= 5 * MAX_NUMBERED_CLASSES  # hundreds are not classes
     return "regression", f"{len(values):,} distinct whole numbers" if doubtful else ""
 
 

@@ -95,13 +95,18 @@ def effective_perplexity(perplexity: float, weights: Array) -> float:
             f"{len(weights) / total:.3g} to give the samples a weight of one on average."
         )
     if perplexity == DEFAULT_PERPLEXITY:
-        return min(perplexity, max(total / 3, min(1.5, 2 * total / 3)))
+        return min(perplexity, largest_perplexity(total))
     if perplexity >= total:
         raise InvalidInputError(
             f"perplexity={perplexity} must be smaller than the number of samples, {total:g} (weights count as copies); "
             f"try {max(1.0, total / 3):.3g}."
         )
     return perplexity
+
+
+def largest_perplexity(n: float) -> float:
+    """Return the largest perplexity that still distinguishes near from far among n samples (decision 8)."""
+    return max(n / 3, min(1.5, 2 * n / 3))
 
 
 def check_memory(n: int) -> None:

@@ -25,32 +25,15 @@ class ClassStack:
     .. math:: p(x) \propto \Big(\sum_k w_k\, \mathrm{softmax}(t_k g_k(s_k(x)))\Big)^t
 
     with g the identity or, where left-out samples prefer it, the logarithm: GPs predict indicators, which end at 1.
-
-    Attributes
-    ----------
-    processes : mapping from str to predictor
-        Fitted experts with scores :math:`s_k`.
-    temperatures : mapping from str to float
-        :math:`t_k`, which make each expert as sure as its left-out predictions were right.
-    weights : mapping from str to float
-        :math:`w_k`, which sum to one.
-    sharpness : float
-        t of the mixture, whose parts may be unsure at different places.
-    logarithmic : set of str
-        Experts whose :math:`g_k` is the logarithm.
-    confidences : (k,) array
-        Sorted left-out probabilities of the true classes.
-    groups : (k,) array
-        These classes.
     """
 
-    processes: Mapping[str, Any]
-    temperatures: Mapping[str, float]
-    weights: Mapping[str, float]
-    sharpness: float
-    confidences: Array = field(default_factory=lambda: np.empty(0))
-    groups: Index = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    logarithmic: Collection[str] = ()
+    processes: Mapping[str, Any]  # fitted experts with scores s_k
+    temperatures: Mapping[str, float]  # t_k, which make each expert as sure as its left-out predictions were right
+    weights: Mapping[str, float]  # w_k, which sum to one
+    sharpness: float  # t of the mixture, whose parts may be unsure at different places
+    confidences: Array = field(default_factory=lambda: np.empty(0))  # sorted left-out probabilities of true classes
+    groups: Index = field(default_factory=lambda: np.empty(0, dtype=np.intp))  # these classes
+    logarithmic: Collection[str] = ()  # experts whose g_k is the logarithm
 
     @classmethod
     def of(cls, found: CrossFit, labels: Index, weights: Array) -> ClassStack:

@@ -20,7 +20,7 @@ from distreduce.gp._crossfit import arrange
 from distreduce.gp._dirichlet import DirichletTargets, NegativeLogLikelihood, expected_probabilities, fit_means
 from distreduce.gp._estimator import BaseGP
 from distreduce.gp._exact import check_exact_size, find_batches
-from distreduce.gp._hyperparameters import Hyperparameters, Training
+from distreduce.gp._hyperparameters import Hyperparameters
 from distreduce.gp._target_scale import feature_spread
 from distreduce.kernels import RBF
 from distreduce.sharding.dask_rows import compute, is_dask, predict_by_blocks
@@ -69,22 +69,6 @@ def draw_from_every_class(labels: Index, size: int, random_state: np.random.Rand
     return np.sort(np.r_[order[first], np.delete(order, first)][:size])
 
 
-def train_classifier(
-    inputs: Array,
-    labels: Index,
-    n_classes: int,
-    alpha_epsilon: float,
-    training: Training,
-    random_state: np.random.RandomState,
-) -> Hyperparameters:
-    """Maximise the marginal likelihood of at most `TRAINING_SAMPLES` samples, drawn at random."""
-    # Every class needs a member, so with more classes than TRAINING_SAMPLES the limit is their number.
-    rows = draw_from_every_class(labels, max(TRAINING_SAMPLES, n_classes), random_state)
-    objective = NegativeLogLikelihood(inputs[rows], DirichletTargets.of(labels[rows], n_classes, alpha_epsilon))
-    # A length scale per dimension that is typical for distances in all of them.
-    return training(objective, np.full(inputs.shape[1], np.sqrt(inputs.shape[1])))
-
-
 class BaseGPClassifier(ClassifierMixin, BaseGP):
     """A classifier with one :class:`DirichletGP` in ``gp_``; subclasses define the view of X it sees."""
 
@@ -124,8 +108,13 @@ class BaseGPClassifier(ClassifierMixin, BaseGP):
 
     def _fit_gp(self, inputs: Array, labels: Index, random_state: np.random.RandomState) -> None:
         """Set ``gp_`` and ``draws_``."""
-        training, n_classes = self._training(lbfgs_steps=50, adam_steps=50), len(self.classes_)
-        found = train_classifier(inputs, labels, n_classes, self.alpha_epsilon, training, random_state)
+        n_classes, d = len(self.classes_), inputs.shape[1]
+        # Every class needs a member, so with more classes than TRAINING_SAMPLES the limit is their number.
+        rows = draw_from_every_class(labels, max(TRAINING_SAMPLES, n_classes), random_state)
+        targets = DirichletTargets.of(labels[rows], n_classes, self.alpha_epsilon)
+        # A length scale per dimension that is typical for distances in all of them.
+        training, scales = self._training(lbfgs_steps=50, adam_steps=50), np.full(d, np.sqrt(d))
+        found = training(NegativeLogLikelihood(inputs[rows], targets), scales)
         # Predictions use all samples, whichever the hyperparameters were learned from.
         self.gp_ = DirichletGP(inputs, labels, n_classes, self.alpha_epsilon, found)
         # Kept, so that every call gives the same probabilities.

@@ -37,31 +37,18 @@ LIKE_THESE = 5000  # training samples that new ones are compared with
 class Arranged:
     """Samples in an order that depends on their values alone; a sample given twice is one of weight two.
 
-    Attributes
-    ----------
-    order : (k,) array
-        Rows that differ from each other in features or targets, in that order.
-    weights : (k,) array
-        Total weight of each, without those of weight zero.
-    groups : (k,) array
-        Group of each, which leaves as a whole: copies of each other, or the groups that were given.
-    evidence : (k,) array
-        Weights in what left-out samples teach. Errors of one given group are alike, so that each group, large or small,
-        counts as one sample: a model that lacks the largest group is unlike the one that will predict.
-    inputs : (n, d) array
-        All samples as given, copies with noise replaced by the first of their group.
-    distinct, copies, given : (m, d), (m,) and (m,) arrays
-        Samples that differ in features, the same number for near copies, and the group that was given; None without.
+    Errors of one given group are alike, so that as evidence each group, large or small, counts as one sample: a model
+    that lacks the largest group is unlike the one that will predict.
     """
 
-    order: Index
-    weights: Array
-    groups: Index
-    evidence: Array
-    inputs: Array
-    distinct: Array
-    copies: Index
-    given: Index | None = None
+    order: Index  # (k,), rows that differ from each other in features or targets, in that order
+    weights: Array  # (k,), total weight of each, without those of weight zero
+    groups: Index  # (k,), what leaves as a whole: copies of each other, or the groups that were given
+    evidence: Array  # (k,), weights in what left-out samples teach
+    inputs: Array  # (n, d), all samples as given, copies with noise replaced by the first of their group
+    distinct: Array  # (m, d), samples that differ in features
+    copies: Index  # (m,), the same number for near copies
+    given: Index | None = None  # (m,), the groups that were given
 
 
 def arrange(inputs: Array, targets: Array, weights: Array, groups: Index | None = None) -> Arranged:

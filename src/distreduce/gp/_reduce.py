@@ -20,7 +20,7 @@ from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators import SDR
 from distreduce.estimators._mixins import RenamedParametersMixin, Translation, translate_checkpoint_every
-from distreduce.estimators._validate import check_spread
+from distreduce.estimators._validate import check_spread, largest_perplexity
 from distreduce.exceptions import (
     FewSamplesWarning,
     InvalidInputError,
@@ -40,7 +40,7 @@ from distreduce.kernels import RBF
 from distreduce.mapping import left_out_embedding
 from distreduce.mapping.relevance import median_length_scale
 from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
-from distreduce.sharding.merge import row_keys
+from distreduce.sharding.merge import Merged, merge_duplicates, row_keys
 
 AnyStack = TypeVar("AnyStack", Stack, ClassStack)
 Learn = Callable[[CrossFit, Array], AnyStack]  # from left-out predictions and the target
@@ -223,25 +223,40 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         """Whether a single GP on the embedding predicts, as in the paper, without cross-fitting."""
         return self.training_inputs == "fitted" or self.gp_optimizer == "adam"
 
-    def _scale_features(self, X: Array, targets: Array, weights: Array, groups: Index | None) -> None:
-        """Set ``input_scale_``: the spread of each feature, or one for all, whichever predicts left-out targets."""
+    def _scale_features(
+        self, X: Array, targets: Array, weights: Array, groups: Index | None
+    ) -> tuple[Merged, Index | None]:
+        """Set ``input_scale_``: the spread of each feature, or one for all, whichever predicts left-out targets.
+
+        Return the distinct samples, which are what is looked at, and their groups.
+        """
+        once = merge_duplicates(X, targets, weights)  # a sample given twice counts as one of weight two
+        X, targets, together = X[once.rows], targets[once.rows], None if groups is None else groups[once.rows]
         check_spread(X, len(X), precomputed=False)
-        each = feature_spread(X, weights)
+        each = feature_spread(X, once.weights)
         # A constant feature has no spread: one of 7e200 would leave no digits for the others.
         varies = X.max(axis=0) > X.min(axis=0)
         most = each[varies].max()
         common = np.where(varies, most * float(np.sqrt(np.mean((each[varies] / most) ** 2))), each)
         if self.feature_scaling == "auto":
             rows = evenly_spaced(len(X), SCALING_ROWS)
-            own = None if groups is None else groups[rows]
+            own = None if together is None else together[rows]
             errors = [_left_out_error(X[rows] / scale, targets[rows], own) for scale in (each, common)]
             self.input_scale_ = common if errors[1] < errors[0] else each
         else:
             self.input_scale_ = each if self.feature_scaling == "standard" else np.ones(X.shape[1])
+        return once, together
 
-    def _fit_reduction(
-        self, inputs: Array, y: Any, weights: Array, random_state: Any, task: str, groups: Index | None
-    ) -> Index:
+    def _reduce(
+        self, X: Array, learned: Array, y: Any, weights: Array, random_state: Any, groups: Index | None, fitting: Any
+    ) -> tuple[Arranged, Array]:
+        """Set ``novelty_`` and ``reduction_``, a reduction to y; return the arranged samples and their embedding."""
+        arranged = self._arrange(X, learned, weights, groups)
+        rows = self._fit_reduction(arranged.inputs, y, weights, random_state, groups)
+        fitting.best = self.reduction_  # a NumericalError of the experts still carries it
+        return arranged, self._training_embedding(X, rows, arranged)
+
+    def _fit_reduction(self, inputs: Array, y: Any, weights: Array, random_state: Any, groups: Index | None) -> Index:
         """Set ``reduction_``, fitted to at most `max_reduction_samples` samples, and return their rows."""
         rows = self._draw_rows(inputs, random_state)
         reduction = SDR(
@@ -251,7 +266,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
             perplexity=min(self.perplexity, largest_perplexity(float(weights[rows].sum()))),
             length_scale=self.length_scale,
             map_reg=self.map_reg,
-            task=task,
+            task="classification" if hasattr(self, "classes_") else "regression",
             embedding_kernel="rq",  # nobody looks at this embedding: nothing of it has to go to the geometry
             # The identity plan of pure dimensionality reduction is a stationary point already (decision 12).
             max_iter=0 if self.n_prototypes is None else 50,
@@ -373,8 +388,3 @@ def _left_out_error(inputs: Array, targets: Array, groups: Index | None) -> floa
     return min(
         float(np.mean((left_out_embedding(K, centred, ridge, own) - centred) ** 2)) for ridge in (0.01, 0.1, 1.0)
     )
-
-
-def largest_perplexity(n: float) -> float:
-    """Largest perplexity that still distinguishes near from far among n samples (decision 8)."""
-    return max(n / 3, min(1.5, 2 * n / 3))

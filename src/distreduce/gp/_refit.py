@@ -38,8 +38,7 @@ def refit(model: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = N
         arranged, random_state = model._arrange(X, targets, weights, blocks), own_generator(model.random_state)
         rows = getattr(model, "_reduced_rows", None)
         if rows is None or max(stack.weights.get("embedding", 0.0) for stack in stacks) > TAKES_PART:
-            task = "classification" if is_class else "regression"
-            rows = model._fit_reduction(arranged.inputs, labels, weights, random_state, task, blocks)
+            rows = model._fit_reduction(arranged.inputs, labels, weights, random_state, blocks)
             fitting.best = model.reduction_
         embedded, seed = model._training_embedding(X, rows, arranged), int(random_state.randint(2**31 - 1))
         found = []

@@ -23,7 +23,6 @@ from distreduce.gp._exact import check_exact_size
 from distreduce.gp._reduce import PAPER, ReducingGP
 from distreduce.gp._stack import check_coverage
 from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
-from distreduce.sharding.merge import merge_duplicates
 
 
 def _translate_factor(factor: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,15 +156,10 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
             random_state = own_generator(self.random_state)
             indicators = np.eye(len(self.classes_))[labels]
             with workers(self.n_jobs) as pool:
-                once = merge_duplicates(X, indicators, weights)  # a sample given twice counts as one of weight two
-                together = None if blocks is None else blocks[once.rows]
-                self._scale_features(X[once.rows], indicators[once.rows], once.weights, together)
+                self._scale_features(X, indicators, weights, blocks)
                 # SDR gets the labels themselves, so that its fitted attributes name them.
-                arranged = self._arrange(X, indicators, weights, blocks)
                 y = self.classes_[labels]
-                rows = self._fit_reduction(arranged.inputs, y, weights, random_state, "classification", blocks)
-                fitting.best = self.reduction_  # a NumericalError of the experts still carries it
-                embedded = self._training_embedding(X, rows, arranged)
+                arranged, embedded = self._reduce(X, indicators, y, weights, random_state, blocks, fitting)
                 if self._follows_paper:
                     check_exact_size(len(X), "the paper's recipe has no other; use the defaults")
                     self._fit_gp(embedded, labels, random_state)

@@ -21,7 +21,6 @@ from distreduce.gp._reduce import PAPER, ReducingGP, number_groups
 from distreduce.gp._regression import BaseGPRegressor
 from distreduce.gp._stack import Stack, weigh_by_leave_one_out
 from distreduce.gp._warp import Warp, propose_warps
-from distreduce.sharding.merge import merge_duplicates
 
 LEAST_SAMPLES, CHOICE_SAMPLES = 30, 400
 CLEARLY = 0.05  # gain in mean log density
@@ -113,17 +112,11 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
             require_seed(self)
             random_state = own_generator(self.random_state)
             with workers(self.n_jobs) as pool:
-                # A sample given twice counts as one of weight two, in these decisions too.
-                once = merge_duplicates(X, Y, weights)
-                together = None if blocks is None else blocks[once.rows]
-                self._scale_features(X[once.rows], Y[once.rows], once.weights, together)
+                once, together = self._scale_features(X, Y, weights, blocks)
                 inputs, given = X[once.rows] / self.input_scale_, Y[once.rows].T
                 warps = [None if self._follows_paper else choose_warp(inputs, y, once.weights, together) for y in given]
                 learned = np.stack([y if w is None else w(y) for y, w in zip(Y.T, warps, strict=True)], axis=1)
-                arranged = self._arrange(X, learned, weights, blocks)
-                rows = self._fit_reduction(arranged.inputs, learned, weights, random_state, "regression", blocks)
-                fitting.best = self.reduction_  # a NumericalError of the experts still carries it
-                embedded = self._training_embedding(X, rows, arranged)
+                arranged, embedded = self._reduce(X, learned, learned, weights, random_state, blocks, fitting)
                 if self._follows_paper:
                     self.stacks_ = self._fit_paper(embedded, Y, weights)
                 else:

@@ -31,37 +31,19 @@ GAUSSIAN_TAILS = Tails()
 class Stack:
     """Experts by name, their weights, and the distribution of the mixture's errors.
 
-    Attributes
-    ----------
-    processes : mapping from str to predictor
-        Fitted experts.
-    weights : mapping from str to float
-        Their weights, which sum to one; those of other experts are negligible.
-    variance_scale : float
-        Factor of the mixture's variance.
-    tails : Tails
-        Shape of the errors in units of the mixture's standard deviation.
-    calibration : mapping from str to (float, float)
-        Constant a and factor b of each expert's variance v: a n(x) + b v(x). They are (0, 1) where there is none.
-    warp : Warp or None
-        Function of the standardised target that the experts learned.
-    errors : (k,) array
-        Sorted left-out errors in units of the standard deviation; empty if there are none.
-    groups : (k,) array
-        The prototype of each of them.
-    noise : Noise or None
-        n(x), how large the variance of the noise is at x relative to its mean; None is 1 everywhere.
+    The calibrated variance of an expert is a n(x) + b v(x), where v is its own variance and n(x) says how large the
+    noise is at x, relative to its mean.
     """
 
-    processes: Mapping[str, Any]
-    weights: Mapping[str, float]
-    variance_scale: float = 1.0
-    tails: Tails = GAUSSIAN_TAILS
-    calibration: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    warp: Warp | None = None
-    errors: Array = field(default_factory=lambda: np.empty(0))
-    groups: Index = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    noise: Any = None
+    processes: Mapping[str, Any]  # fitted experts
+    weights: Mapping[str, float]  # they sum to one; those of experts that are not listed are negligible
+    variance_scale: float = 1.0  # factor of the mixture's variance
+    tails: Tails = GAUSSIAN_TAILS  # shape of the errors in units of the mixture's standard deviation
+    calibration: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # (a, b), by default (0, 1)
+    warp: Warp | None = None  # function of the standardised target that the experts learned
+    errors: Array = field(default_factory=lambda: np.empty(0))  # sorted left-out errors, in standard deviations
+    groups: Index = field(default_factory=lambda: np.empty(0, dtype=np.intp))  # the prototype of each error
+    noise: Any = None  # n; None is 1 everywhere
 
     @classmethod
     def of(cls, found: CrossFit, target: Array, weights: Array, groups: Index, warp: Warp | None = None) -> Stack:

@@ -18,7 +18,7 @@ from distreduce.gp._class_stack import LEAST_INDICATOR, ClassStack
 from distreduce.gp._crossfit import OTHERS
 from distreduce.gp._exact import NEIGHBOUR_JITTER, NEIGHBOURS, ExactGP
 from distreduce.gp._experts import LEAST_PROBABILITY, Boosting, Forest, Linear, Process
-from distreduce.gp._noise import POWER, Noise
+from distreduce.gp._noise import POWER
 from distreduce.gp._stack import Stack
 from distreduce.gp._trees import Trees
 from distreduce.gp._warp import LEVELS
@@ -144,19 +144,18 @@ def _encode_stack(stack: Stack | ClassStack, scale: Array, pool: RowPool) -> Nod
         node["temperatures"] = [stack.temperatures[name] for name in used]
         node["logarithmsFrom"] = [LEAST_INDICATOR if name in stack.logarithmic else None for name in used]
         return node | {"sharpness": stack.sharpness, "least": LEAST_PROBABILITY}
+    noise = stack.noise
+    if noise is not None:
+        expert = _encode_expert("noise", noise.expert, scale, pool)
+        noise = {"expert": expert, "least": noise.least, "unit": noise.unit, "power": 2 / POWER}
     return node | {
         "calibration": [stack.calibration.get(name, (0.0, 1.0)) for name in used],
         "varianceScale": stack.variance_scale,
         "levels": stack.tails.quantiles(LEVELS).tolist(),
         "quantiles": stack.tails.quantiles(np.array(QUANTILES)).tolist(),
         "warp": None if stack.warp is None else stack.warp.knots.T.tolist(),
-        "noise": None if stack.noise is None else _encode_noise(stack.noise, scale, pool),
+        "noise": noise,
     }
-
-
-def _encode_noise(noise: Noise, scale: Array, pool: RowPool) -> Node:
-    node = _encode_expert("noise", noise.expert, scale, pool)
-    return {"expert": node, "least": noise.least, "unit": noise.unit, "power": 2 / POWER}
 
 
 def _encode_expert(name: str, expert: Any, scale: Array, pool: RowPool) -> Node:

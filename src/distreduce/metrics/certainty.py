@@ -11,6 +11,7 @@ tails make it too short, because the rare large ones are not among few rows.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -60,8 +61,17 @@ def accuracy_interval(right: ArrayLike, sample_weight: Weights = None, groups: A
     n = min(n, p * (1 - p) / error**2) if error > 0 else units
     if not np.isfinite(t):
         return 0.0, 1.0
-    middle, half = p + t**2 / (2 * n), t * np.sqrt(p * (1 - p) / n + t**2 / (4 * n**2))
-    return float((middle - half) / (1 + t**2 / n)), float((middle + half) / (1 + t**2 / n))
+    low, high = wilson_interval(p, n, t)
+    return float(low), float(high)
+
+
+def wilson_interval(p: Any, n: Any, z: float = 1.96) -> tuple[Any, Any]:
+    r"""Return the ends of the interval of a share p of n samples (Wilson's, which holds for few of them).
+
+    .. math:: \frac{p + z^2/2n \pm z\sqrt{p(1-p)/n + z^2/4n^2}}{1 + z^2/n}
+    """
+    middle, half = p + z**2 / (2 * n), z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    return (middle - half) / (1 + z**2 / n), (middle + half) / (1 + z**2 / n)
 
 
 def _explained(

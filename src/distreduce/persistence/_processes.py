@@ -23,7 +23,6 @@ from distreduce.gp._tails import Tails
 from distreduce.persistence._schema import Floats, Found, Indices, KeyedList, Kind, Maybe, Record, Scalar, Sizes
 from distreduce.persistence._stacks import STACKS, check_size, pack_stacks, reject_numerical_errors
 
-GAUSSIAN = Tails()
 SAME_INPUTS = {"rough_inputs": "inputs"}  # views that share the inputs of another one
 HYPERPARAMETERS = ("length_scales", "signal", "noise")
 # In the file of a sparse GP, besides its inducing points. Always in double precision: the inverse
@@ -44,8 +43,7 @@ class Stacks(Kind):
         if isinstance(node, dict) and "views" in node:
             return dict(STACKS.read(name, node, read, sizes))
         exact = isinstance(node, dict) and node.get("targets") is not None
-        found: Found = (EXACT_STACKS if exact else SPARSE_STACKS).read(name, node, read, sizes)
-        return found
+        return dict((EXACT_STACKS if exact else SPARSE_STACKS).read(name, node, read, sizes))
 
 
 def _pack(stacks: tuple[Stack, ...]) -> Found:
@@ -145,17 +143,11 @@ def _build_stack(parts: Found, t: int) -> Stack:
     views, tails = parts["processes"], parts.get("tails")
     processes = {view: _build_process(view, arrays, parts, t) for view, arrays in views.items()}
     weights = {view: float(arrays["weight"][t]) for view, arrays in views.items()}
-    return Stack(
-        processes,
-        weights,
-        float(parts["variance_scale"][t]),
-        GAUSSIAN if tails is None else _symmetric_tails(*map(float, tails[t])),
-    )
-
-
-def _symmetric_tails(share: float, narrow: float, wide: float) -> Tails:
-    """The tails of format 2: a narrow and a wide Gaussian around zero."""
-    return Tails(((1.0 - share, 0.0, narrow), (share, 0.0, wide)))
+    shape = Tails()
+    if tails is not None:  # of format 2: a narrow and a wide Gaussian around zero
+        share, narrow, wide = map(float, tails[t])
+        shape = Tails(((1.0 - share, 0.0, narrow), (share, 0.0, wide)))
+    return Stack(processes, weights, float(parts["variance_scale"][t]), shape)
 
 
 def _build_process(view: str, arrays: dict[str, Array], parts: Found, t: int) -> Any:

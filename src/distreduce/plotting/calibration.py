@@ -12,6 +12,7 @@ from distreduce._utils.text import number_text
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 from distreduce.metrics.calibration import calibration_curve, mean_absolute_calibration_error
+from distreduce.metrics.certainty import wilson_interval
 from distreduce.plotting.axes import draw_legend, get_axes
 from distreduce.plotting.palette import class_palette
 
@@ -76,16 +77,6 @@ def draw_calibration(
         ax.plot(expected, observed, label=name, **look)
     ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="expected share in the interval", ylabel="observed share in the interval")
     ax.set_aspect("equal")
-
-
-def wilson_interval(share: Array, count: Array) -> tuple[Array, Array]:
-    r"""Return the ends of the 95 % interval of a share of `count` samples (Wilson's, which holds for few of them).
-
-    .. math:: \frac{p + z^2/2n \pm z\sqrt{p(1-p)/n + z^2/4n^2}}{1 + z^2/n}
-    """
-    z2 = 1.96**2 / count
-    half = np.sqrt(z2 * share * (1 - share) + z2**2 / 4)
-    return (share + z2 / 2 - half) / (1 + z2), (share + z2 / 2 + half) / (1 + z2)
 
 
 def draw_reliability(

@@ -41,10 +41,10 @@ class Colouring:
 
     def encode_target(self, y: ArrayLike | None, target: int, name: str) -> Node:
         """Encode a target with what left-out samples show on the prototypes, if they do, and what the fit believes."""
+        fitted = self._encode_view(y, target, name, "fitted")
         if not self.with_evidence:
-            return self._encode_view(y, target, name, "fitted")
-        believed = self._encode_view(y, target, name, "fitted")["prototypes"]
-        return self._encode_view(y, target, name, "left_out") | {"believed": believed}
+            return fitted
+        return self._encode_view(y, target, name, "left_out") | {"believed": fitted["prototypes"]}
 
     def _encode_view(self, y: ArrayLike | None, target: int, name: str, places: str) -> Node:
         """Encode a target, coloured as in :mod:`distreduce.plotting`; the page fades mixed classes."""
@@ -75,11 +75,9 @@ class Colouring:
 
     def _encode_column(self, name: str, column: pd.Series) -> Node | None:
         numbers = read_numbers(column)
-        return (
-            self._encode_categories(name, column) if numbers is None else self._encode_column_of_numbers(name, *numbers)
-        )
-
-    def _encode_column_of_numbers(self, name: str, values: Array, kind: str) -> Node | None:
+        if numbers is None:
+            return self._encode_categories(name, column)
+        values, kind = numbers
         known = values[~np.isnan(values)]
         # Halves, because the range of very large numbers overflows; the script cannot draw such a scale either.
         if not len(known) or not 0 < known.max() / 2 - known.min() / 2 < np.finfo(np.float64).max / 2:
@@ -146,7 +144,4 @@ def read_numbers(column: pd.Series) -> tuple[Array, str] | None:
 
 
 def _encode_one_hot(codes: Array, n_classes: int) -> Array:
-    rows = np.full((len(codes), n_classes), np.nan)
-    known = ~np.isnan(codes)
-    rows[known] = np.eye(n_classes)[codes[known].astype(np.intp)]
-    return rows
+    return np.where(np.isnan(codes)[:, None], np.nan, codes[:, None] == np.arange(n_classes))

@@ -1,4 +1,4 @@
-"""The data of the page: which samples and prototypes it shows, their places, colours and rows.
+"""The data of the page: which samples and prototypes it shows, their places, colours and rows, and two tables.
 
 Limits keep the file small and the map fluid: at most `MAX_SAMPLES` samples and `MAX_PROTOTYPES` prototypes are drawn
 (the page says so if it omits some), and only medoids and their neighbours are stored as complete rows.
@@ -22,8 +22,8 @@ from distreduce.plotting.palette import COLOUR_MAP, SHAPES, colour_by_target
 from distreduce.plotting.targets import target_name
 from distreduce.report.columns import Colouring
 from distreduce.report.contrasts import find_contrasts
-from distreduce.report.encode import quantise
-from distreduce.report.evidence import Criticism, encode_quality, find_evidence
+from distreduce.report.encode import cell_text, quantise
+from distreduce.report.evidence import QUALITY, Criticism, encode_quality, find_evidence
 from distreduce.report.prototypes import Distribution, assign_samples, collect_rows, find_distribution, find_nearest
 
 MAX_SAMPLES = 50_000
@@ -51,7 +51,7 @@ class Subject:
 
     @property
     def with_evidence(self) -> bool:
-        """Whether left-out samples speak about the prototypes; a sample that is its own prototype speaks for itself."""
+        """Whether the page has evidence of left-out samples: not if every sample is its own prototype."""
         return hasattr(self.model, "prototype_evidence_") and not self.one_to_one
 
     def target_names(self) -> list[str]:
@@ -179,7 +179,9 @@ def _encode_places(subject: Subject, selection: Selection) -> Node:
     # One box around everything: all places are steps of the same grid, and the switch moves nothing else.
     everything = np.concatenate([part for pair in shown for part in pair])
     low, high = everything.min(axis=0), everything.max(axis=0)
-    where = _place_on_page(selection, len(subject.model.prototypes_))
+    # The position of each prototype among those on the page, or their number if it is not among them.
+    where = np.full(len(subject.model.prototypes_), len(selection.prototypes))
+    where[selection.prototypes] = np.arange(len(selection.prototypes))
     nodes: list[Node] = []
     for name, (samples, marks) in zip(names, shown, strict=True):
         node: Node = {"labels": pack(where[assign_samples(subject.model, name)[selection.samples]], "u2")}
@@ -212,13 +214,6 @@ def find_view(subject: Subject, name: str = "left_out") -> View:
     return View(subject.model, colours)
 
 
-def _place_on_page(selection: Selection, n_prototypes: int) -> NDArray[np.int64]:
-    """Return the position of each prototype among those on the page, or their number if it is not among them."""
-    found = np.full(n_prototypes, len(selection.prototypes))
-    found[selection.prototypes] = np.arange(len(selection.prototypes))
-    return found
-
-
 def _encode_prototypes(model: BaseReduction, selection: Selection) -> Node:
     counts = np.bincount(model.labels_, minlength=len(model.prototypes_))
     return {
@@ -233,3 +228,51 @@ def _sample_colour_map() -> list[list[int]]:
 
     stops = 255 * colormaps[COLOUR_MAP](np.linspace(0, 1, 33))[:, :3]  # the script interpolates between these stops
     return [[round(float(part)) for part in stop] for stop in stops]
+
+
+def list_prototypes(subject: Subject, prototypes: Index, found: Sequence[TargetView]) -> list[dict[str, Any]]:
+    """Return the rows of the table of prototypes: the evidence, then what the fit believes."""
+    model = subject.model
+    counts = np.bincount(model.labels_, minlength=len(model.prototypes_))
+    lines: list[dict[str, Any]] = [
+        {
+            "number": int(k),
+            "weight": f"{100 * model.prototype_weights_[k]:.2f} %",
+            "count": f"{counts[k]:,}",
+            "medoid": int(subject.row_numbers[model.prototype_medoids_[k]]),
+            "targets": [each.believed.describe(place) for each in found],
+        }
+        for place, k in enumerate(prototypes)
+    ]
+    if subject.with_evidence:
+        table = model.prototype_evidence_.iloc[prototypes]
+        for place, (line, (_, row)) in enumerate(zip(lines, table.iterrows(), strict=True)):
+            line["nearby"] = f"{int(row['n_samples']):,}"
+            line["evidence"] = [each.shown.describe(place) for each in found]
+            texts = {name: f"{row[name]:.2f}".replace("-", "−") for name in QUALITY if name in row}
+            if "purity low" in texts:
+                texts["purity"] += f" ({texts.pop('purity low')} to {texts.pop('purity high')})"
+            line["quality"] = list(texts.values())
+            line["dubious"] = bool(row["dubious"])
+    return lines
+
+
+def describe_criticisms(subject: Subject, selection: Selection, worst: Sequence[Criticism]) -> list[dict[str, Any]]:
+    """Return the rows of the table of criticisms; `place` and `opens` are None for what the map does not draw."""
+    samples, prototypes = (
+        {int(each): place for place, each in enumerate(shown)} for shown in (selection.samples, selection.prototypes)
+    )
+    columns = subject.target_columns()
+    nearest = np.array([each.prototype for each in worst], dtype=np.intp)
+    expected = [find_evidence(subject.model, None, nearest, t, "") for t in range(len(columns))] if worst else []
+    return [
+        {
+            **each._asdict(),
+            "row": int(subject.row_numbers[each.sample]),
+            "place": samples.get(each.sample),
+            "opens": prototypes.get(each.prototype),
+            "targets": [cell_text(column[each.sample]) for column in columns],
+            "expected": [target.describe(k) for target in expected],
+        }
+        for k, each in enumerate(worst)
+    ]

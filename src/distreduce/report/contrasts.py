@@ -33,8 +33,9 @@ def find_contrasts(
     for place in range(min(table.shape[1], MAX_COLUMNS)):
         column = table.iloc[:, place]
         numbers = read_numbers(column)
-        part = _compare_levels(column, own, prototypes, weights) if numbers is None else None
-        if numbers is not None:
+        if numbers is None:
+            part = _compare_levels(column, own, prototypes, weights)
+        else:
             part = _compare_numbers(*numbers, own, prototypes, weights)
         if part is not None:
             found.append((str(table.columns[place]), part))
@@ -72,10 +73,8 @@ def _compare_levels(column: pd.Series, own: Index, prototypes: Index, weights: A
         inside, outside, spread = _average(values, own, prototypes, weights)
         gain = np.nan_to_num((inside - outside) / (spread or 1.0))
         for k in np.flatnonzero(gain > sizes):
-            sizes[k], texts[k] = (
-                gain[k],
-                f"{level} ({inside[k]:.0%} against {outside[k]:.0%})".replace("%", "\N{NO-BREAK SPACE}%"),
-            )
+            text = f"{level} ({inside[k]:.0%} against {outside[k]:.0%})"
+            sizes[k], texts[k] = gain[k], text.replace("%", "\N{NO-BREAK SPACE}%")
     return sizes, texts
 
 

@@ -93,7 +93,7 @@ class Verdict(NamedTuple):
 def describe_optimism(model: Any, within: str = "") -> Verdict | None:
     """Compare the scores of neighbours on the map, fitted and left out, and with all features; None without them.
 
-    `within` names the new samples that these scores speak of, such as "of the same clinic", if not of all.
+    `within` names the new samples that these scores hold for, such as "of the same clinic", if not for all.
     """
     scores = getattr(model, "neighbor_scores_", None)
     if scores is None or not np.isfinite(list(scores.values())).all():

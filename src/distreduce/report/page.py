@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from distreduce.estimators._validate import read_weights
 from distreduce.exceptions import InvalidInputError
 from distreduce.plotting.axes import check_reduction
 from distreduce.plotting.palette import OKABE_ITO
-from distreduce.report.content import Subject, encode_page, find_targets, select
+from distreduce.report.content import Subject, describe_criticisms, encode_page, find_targets, list_prototypes, select
 from distreduce.report.encode import as_json
 from distreduce.report.evidence import describe_optimism, list_criticisms
 from distreduce.report.facts import collect_facts, collect_warnings, describe_call, describe_end, draw_history
@@ -36,7 +35,6 @@ from distreduce.report.held_out import HeldOut, HeldOutClasses
 from distreduce.report.new_row import describe_new_row, encode_new_row
 from distreduce.report.predictions import describe_predictions, name_models, sort_experts
 from distreduce.report.renderer import HERE, render_page
-from distreduce.report.tables import describe_criticisms, list_prototypes
 from distreduce.tables.recipe import ColumnRecipe
 
 SCRIPTS = ("data.js", "marks.js", "map.js", "panel.js", "heat.js", "pointer.js", "save.js",
@@ -103,11 +101,10 @@ def write_report(
         The command that the page shows as its origin; by default the calls in Python.
     notes : sequence of str, optional
         What a reader should know of the data, such as filled cells or a column that gives the target away.
-
     split : str, optional
         A sentence that says how the held-out samples were chosen.
     within : str, optional
-        Which new samples left-out places speak of, such as "of the same clinic", if the fit knew no groups.
+        The new samples that left-out places hold for, such as "of the same clinic", if the fit knew no groups.
 
     Returns
     -------
@@ -127,7 +124,7 @@ def write_report(
     '<!DOCTYPE html>'
     """
     # Check and render everything before the file is touched.
-    subject = replace(_check(model, X, y, sample_weight, table, row_numbers, image_shape), within=within)
+    subject = _check(model, X, y, sample_weight, table, row_numbers, image_shape, within)
     text = _render(subject, recipe, predictor, held_out, experts, title, command, notes, split)
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
@@ -140,7 +137,9 @@ def write_report(
     return target
 
 
-def _check(model: Any, X: Any, y: Any, sample_weight: Any, table: Any, row_numbers: Any, image_shape: Any) -> Subject:
+def _check(
+    model: Any, X: Any, y: Any, sample_weight: Any, table: Any, row_numbers: Any, image_shape: Any, within: str
+) -> Subject:
     check_reduction(model)
     n = len(model.embedding_)
     samples = X.to_numpy() if isinstance(X, pd.DataFrame) else X.tocsr() if sparse.issparse(X) else np.asarray(X)
@@ -164,9 +163,8 @@ def _check(model: Any, X: Any, y: Any, sample_weight: Any, table: Any, row_numbe
     # A y without any known target is treated as none: there is nothing to colour by.
     unknown = y is not None and bool(pd.isna(np.asarray(y, dtype=object)).all())
     weights = None if sample_weight is None else read_weights(sample_weight, model.embedding_)
-    return Subject(
-        model, samples, None if unknown else y, table, _read_row_numbers(row_numbers, n), image_shape, weights
-    )
+    rows = _read_row_numbers(row_numbers, n)
+    return Subject(model, samples, None if unknown else y, table, rows, image_shape, weights, within)
 
 
 def _read_row_numbers(given: Any, n: int) -> Index:

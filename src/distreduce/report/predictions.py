@@ -8,6 +8,7 @@ from functools import partial
 from itertools import islice
 
 import numpy as np
+from sklearn.metrics import confusion_matrix
 
 from distreduce._utils.text import count_of, decimal_text, number_text
 from distreduce._utils.typing import Array
@@ -135,8 +136,7 @@ def describe_classes(named: Mapping[str, HeldOutClasses]) -> Predictions:
             f"The confusion matrix of {len(classes)} classes is omitted; the limit is {MAX_CONFUSION} classes."
         )
         return Predictions(*table, [reliability], [], [], notes)
-    counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
-    np.add.at(counts, (codes, proba.argmax(axis=1)), 1)
+    counts = confusion_matrix(codes, proba.argmax(axis=1), labels=np.arange(len(classes)))
     return Predictions(*table, [reliability], classes, counts.tolist(), notes)
 
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from distreduce._utils.text import count_of, did_you_mean
+from distreduce._utils.text import count_of
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._validate import are_counts
 from distreduce.exceptions import InvalidInputError
 from distreduce.tables.cells import to_levels, to_numbers
 from distreduce.tables.columns import Date, Number, guess_column
+from distreduce.tables.reading import require_column
 
 TIME_BLOCKS = 10  # neighbours in time are alike: of few blocks, few rows have one in another block
 
@@ -39,10 +40,8 @@ class Aside:
         for option, name in (("--group", self.group), ("--time", self.time), ("--weights", self.weights)):
             if name in targets:
                 raise InvalidInputError(f"{option} {name!r} is the target; name another column.")
-            if name is not None and name not in frame:
-                known = [str(column) for column in frame.columns]
-                listed = ", ".join(known[:30]) + (", …" if len(known) > 30 else "")
-                raise InvalidInputError(f"{where} has no column {name!r}. {did_you_mean(name, known)}It has {listed}.")
+            if name is not None:
+                require_column(frame, name, where)
 
 
 @dataclass(frozen=True)

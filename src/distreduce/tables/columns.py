@@ -231,10 +231,9 @@ def guess_column(column: pd.Series, *, as_category: bool = False, advice: Advice
         layout = find_date_format(known)
         if layout is not None:
             return _guess_date(column, layout)
+        # Prices with a currency, percentages, marks of thousands.
         unit = find_unit(known)
-        if (
-            are_numbers(known, unit).all() and not are_codes(known).any()
-        ):  # prices with a currency, percentages, marks of thousands
+        if are_numbers(known, unit).all() and not are_codes(known).any():
             numbers = _guess_number(pd.Series(to_numbers(column, unit), name=column.name))
             return replace(numbers, unit=unit) if isinstance(numbers, Number) else numbers
         # Many levels, or mostly numbers: a column of numbers with a typo must not pass for text.

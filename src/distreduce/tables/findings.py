@@ -16,28 +16,16 @@ ALL_UNKNOWN = "That is every row: the column says nothing about these rows. Is i
 
 
 @dataclass
-class UnitCount:
-    """How many numbers of a column there are, and how many of them carry the unit of the fit."""
-
-    unit: str
-    numbers: int = 0
-    with_unit: int = 0
-
-    def add(self, numbers: int, with_unit: int) -> None:
-        """Count the cells of another chunk."""
-        self.numbers += numbers
-        self.with_unit += with_unit
-
-
-@dataclass
 class Findings:
-    """Counts by column, summed over the chunks of a file: missing cells, unknown levels, far numbers and units."""
+    """Counts by column, summed over the chunks of a file; `units` are those that columns had in the fit."""
 
     n_rows: int = 0
     missing: Counter[str] = field(default_factory=Counter)
     unknown: dict[str, Counter[str]] = field(default_factory=dict)
     far: Counter[str] = field(default_factory=Counter)
-    units: dict[str, UnitCount] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
+    numbers: Counter[str] = field(default_factory=Counter)  # of columns with a unit
+    with_unit: Counter[str] = field(default_factory=Counter)
     novel: int = 0
 
     def describe_surprises(self) -> list[str]:
@@ -49,9 +37,9 @@ class Findings:
             for name, levels in self.unknown.items()
         ]
         sentences += [
-            f"{name!r}: no cell has the unit {seen.unit!r} that the fit had. Check the unit."
-            for name, seen in self.units.items()
-            if seen.numbers >= MIN_BARE and not seen.with_unit
+            f"{name!r}: no cell has the unit {unit!r} that the fit had. Check the unit."
+            for name, unit in self.units.items()
+            if self.numbers[name] >= MIN_BARE and not self.with_unit[name]
         ]
         if self.novel > 0.06 * self.n_rows:  # a few are by chance
             sentences.append(

@@ -21,9 +21,10 @@ from distreduce.tables.columns import Number
 from distreduce.tables.findings import Findings, list_counts
 from distreduce.tables.formats import TextLayout
 from distreduce.tables.leaks import describe_leaks
-from distreduce.tables.reading import AS_FOUND, read_table
+from distreduce.tables.reading import read_table
 from distreduce.tables.recipe import ColumnRecipe, learn_recipe
 from distreduce.tables.target import Target, read_target
+from distreduce.tables.text_file import AS_FOUND
 
 NOTHING_ASIDE = Aside()
 FEW_OF_A_CLASS = 5  # rows below which a class is named

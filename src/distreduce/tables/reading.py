@@ -14,9 +14,8 @@ from distreduce._utils.text import did_you_mean
 from distreduce.exceptions import InvalidCellError, InvalidInputError
 from distreduce.tables import binary_files as binary
 from distreduce.tables.formats import TEXT, TextLayout, check_file, kind_of
-from distreduce.tables.text_file import TextFile, translate_read_errors
+from distreduce.tables.text_file import AS_FOUND, TextFile, translate_read_errors
 
-AS_FOUND = TextLayout()
 CHUNK = 20_000  # rows of a text file that :func:`read_chunks` holds at once
 
 
@@ -49,31 +48,10 @@ def read_table(
 ) -> Table:
     """Read a file and separate its targets from its features.
 
-    Parameters
-    ----------
-    path : Path
-        Text, .parquet, .xlsx, .npz (X and an array of targets) or .h5ad (X and columns of obs).
-    targets : sequence of str
-        Names of the targets; may be empty for an NPZ file that has ``y`` or ``labels``.
-    as_text : sequence of str
-        Columns of a text file to keep as written.
-    default_to_last : bool
-        If no target is named, take the last column of a file that is one table.
-    layout : TextLayout
-        What is known about a text file.
-    id_column : str, optional
-        Column of names of rows, which is not a feature.
-
-    Returns
-    -------
-    Table
-
-    Raises
-    ------
-    DatasetFileError
-        The file is missing, damaged, not of a known kind, or would take too much memory.
-    InvalidInputError
-        The file has no usable header, no rows, or no such target.
+    `targets` may be empty for an NPZ file that has ``y`` or ``labels``, and with `default_to_last`, which takes the
+    last column of a table. The columns `as_text` of a text file are kept as written. The names of rows in `id_column`
+    are not a feature. Raises DatasetFileError if the file is missing, damaged, not of a known kind or too large for the
+    memory, and InvalidInputError if it has no usable header, no rows or no such target.
     """
     check_file(path)
     # Text and Parquet are one table, split below. NPZ and h5ad hold features and targets apart.
@@ -136,8 +114,7 @@ def locate_cells(path: Path, layout: TextLayout = AS_FOUND) -> Iterator[None]:
 
 def _check_targets(frame: pd.DataFrame, targets: Sequence[str], where: str) -> list[str]:
     """Return the targets as a list; each must be a column, and a feature must remain."""
-    known = list(frame.columns)
-    names = ", ".join(known[:30]) + (", …" if len(known) > 30 else "")
+    known, names = list(frame.columns), list_columns(frame)
     if not len(frame):
         raise InvalidInputError(f"{where} has column names but no rows.")
     if len(known) < 2:
@@ -149,10 +126,21 @@ def _check_targets(frame: pd.DataFrame, targets: Sequence[str], where: str) -> l
             f"Name at least one column of {where} to predict (--target COLUMN, or target=… in Python). It has {names}."
         )
     for name in targets:
-        if name not in known:
-            raise InvalidInputError(f"{where} has no column {name!r}. {did_you_mean(name, known)}It has {names}.")
+        require_column(frame, name, where)
     if len(set(targets)) < len(targets):
         raise InvalidInputError(f"target={list(targets)!r} must not name a column twice.")
     if len(targets) == len(known):
         raise InvalidInputError(f"{where} has no column besides the target ({names}); features are needed.")
     return list(targets)
+
+
+def require_column(frame: pd.DataFrame, name: str, where: str) -> None:
+    """Raise InvalidInputError unless the file has this column."""
+    if name not in frame:
+        guess = did_you_mean(name, frame.columns)
+        raise InvalidInputError(f"{where} has no column {name!r}. {guess}It has {list_columns(frame)}.")
+
+
+def list_columns(frame: pd.DataFrame) -> str:
+    """Return the names of the first columns."""
+    return ", ".join(map(str, frame.columns[:30])) + (", …" if frame.shape[1] > 30 else "")

@@ -26,38 +26,22 @@ from distreduce.tables.columns import (
     is_row_number,
     pixel_columns,
 )
-from distreduce.tables.findings import FAR, Findings, UnitCount, list_counts
+from distreduce.tables.findings import FAR, Findings, list_counts
 
 POLICIES = ("impute", "drop", "refuse")
 
 
 @dataclass(frozen=True)
 class ColumnRecipe:
-    """How the columns of a table become X.
+    """How the columns of a table become X."""
 
-    Attributes
-    ----------
-    rules : tuple of Column
-        One per column of the file, targets excluded.
-    targets : tuple of str
-    task : {"regression", "classification"} or None
-        None if the recipe belongs to no model.
-    missing : {"impute", "drop", "refuse"}
-        What to do with missing cells: fill them, leave their rows out, or raise an error.
-    image_shape : (rows, columns) or None
-    id_column : str or None
-        Column of names of rows, which is carried into every table and is not a feature.
-    files : mapping of str to str
-        SHA-256 of the model files that were fitted to this X, by name; empty if it is not known.
-    """
-
-    rules: tuple[Column, ...]
+    rules: tuple[Column, ...]  # one per column of the file, targets excluded
     targets: tuple[str, ...]
-    task: Task | None
-    missing: str = "impute"
-    image_shape: tuple[int, int] | None = None
-    id_column: str | None = None
-    files: Mapping[str, str] = field(default_factory=dict)
+    task: Task | None  # None if the recipe belongs to no model
+    missing: str = "impute"  # missing cells are filled, or "drop" leaves their rows out, or "refuse" raises an error
+    image_shape: tuple[int, int] | None = None  # rows and columns
+    id_column: str | None = None  # names of rows, which are carried into every table and are not a feature
+    files: Mapping[str, str] = field(default_factory=dict)  # SHA-256 by name of the models fitted to X, if known
 
     @property
     def used(self) -> list[Used]:
@@ -100,8 +84,9 @@ class ColumnRecipe:
             if type(rule) is Number:
                 findings.far[rule.name] += int((np.abs(block[:, 0]) > FAR).sum())
                 if rule.unit:
-                    seen = findings.units.setdefault(rule.name, UnitCount(rule.unit))
-                    seen.add(int((~np.isnan(codes)).sum()), rule.count_units(table[rule.name]))
+                    findings.units[rule.name] = rule.unit
+                    findings.numbers[rule.name] += int((~np.isnan(codes)).sum())
+                    findings.with_unit[rule.name] += rule.count_units(table[rule.name])
         self._reject_overflow(X, where)  # before NaN marks incomplete rows
         found = dict(zip((rule.name for rule in self.used), gaps.sum(axis=0).tolist(), strict=True))
         findings.missing.update({name: count for name, count in found.items() if count})
@@ -165,29 +150,11 @@ def learn_recipe(
     image_shape: tuple[int, int] | None = None,
     advice: Advice = COMMAND_LINE,
 ) -> ColumnRecipe:
-    """Guess the kind of every column; scales, medians and levels are those of all rows that are kept.
+    """Guess the kind of every column; scales, medians and levels are those of the `rows` that are kept.
 
-    Parameters
-    ----------
-    features : DataFrame
-        All rows of the file.
-    targets : sequence of str
-    task : {"regression", "classification"} or None
-    where : str
-        Name of the file, for errors.
-    rows : (n,) array of bool, optional
-        Which rows are kept; all by default.
-    missing : {"impute", "drop", "refuse"}
-    categories : sequence of str
-        Columns to take as categories, whatever they hold.
-    leave_out : sequence of str, or mapping of str to str
-        Columns to leave out, and why.
-    keep : sequence of str
-        Columns to use although they number the rows.
-    image_shape : (rows, columns), optional
-        The features are the pixels of images of this shape.
-    advice : (str, str, str)
-        How the caller's user asks for a category, for a column to be left out, and for one to be kept.
+    `features` are all rows of the file `where`. `categories` are columns to take as such whatever they hold,
+    `leave_out` those to leave out (and why), `keep` those to use although they number the rows. With an `image_shape`
+    the features are pixels. `advice` says how the user asks for a category, or to leave a column out or keep it.
     """
     for name in (*categories, *leave_out, *keep):
         if name not in features:

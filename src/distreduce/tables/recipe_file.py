@@ -98,7 +98,7 @@ def _parse_recipe(content: Any) -> ColumnRecipe:
     require(isinstance(columns, list), "it has no columns")
     id_column, files = content.get("id_column"), content.get("files", {})  # older recipes have neither
     require(id_column is None or isinstance(id_column, str), "its id column is not a name")
-    require(isinstance(files, dict) and all(isinstance(sha, str) for sha in files.values()), "its files are no texts")
+    require(isinstance(files, dict) and all(isinstance(sha, str) for sha in files.values()), "its files are not text")
     rules = tuple(_parse_rule(column) for column in columns)
     # Together: X needs a column, and columns are found by name.
     require(any(not isinstance(rule, Dropped) for rule in rules), "it uses no column")

@@ -145,7 +145,7 @@ def _check_cells(column: pd.Series, where: str, *, classes: bool) -> None:
         return
     # As classes, they would have fewer than two rows each on average.
     many = known.nunique() > 2 and known.nunique() > len(known) / 2
-    # Dates that repeat are no classes either, unless they are few or asked for.
+    # Dates that repeat are not classes either, unless they are few or asked for.
     often = not classes and known.nunique() > _targets.MAX_NUMBERED_CLASSES
     if holds_dates(as_array(column)) or ((many or often) and find_date_format(known) is not None):
         raise InvalidInputError(f"{target} holds dates; name a column of numbers or classes.")
