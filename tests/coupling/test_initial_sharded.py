@@ -39,7 +39,7 @@ def plan_of(X, Y, m, *, init="auto", kernel=None, weights=None, drawn=None, thre
         plan = initial_plan_on_shards(
             init,
             m,
-            ShardedSample(shards, weights, subsample, probes=None, others=None),
+            ShardedSample(shards, weights, subsample, probes=None),
             kernel,
             affinity_of=partial(neighbour_affinity, perplexity=5.0),
             random_state=np.random.RandomState(0),

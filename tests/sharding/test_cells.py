@@ -1,4 +1,4 @@
-"""Cells: centres, which is nearest, which are near to which, and what a sample searches."""
+"""Cells: centres, which is nearest, and which samples those of a cell are compared with."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from distreduce.sharding import cells
 from distreduce.sharding.cells import (
     Probes,
     cell_blocks,
+    centre_distances,
     centre_scores,
-    choose_cells,
+    choose_candidates,
     find_centres,
-    find_probes,
+    find_radii,
     n_cells,
     nearest_centre,
     sample_size,
@@ -96,31 +97,47 @@ def test_no_rows_have_no_nearest_centre(points, middle):
     assert nearest_centre(points[:0], middle).shape == (0,)
 
 
-def test_a_cell_reaches_the_nearest_cells_that_hold_enough(points, middle, monkeypatch):
+def test_distances_to_centres_are_those_of_brute_force(points, middle):
+    expected = 0.5 * cdist(points, middle, "sqeuclidean")
+    np.testing.assert_allclose(centre_distances(points, middle), expected, rtol=1e-12)
+    np.testing.assert_allclose(centre_distances(points + 1e6, middle + 1e6), expected, rtol=1e-6)
+
+
+def test_as_many_samples_as_searched_are_within_the_radius(points, middle, monkeypatch):
     monkeypatch.setattr(cells, "SEARCHED_ROWS", 100)
-    counts = np.bincount(nearest_centre(points, middle), minlength=12)
-    near = find_probes(middle, counts).near
-    for cell, row in enumerate(near):
-        order = cdist(middle[[cell]], middle)[0].argsort()
-        width = 1 + int(np.searchsorted(counts[order].cumsum(), cells.REACH * 100))
-        np.testing.assert_array_equal(row[row >= 0], order[:width])
+    monkeypatch.setattr(cells, "_CENTRES", 5)
+    radii = find_radii(points, middle, len(points))
+    assert (0.5 * cdist(points, middle, "sqeuclidean") < radii - 1e-12).sum(axis=0).tolist() == [100] * 12
 
 
-def test_a_cell_comes_first_among_cells_with_the_same_centre():
-    near = find_probes(np.zeros((3, 2)), np.array([5, 5, 5])).near
-    assert near[:, 0].tolist() == [0, 1, 2]
+def test_the_radius_of_a_sample_holds_its_share(points, middle, monkeypatch):
+    monkeypatch.setattr(cells, "SEARCHED_ROWS", 100)
+    some = find_radii(points[:200], middle, len(points))
+    within = (0.5 * cdist(points[:200], middle, "sqeuclidean") < some - 1e-12).sum(axis=0)
+    assert set(within) == {200 * 100 // len(points)}
 
 
-def test_a_sample_searches_the_nearest_cells_that_hold_enough(points, middle, monkeypatch):
+def test_a_single_cell_and_few_samples_have_no_limit(points, middle):
+    assert np.isinf(find_radii(points, middle[:1], 10**6)).all() and np.isinf(find_radii(points, middle, 10)).all()
+
+
+def test_candidates_are_the_cell_and_all_that_are_near_its_centre(points, middle, monkeypatch):
     monkeypatch.setattr(cells, "SEARCHED_ROWS", 100)
     nearest = nearest_centre(points, middle)
-    counts, order = np.bincount(nearest, minlength=12), nearest.argsort(kind="stable")
-    everywhere = Probes(middle, counts, np.array([np.roll(np.arange(12), -c) for c in range(12)], dtype=np.int32))
-    searched = choose_cells(points[order], nearest[order], everywhere)
-    for row, cell, chosen in zip(points[order], nearest[order], searched, strict=True):
-        ranked = cdist([row], middle)[0].argsort()
-        width = 1 + int(np.searchsorted(counts[ranked].cumsum(), 100))
-        assert set(everywhere.near[cell][chosen]) == set(ranked[:width])
+    radii = find_radii(points, middle, len(points))
+    indptr, rows = choose_candidates(points, nearest, Probes(middle, radii))
+    wanted = (0.5 * cdist(points, middle, "sqeuclidean") < radii - 1e-12) | (nearest[:, None] == np.arange(12))
+    for cell in range(12):
+        np.testing.assert_array_equal(rows[indptr[cell] : indptr[cell + 1]], np.flatnonzero(wanted[:, cell]))
+
+
+def test_equal_samples_are_compared_with_their_cell_only(monkeypatch):
+    """Else all pairs of a million equal rows would be compared."""
+    monkeypatch.setattr(cells, "SEARCHED_ROWS", 100)
+    points, own = np.ones((900, 2)), np.repeat(np.arange(3, dtype=np.int32), 300)
+    centres = np.ones((3, 2))
+    found = choose_candidates(points, own, Probes(centres, find_radii(points, centres, 900)))
+    assert np.diff(found.indptr).tolist() == [300] * 3
 
 
 def test_blocks_lie_in_one_cell():

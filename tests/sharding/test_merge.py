@@ -17,7 +17,6 @@ from distreduce.sharding.merge import (
     merge_duplicates,
     row_keys,
     shard_bounds,
-    shards_in_reach,
     split_large_cells,
 )
 from distreduce.sharding.rows import LocalRows
@@ -274,13 +273,3 @@ def test_large_cells_are_divided_evenly(monkeypatch):
     monkeypatch.setattr(arrangement, "LARGEST_CELL", 4)
     found, pieces = split_large_cells(np.array([0, 0, 2, 2, 2, 2, 2, 2, 2], dtype=np.int32), 3)
     assert (found.tolist(), pieces.tolist()) == ([0, 0, 1, 1, 1, 1, 2, 2, 2], [1, 0, 2])
-
-
-def test_shards_see_each_other_both_ways():
-    """Cells 0 and 1 lie in shard 0, cell 2 in shard 1, cell 3 in shard 2; cell 1 has cell 3 in reach."""
-    near = np.array([[0, -1], [1, 3], [2, -1], [3, -1]], dtype=np.int32)
-    assert shards_in_reach(np.array([0, 1, 1, 2, 3, 3], np.int32), np.array([0, 3, 4, 6]), near) == [
-        [0, 2],
-        [1],
-        [0, 2],
-    ]

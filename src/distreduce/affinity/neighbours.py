@@ -1,28 +1,24 @@
 """The k nearest neighbours of every sample and the symmetric graph of them, on shards.
 
-A sample is compared with the samples of the cells that it searches (:mod:`distreduce.sharding.cells`). The graph keeps
-exactly the k nearest of these by (squared distance, sample number): neither threads nor the grouping of shards nor the
-library behind the matrix products changes the result. In a single cell the search is exact; with cells it misses some
-neighbours. Measured for n = 10⁶, d = 50, k = 90 with 16,000 candidates per sample, half of today's: it finds 0.99 of
-them in a mixture of 200 Gaussians and 0.73 in one of 20, whose 50,000 samples each have no structure left that cells
-could follow, in 0.12 to 0.15 ms of a core per sample. See results/benchmarks/scale.md for another mixture.
+A sample is compared with the samples of its cell and with those nearest to the cell's centre, in whatever cell they are
+(:mod:`distreduce.sharding.cells`). The graph keeps exactly the k nearest of these by (squared distance, sample number):
+neither threads nor the grouping of shards nor the library behind the matrix products changes the result. In a single
+cell the search is exact; with cells it misses some neighbours: decision 16 has figures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 from scipy import sparse
 
 from distreduce._utils.numerics import pair_distance
 from distreduce._utils.threads import KERNEL
 from distreduce._utils.typing import Array
-from distreduce.sharding.cells import Probes, cell_blocks, choose_cells
+from distreduce.sharding.cells import Candidates, Probes, cell_blocks, choose_candidates
 from distreduce.sharding.shards import GraphRows, Incoming, Nearest, Shard, ShardFold, ShardPass, Shards
 
 _BLOCK_ROWS = 512
@@ -31,20 +27,21 @@ _BLOCK_ENTRIES = 2**24
 _NOBODY = np.iinfo(np.int32).max  # sorts after every sample number
 
 
-def keep_neighbours(shards: Shards, k: int, others: Sequence[Sequence[int]], probes: Probes) -> None:
+def keep_neighbours(shards: Shards, k: int, probes: Probes) -> None:
     """Make the part "graph" of every shard: its rows of the symmetric k-nearest-neighbour graph, as GraphRows.
 
     i and j are linked if one is among the k nearest that the other has found, itself not counted. Every sample is also
-    linked to itself, with distance zero. With n ≤ k all samples are linked. A sample whose searched cells hold fewer
-    than k others is linked to those.
+    linked to itself, with distance zero. With n ≤ k all samples are linked. A sample that is compared with fewer than k
+    others is linked to those.
 
-    The shards have the parts "features" (dense or CSR) and "cells" (sorted); `others` are those of an ``Arrangement``.
+    The shards have the parts "features" (dense or CSR) and "cells" (sorted).
     """
     # Stage 1: every sample finds its k nearest.
-    shards.keep("searched", _ChooseCells(probes))
+    shards.keep("searched", _ChooseCandidates(probes))
+    others = _shards_in_reach(shards)
     # The nearest shards first: the sooner the near samples are found, the fewer far ones are taken in between.
     nearest_first = [sorted(seen, key=lambda other: abs(other - shard)) for shard, seen in enumerate(others)]
-    shards.fold("nearest", _Search(min(k, int(shards.bounds[-1]) - 1), probes.near), nearest_first)
+    shards.fold("nearest", _Search(min(k, int(shards.bounds[-1]) - 1)), nearest_first)
     shards.drop("searched")
     # Stage 2: each of these links also in the other direction, so that the graph is symmetric.
     shards.fold("incoming", _CollectLinks(), others)
@@ -63,46 +60,56 @@ def whole_graph(shards: Shards, part: Literal["graph", "affinity"] = "graph") ->
     return sparse.csr_array((values, indices, indptr), shape=(n, n))
 
 
+def _shards_in_reach(shards: Shards) -> list[list[int]]:
+    """For every shard, those that hold candidates for its cells or cells that it holds candidates for."""
+    holds, reached = (np.array(found, dtype=np.int32) for found in zip(*shards.collect(_Cells()), strict=True))
+    seen = holds @ reached.T > 0
+    # Both ways: links are collected from the shards that searched this one.
+    return [np.flatnonzero(row).tolist() for row in seen | seen.T]
+
+
 @dataclass(frozen=True)
-class _ChooseCells(ShardPass[NDArray[np.bool_]]):
-    """Which cells every sample is compared with."""
+class _ChooseCandidates(ShardPass[Candidates]):
+    """Which samples of a shard those of every cell are compared with."""
 
     reads = ("features", "cells")
     probes: Probes
 
-    def __call__(self, shard: Shard) -> NDArray[np.bool_]:
-        return choose_cells(shard.features, shard.cells, self.probes)
+    def __call__(self, shard: Shard) -> Candidates:
+        return choose_candidates(shard.features, shard.cells, self.probes)
+
+
+@dataclass(frozen=True)
+class _Cells(ShardPass[tuple[Array, Array]]):
+    """Which cells a shard holds, and which of all cells it holds candidates for."""
+
+    reads = ("cells", "searched")
+
+    def __call__(self, shard: Shard) -> tuple[Array, Array]:
+        reached = np.diff(shard.searched.indptr) > 0
+        return np.bincount(shard.cells, minlength=len(reached)) > 0, reached
 
 
 @dataclass(frozen=True)
 class _Search(ShardFold[Nearest]):
-    """The k nearest among the samples found before and those of another shard; `near` as in :class:`Probes`."""
+    """The k nearest among the samples found before and those of another shard."""
 
     reads = ("features", "cells", "searched")
     k: int
-    near: Array
 
     def __call__(self, result: Nearest | None, shard: Shard, other: Shard) -> Nearest | None:
         size = max(32, min(_BLOCK_ROWS, _BLOCK_ENTRIES // shard.features.shape[1]))
-        # The cells are sorted: cell c of the other shard is its rows borders[c]:borders[c + 1].
-        borders = np.searchsorted(other.cells, np.arange(len(self.near) + 1))
-        changed = None
+        changed, (indptr, candidates) = None, other.searched
         for start, stop in cell_blocks(shard.cells, size):
-            # Ranges of the other shard's rows that some of these rows are compared with, and which rows those are.
-            cells = self.near[shard.cells[start]]
-            # A padding of −1 is an empty range: borders[−1] is the end of the rows, borders[0] their start.
-            wanted = shard.searched[start:stop] & (borders[cells] < borders[cells + 1])
-            columns = np.flatnonzero(wanted.any(axis=0))
-            ranges = [(wanted[:, column], borders[cells[column]], borders[cells[column] + 1]) for column in columns]
-            # In pieces: a block of products stays small, however large the cell.
-            blocks = [
-                (rows, at, min(at + size, last)) for rows, first, last in ranges for at in range(first, last, size)
-            ]
-            if blocks:
+            cell = shard.cells[start]
+            rows = candidates[indptr[cell] : indptr[cell + 1]]
+            if len(rows):
                 # Copied before the first change: the result so far belongs to an earlier call.
                 changed = _copy(result, len(shard), self.k) if changed is None else changed
+                # In pieces: a block of products stays small, however many candidates there are.
+                pieces = [rows[at : at + size] for at in range(0, len(rows), size)]
                 offsets = (start, shard.rows.start, other.rows.start)
-                _compare(_dense(shard.features[start:stop]), other.features, blocks, offsets, changed)
+                _compare(_dense(shard.features[start:stop]), other.features, pieces, offsets, changed)
         return result if changed is None else changed
 
 
@@ -154,14 +161,14 @@ def _copy(found: Nearest | None, rows: int, k: int) -> Nearest:
     return Nearest(np.full(shape, np.inf, np.float32), np.full(shape, _NOBODY, np.int32))
 
 
-def _compare(points: Array, other: Any, blocks: list[Any], offsets: tuple[int, int, int], result: Nearest) -> None:
-    """Compare some of the points with ranges of another shard's rows; `blocks` are (which points, start, stop)."""
+def _compare(points: Array, other: Any, pieces: list[Any], offsets: tuple[int, int, int], result: Nearest) -> None:
+    """Compare the points with another shard's rows, a piece of them at a time."""
     middle = points.mean(axis=0)  # around the mean of the block norms are small, and with them the error of the bounds
     centred = _shift(points, middle)
-    for wanted, start, stop in blocks:
-        rows, candidates = np.flatnonzero(wanted), _dense(other[start:stop])
-        bounds = _lower_bounds(centred, rows, _shift(candidates, middle))
-        _take_nearer(*bounds, points, rows, candidates, *offsets[:2], offsets[2] + start, *result)
+    for rows in pieces:
+        candidates = _dense(other[rows])
+        bounds = _lower_bounds(centred, _shift(candidates, middle))
+        _take_nearer(*bounds, points, candidates, rows + np.int32(offsets[2]), *offsets[:2], *result)
 
 
 def _dense(rows: Any) -> Array:
@@ -176,35 +183,35 @@ def _shift(points: Array, middle: Array) -> tuple[Array, Array]:
         return a, shrink * np.einsum("ij,ij->i", a, a)
 
 
-def _lower_bounds(own: tuple[Array, Array], rows: Array, other: tuple[Array, Array]) -> tuple[Array, Array, Array]:
-    r"""P, s, t for which P_ij + s_i + t_j is a lower bound of the squared distance of own[rows[i]] and other[j].
+def _lower_bounds(own: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array, Array]:
+    r"""P, s, t for which P_ij + s_i + t_j is a lower bound of the squared distance of own[i] and other[j].
 
     |a|² + |b|² − 2 a·b in float32 differs from the distance by less than (d + 8) ε (|a|² + |b|²), the bound of all
     roundings together. With that subtracted, no sample that is near enough is missed.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        return (np.float32(-2.0) * own[0][rows]) @ other[0].T, own[1][rows], other[1]
+        return (np.float32(-2.0) * own[0]) @ other[0].T, own[1], other[1]
 
 
 @njit(**KERNEL)
 def _take_nearer(  # type: ignore[no-untyped-def]
-    products, sizes_a, sizes_b, points, rows, candidates, start, own_offset, other_offset, distances, indices
+    products, sizes_a, sizes_b, points, candidates, numbers, start, own_offset, distances, indices
 ):
-    """Add the candidates to those lists of points[rows] in which they are among the nearest.
+    """Add the candidates, of these numbers over all shards, to those lists in which they are among the nearest.
 
     The distance is computed only where its lower bound does not exceed the k-th distance so far (or is NaN).
     """
-    for i in range(len(rows)):
-        place = start + rows[i]
+    for i in range(len(points)):
+        place = start + i
         # The point's own size is the same for all candidates: it is subtracted once.
         limit = distances[place, 0] - sizes_a[i]
         for j in range(len(candidates)):
-            if products[i, j] + sizes_b[j] > limit or own_offset + place == other_offset + j:
+            if products[i, j] + sizes_b[j] > limit or own_offset + place == numbers[j]:
                 continue
             # By definition, in float64: BLAS decides which distances are computed, never their values.
-            distance = np.float32(pair_distance(points[rows[i]], candidates[j]))
-            if _farther(distances[place, 0], indices[place, 0], distance, other_offset + j):
-                _replace_farthest(distances[place], indices[place], distance, other_offset + j)
+            distance = np.float32(pair_distance(points[i], candidates[j]))
+            if _farther(distances[place, 0], indices[place, 0], distance, numbers[j]):
+                _replace_farthest(distances[place], indices[place], distance, numbers[j])
                 limit = distances[place, 0] - sizes_a[i]
 
 

@@ -108,11 +108,11 @@ def neighbour_affinity(features: Any, weights: Array, perplexity: float) -> spar
     """
     n = len(weights)
     # A single shard and a single cell: the search is exact.
-    one_cell = Probes(np.zeros((1, features.shape[1])), np.array([n]), np.zeros((1, 1), dtype=np.int32))
+    one_cell = Probes(np.zeros((1, features.shape[1])), np.array([np.inf]))
     shards = local_shards({"features": features, "cells": np.zeros(n, dtype=np.int32)}, bounds=np.array([0, n]))
     perplexity = min(perplexity, max(weights.sum() / 3, 1.0))
     # Three times the perplexity, as the message of _check_reach recommends.
-    keep_neighbours(shards, min(n - 1, math.ceil(3 * perplexity)), [[0]], one_cell)
+    keep_neighbours(shards, min(n - 1, math.ceil(3 * perplexity)), one_cell)
     keep_sparse_affinity(shards, weights, perplexity, **ON_A_GRAPH)
     return whole_graph(shards, "affinity")
 

@@ -1,8 +1,7 @@
 """Cells of near samples, so that a sample's neighbours are sought among few others.
 
-Up to ``EXACT_ROWS`` samples form one cell, and the search is exact. More are divided by k-means (an inverted file). A
-sample is compared with the samples of the nearest cells, as many cells as hold at least ``SEARCHED_ROWS`` samples: the
-work per sample does not grow with n.
+Up to ``EXACT_ROWS`` samples form one cell, and the search is exact. More are divided by k-means. The samples of a cell
+are compared with each other and with about ``SEARCHED_ROWS`` samples of all cells, those nearest to the cell's centre.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 from scipy.cluster.hierarchy import leaves_list, linkage
-from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
+from distreduce._utils.numerics import pair_distance
 from distreduce._utils.threads import KERNEL, single_threaded_blas
 from distreduce._utils.typing import Array
 
@@ -28,20 +27,24 @@ MAX_CELLS = 4096
 SAMPLE_PER_CELL = 64
 SAMPLE_ENTRIES = 2**27  # a gigabyte of float64
 # The recall that this gives, and its cost: see affinity/neighbours.py.
-SEARCHED_ROWS = 32_000
-# A sample chooses among the cells nearest to its own that hold this many times the samples it will be compared with:
-# a factor of two loses 0.07 of the recall, a factor of four gains nothing.
-REACH = 3
+SEARCHED_ROWS = 24_000
 _ITERATIONS = 5  # of k-means: cells need not be optimal
 _BLOCK = 256  # rows whose scores are in memory at once
+_CENTRES = 64  # centres whose distances to a sample are in memory at once
 
 
 class Probes(NamedTuple):
-    """Where to search: everything that does not depend on single samples."""
+    """Where to search: the samples of a cell are compared with all that are nearer to its centre than the radius."""
 
     centres: Array  # of the cells, (c, d)
-    counts: Array  # number of samples in every cell, (c,)
-    near: Array  # for every cell those in reach: itself first, then by distance between centres, padded with −1 (c, w)
+    radii: Array  # half the square of each radius, as in :func:`centre_distances`, (c,)
+
+
+class Candidates(NamedTuple):
+    """The samples of a shard that those of every cell are compared with: ``rows[indptr[c] : indptr[c + 1]]``."""
+
+    indptr: Array  # (cells + 1,)
+    rows: Array  # within the shard, int32, ascending for each cell
 
 
 def n_cells(n: int) -> int:
@@ -109,43 +112,45 @@ def nearest_centre(block: Any, centres: Array) -> Array:
     return np.concatenate([np.empty(0, np.int32), *parts]).astype(np.int32)
 
 
-def find_probes(centres: Array, counts: Array) -> Probes:
-    """For every cell the nearest cells that together hold ``REACH · SEARCHED_ROWS`` samples, or all cells."""
-    lists: list[Array] = []
-    for start in range(0, len(centres), _BLOCK):
-        distances = cdist(centres[start : start + _BLOCK], centres)
-        cells = np.arange(start, start + len(distances))
-        distances[cells - start, cells] = -1.0  # first, even before a cell with the same centre
-        order = distances.argsort(axis=1, kind="stable")
-        widths = _first_to_reach(counts[order], REACH * SEARCHED_ROWS).sum(axis=1)
-        lists.extend(row[:width].astype(np.int32) for row, width in zip(order, widths, strict=True))
-    # As one rectangular array, padded with −1.
-    near = np.full((len(lists), max(map(len, lists))), -1, dtype=np.int32)
-    for row, found in zip(near, lists, strict=True):
-        row[: len(found)] = found
-    return Probes(centres, counts, near)
+def centre_distances(block: Any, centres: Array) -> Array:
+    """½|x − c|² (rows, c) of every row and centre; the bits for a row depend on that row alone."""
+    rows = np.ascontiguousarray(block.toarray() if sparse.issparse(block) else block)
+    return centre_scores(block, centres) + 0.5 * _distances(rows, centres.mean(axis=0))[:, None]
 
 
-def _first_to_reach(counts: Array, rows: int) -> Array:
-    """Which entries of every row are needed, from the left, for a sum of at least `rows`."""
-    # The sum before an entry decides: the entry that reaches the limit is still needed.
-    return np.asarray(counts.cumsum(axis=1) - counts < rows)
+@njit(**KERNEL)
+def _distances(rows: Array, point: Array) -> Array:
+    return np.array([pair_distance(row, point) for row in rows])
 
 
-def choose_cells(features: Any, cells: Array, probes: Probes) -> Array:
-    """Whether each sample of a shard is compared with cell ``probes.near[its cell, w]``: (rows, w) of bool.
+def find_radii(sample: Any, centres: Array, n: int) -> Array:
+    """Radii for :class:`Probes`, from a random sample of n samples: ``SEARCHED_ROWS`` are nearer to each centre."""
+    rank = sample.shape[0] * SEARCHED_ROWS // n
+    if len(centres) == 1 or rank >= sample.shape[0]:
+        return np.full(len(centres), np.inf)
+    # A group of centres at a time, so that their distances to the whole sample fit into memory.
+    groups = np.array_split(centres, -(-len(centres) // _CENTRES))
+    return np.concatenate([np.partition(_blockwise(sample, group), rank, axis=0)[rank] for group in groups])
 
-    These are the cells in reach whose centres are nearest to the sample itself, until they hold ``SEARCHED_ROWS``.
-    """
-    chosen = np.zeros((len(cells), probes.near.shape[1]), dtype=bool)
-    for start, stop in cell_blocks(cells, _BLOCK):
-        near = probes.near[cells[start]]  # all rows of a block are in one cell, and have the same cells in reach
-        near = near[near >= 0]  # without the padding
-        order = centre_scores(features[start:stop], probes.centres[near]).argsort(axis=1, kind="stable")
-        block = np.zeros(order.shape, dtype=bool)
-        np.put_along_axis(block, order, _first_to_reach(probes.counts[near][order], SEARCHED_ROWS), axis=1)
-        chosen[start:stop, : len(near)] = block
-    return chosen
+
+def _blockwise(sample: Any, centres: Array) -> Array:
+    starts = range(0, sample.shape[0], _BLOCK)
+    return np.concatenate([centre_distances(sample[start : start + _BLOCK], centres) for start in starts])
+
+
+def choose_candidates(features: Any, cells: Array, probes: Probes) -> Candidates:
+    """The samples of a shard that those of each cell are compared with."""
+    found = []
+    for start in range(0, len(cells), _BLOCK):
+        own = cells[start : start + _BLOCK]
+        # Nearer, not as near: however many samples are equal, they are compared with their cell only.
+        wanted = centre_distances(features[start : start + _BLOCK], probes.centres) < probes.radii
+        wanted[np.arange(len(own)), own] = True
+        rows, columns = np.nonzero(wanted)
+        found.append(np.stack([columns, rows + start]).astype(np.int32))
+    columns, rows = np.concatenate(found, axis=1)
+    counts = np.bincount(columns, minlength=len(probes.radii))
+    return Candidates(np.concatenate([[0], counts.cumsum()]), rows[columns.argsort(kind="stable")])
 
 
 def cell_blocks(cells: Array, size: int) -> Iterator[tuple[int, int]]:

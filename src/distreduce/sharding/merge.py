@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from distreduce._utils.typing import Array, Index
-from distreduce.sharding.cells import Probes, find_probes
+from distreduce.sharding.cells import Probes
 from distreduce.sharding.shards import equal_bounds
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ divided by the golden ratio
@@ -167,22 +167,20 @@ class Arrangement:
     bounds: Index  # borders of the shards
     cells: NDArray[np.int32]  # of every sample, sorted
     probes: Probes
-    others: list[list[int]]  # for every shard those that hold a cell in reach of its cells, or have its cells in reach
 
 
-def arrange_by_cells(merged: Merged, nearest: NDArray[np.int32], centres: Array) -> Arrangement:
+def arrange_by_cells(merged: Merged, nearest: NDArray[np.int32], probes: Probes) -> Arrangement:
     """The arrangement of samples that are in the order of their keys, from the centre nearest to each."""
     order = np.argsort(nearest, kind="stable")  # stable: within a cell, samples stay in the order of their keys
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     # Index −1, of the rows without weight, picks the −1 at the end.
     group = np.append(place, -1)[merged.group]
-    cells, pieces = split_large_cells(nearest[order], len(centres))
-    bounds = shard_bounds(cells)
+    cells, pieces = split_large_cells(nearest[order], len(probes.centres))
     # The pieces of a split cell all have its centre.
-    found = find_probes(np.repeat(centres, pieces, axis=0), np.bincount(cells))
+    found = Probes(np.repeat(probes.centres, pieces, axis=0), np.repeat(probes.radii, pieces))
     in_order = Merged(merged.rows[order], group, merged.weights[order])
-    return Arrangement(in_order, place, bounds, cells, found, shards_in_reach(cells, bounds, found.near))
+    return Arrangement(in_order, place, shard_bounds(cells), cells, found)
 
 
 def split_large_cells(nearest: NDArray[np.int32], n_centres: int) -> tuple[NDArray[np.int32], Index]:
@@ -207,16 +205,3 @@ def shard_bounds(cells: NDArray[np.int32]) -> Index:
     right = np.searchsorted(borders, even)  # move every even border to the nearer of the two borders of cells around it
     left = np.maximum(right - 1, 0)
     return np.where(even - borders[left] < borders[right] - even, borders[left], borders[right]).astype(np.intp)
-
-
-def shards_in_reach(cells: NDArray[np.int32], bounds: Index, near: Array) -> list[list[int]]:
-    """For every shard, the shards that hold a cell in reach of its cells or have its cells in reach."""
-    n_shards, n_cells = len(bounds) - 1, len(near)
-    shard = np.repeat(np.arange(n_shards), np.diff(bounds))
-    # Which shard holds which cells, and which cells are in reach of each other.
-    holds = sparse.csr_array((np.ones(len(cells), bool), (shard, cells)), shape=(n_shards, n_cells))
-    cell, column = np.nonzero(near >= 0)
-    reach = sparse.csr_array((np.ones(len(cell), bool), (cell, near[cell, column])), shape=(n_cells, n_cells))
-    seen = (holds @ reach @ holds.T).toarray()
-    # Both ways: links are collected from the shards that searched this one.
-    return [np.flatnonzero(row).tolist() for row in seen | seen.T]

@@ -18,7 +18,7 @@ from distreduce._utils.numerics import divide_columns
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
-from distreduce.sharding.cells import find_centres, n_cells, nearest_centre, sample_size
+from distreduce.sharding.cells import Probes, find_centres, find_radii, n_cells, nearest_centre, sample_size
 from distreduce.sharding.merge import Arrangement, Merged, arrange_by_cells, merge_by_key, row_keys
 from distreduce.sharding.sample import Sample, ShardedSample
 from distreduce.sharding.shards import Part, Shards, local_shards, shard_rows
@@ -67,7 +67,8 @@ class Rows(ABC):
         centres = find_centres(sampled, k, random_state)
         # Of merged rows as well: X may be a file, which is read fastest from first to last.
         nearest = self._apply(partial(_nearest_centre, unit=unit, centres=centres))
-        return arrange_by_cells(merged, nearest[merged.rows], centres)
+        probes = Probes(centres, find_radii(sampled, centres, len(merged.rows)))
+        return arrange_by_cells(merged, nearest[merged.rows], probes)
 
     def to_shards(
         self, unit: float | Array, targets: Array | None, kernel_targets: Array | None, arrangement: Arrangement
@@ -84,7 +85,7 @@ class Rows(ABC):
             targets=None if targets is None else targets[chosen],
             kernel_targets=None if kernel_targets is None else kernel_targets[chosen],
         )
-        return ShardedSample(shards, merged.weights, subsample, arrangement.probes, arrangement.others)
+        return ShardedSample(shards, merged.weights, subsample, arrangement.probes)
 
     @abstractmethod
     def _keys(self, Y: Array | None) -> NDArray[np.uint64]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,8 +41,7 @@ class ShardedSample:
     shards: Shards
     weights: Array  # h of all samples (n,)
     subsample: Sample  # a random one, in this process
-    probes: Probes  # which cells the neighbours of the samples of a cell are sought in
-    others: Sequence[Sequence[int]]  # which shards the neighbours of the samples of a shard are sought in
+    probes: Probes  # which samples the neighbours of those of a cell are sought among
 
     def fingerprints(self) -> list[str]:
         """Digests of the rows, one per shard."""

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index, Plan
+from distreduce.sharding.cells import Candidates
 
 # Fixed numbers: the borders of shards decide roundings, and must not depend on the machine.
 ROWS_PER_SHARD = 2048
@@ -76,7 +77,7 @@ class Shard:
     cells: NDArray[np.int32]  # of every sample, sorted
     targets: Array | None  # of the supervision loss (rows, c)
     kernel_targets: Array | None  # of the dependence term (rows, c)
-    searched: NDArray[np.bool_]  # which of the cells in reach each sample is compared with, in the search (rows, w)
+    searched: Candidates  # the samples that those of every cell are compared with, in the search
     nearest: Nearest  # the neighbours found so far, in the search
     incoming: tuple[Incoming, ...]  # links from other samples, in the search
     graph: GraphRows  # squared distances to the neighbours

@@ -119,7 +119,7 @@ def prepare_sharded(
     stage("neighbours")
     # Three times the perplexity: affinities beyond that are negligible.
     k = math.ceil(3 * problem.perplexity) if problem.n_neighbors is None else problem.n_neighbors
-    keep_neighbours(shards, min(len(weights) - 1, k), sample.others, sample.probes)
+    keep_neighbours(shards, min(len(weights) - 1, k), sample.probes)
     stage("affinity")
     keep_sparse_affinity(shards, weights, problem.perplexity, **ON_A_GRAPH)
     shards.drop("graph")  # only the affinity needed it
