@@ -23,7 +23,7 @@ from distreduce.losses import LOSSES, BregmanLoss, get_loss
 DEPENDENCES = ("cka", "cka_uncentered", "hsic")
 # Kernels on standardized numbers and on their prototypes if eta="auto" and every sample is a prototype. The paper's, of
 # length scale 1, do not tell far targets apart, and hold the picture so small that geometry has no say: a single number
-# becomes a line. With fewer prototypes the first gains nothing and the second loses (decision 21, m and v).
+# becomes a line. With fewer prototypes the first gains nothing and the second loses (decision 21: wide kernels).
 WIDE = (RBF(3.0), RationalQuadratic(length_scale=3.0))
 
 
