@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import norm
 from sklearn.metrics import accuracy_score, r2_score
 
-from distreduce.cli._folder import Folder
+from distreduce.cli.fitted_folder import Folder
 from distreduce.cli.main import main
 from distreduce.metrics.certainty import accuracy_interval, r2_interval
 

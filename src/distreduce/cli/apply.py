@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from distreduce._utils.typing import Array
-    from distreduce.cli._folder import Folder
+    from distreduce.cli.fitted_folder import Folder
     from distreduce.tables.recipe import ColumnRecipe
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Folder that `distreduce fit` wrote.")]
@@ -125,7 +125,7 @@ def open_results(folder: Path, file: Path) -> Folder:
     """Check both places before what takes seconds to import."""
     find_folder(folder)
     check_file(file)
-    from distreduce.cli._folder import Folder
+    from distreduce.cli.fitted_folder import Folder
 
     return Folder(folder)
 

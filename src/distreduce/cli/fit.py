@@ -177,10 +177,10 @@ def fit(
     check_folder(out, FILES, overwrite=overwrite)
     # Only now what takes seconds to import.
     from distreduce.cli import _screen
-    from distreduce.cli._folder import Source, collect_metrics, write_results
-    from distreduce.cli._held_out import read_held_out
     from distreduce.cli._models import FitOptions, take_weights
     from distreduce.cli._study import plan_steps, run_study
+    from distreduce.cli._tables import read_held_out
+    from distreduce.cli.fitted_folder import Source, collect_metrics, write_results
     from distreduce.cli.report import write_page
     from distreduce.report.evidence import describe_optimism
     from distreduce.report.headline import describe_headline

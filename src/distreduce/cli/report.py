@@ -11,12 +11,12 @@ import typer
 
 from distreduce._utils.hashing import file_sha256
 from distreduce._utils.typing import Array, Index
-from distreduce.cli._folder import Folder
-from distreduce.cli._held_out import read_held_out
 from distreduce.cli._models import describe_models
 from distreduce.cli._names import REPORT
 from distreduce.cli._screen import EXPERT_NAMES, count_rows
+from distreduce.cli._tables import read_held_out
 from distreduce.cli.apply import Directory, Quiet
+from distreduce.cli.fitted_folder import Folder
 from distreduce.estimators import SDR
 from distreduce.exceptions import InvalidInputError, ModelFileError
 from distreduce.report import write_report

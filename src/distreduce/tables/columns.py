@@ -24,6 +24,7 @@ from distreduce.tables.cells import (
     is_plain_number,
     parse_days,
     reject_malformed_numbers,
+    strip_unit,
     to_booleans,
     to_days,
     to_levels,
@@ -31,7 +32,6 @@ from distreduce.tables.cells import (
     to_text,
     write_number,
 )
-from distreduce.tables.units import strip_unit
 
 MISSING, OTHER = "missing", "other"
 MAX_LEVELS = 30
