@@ -20,7 +20,7 @@ from distreduce.gp._hyperparameters import Training
 from distreduce.gp._reduce import PAPER, ReducingGP, number_groups
 from distreduce.gp._regression import BaseGPRegressor
 from distreduce.gp._stack import Stack, weigh_by_leave_one_out
-from distreduce.gp._warp import Warp, propose_warps
+from distreduce.gp._target_scale import Warp, propose_warps
 
 LEAST_SAMPLES, CHOICE_SAMPLES = 30, 400
 CLEARLY = 0.05  # gain in mean log density

@@ -20,8 +20,8 @@ from distreduce.gp._exact import NEIGHBOUR_JITTER, NEIGHBOURS, ExactGP
 from distreduce.gp._experts import LEAST_PROBABILITY, Boosting, Forest, Linear, Process
 from distreduce.gp._noise import POWER
 from distreduce.gp._stack import Stack
+from distreduce.gp._target_scale import LEVELS
 from distreduce.gp._trees import Trees
-from distreduce.gp._warp import LEVELS
 from distreduce.interop._formula import MapFormula, map_formula
 from distreduce.kernels import RBF, Matern32
 from distreduce.tables.columns import Category, Date, Number, Used

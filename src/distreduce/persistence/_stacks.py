@@ -22,8 +22,8 @@ from distreduce.gp._hyperparameters import Hyperparameters
 from distreduce.gp._noise import Noise
 from distreduce.gp._stack import Stack
 from distreduce.gp._tails import Tails
+from distreduce.gp._target_scale import Warp
 from distreduce.gp._trees import Trees
-from distreduce.gp._warp import Warp
 from distreduce.persistence._schema import Count, Floats, Found, Indices, KeyedList, Maybe, Record, Scalar
 
 MAX_TARGETS = 10_000  # names of targets that a file may use: their numbers
