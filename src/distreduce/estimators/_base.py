@@ -16,8 +16,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from distreduce._utils.threads import workers
 from distreduce._utils.typing import Array
 from distreduce.estimators._auto import MapChoice
-from distreduce.estimators._display import DisplayMixin
-from distreduce.estimators._evidence import QUALITY
 from distreduce.estimators._fit_context import (
     CallbackSupportMixin,
     progress,
@@ -26,8 +24,9 @@ from distreduce.estimators._fit_context import (
     watch,
     whole_fit,
 )
-from distreduce.estimators._fitted import fitted_attributes
+from distreduce.estimators._fitted import QUALITY, fitted_attributes
 from distreduce.estimators._mixins import (
+    DisplayMixin,
     RenamedParametersMixin,
     SavingMixin,
     Translation,

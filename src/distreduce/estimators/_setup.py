@@ -25,9 +25,13 @@ from distreduce.estimators._auto import (
     scale_features,
     wants_choice,
 )
-from distreduce.estimators._expected import expected_targets, regress_targets
+from distreduce.estimators._expected import (
+    choose_with_predictions,
+    expected_targets,
+    regress_targets,
+    targets_without_folds,
+)
 from distreduce.estimators._fit_context import check_checkpoint, open_checkpoint
-from distreduce.estimators._predictions import choose_with_predictions, targets_without_folds
 from distreduce.estimators._targets import Targets, standardize
 from distreduce.estimators._validate import (
     check_distances,
