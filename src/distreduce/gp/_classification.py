@@ -39,7 +39,9 @@ class DirichletGP:
     def __init__(
         self, inputs: Array, labels: Index, n_classes: int, alpha_epsilon: float, hyperparameters: Hyperparameters
     ) -> None:
-        self.inputs, self.labels, self.hyperparameters = inputs, labels, hyperparameters
+        self.inputs = inputs
+        self.labels = labels
+        self.hyperparameters = hyperparameters
         self.alpha_epsilon = alpha_epsilon
         targets = DirichletTargets.of(labels, n_classes, alpha_epsilon)
         with single_threaded_blas():  # a loaded model must have the same bits with any number of threads

@@ -57,8 +57,11 @@ class BaseGP(SavingMixin, BaseEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.gp_optimizer, self.gp_steps, self.gp_lr = gp_optimizer, gp_steps, gp_lr
-        self.n_jobs, self.random_state = n_jobs, random_state
+        self.gp_optimizer = gp_optimizer
+        self.gp_steps = gp_steps
+        self.gp_lr = gp_lr
+        self.n_jobs = n_jobs
+        self.random_state = random_state
 
     def _read_inputs(self, X: Any, y: Any) -> Array:
         """Check the parameters and X, and that there is a y."""

@@ -122,7 +122,10 @@ class TrainedGP(ABC):
         kernel: DistanceKernel = GAUSSIAN,
         weights: Array | None = None,
     ) -> None:
-        self.inputs, self.target, self.hyperparameters, self.kernel = inputs, target, hyperparameters, kernel
+        self.inputs = inputs
+        self.target = target
+        self.hyperparameters = hyperparameters
+        self.kernel = kernel
         self.weights = weights
         self._prepare(np.full(len(inputs), hyperparameters.noise) / (1.0 if weights is None else weights))
 

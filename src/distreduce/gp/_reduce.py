@@ -144,14 +144,22 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
     ) -> None:
         self.n_components = n_components
         self.n_prototypes = n_prototypes
-        self.eta, self.perplexity = eta, perplexity
-        self.length_scale, self.map_reg = length_scale, map_reg
-        self.training_inputs, self.feature_scaling = training_inputs, feature_scaling
-        self.residual, self.experts = residual, experts
+        self.eta = eta
+        self.perplexity = perplexity
+        self.length_scale = length_scale
+        self.map_reg = map_reg
+        self.training_inputs = training_inputs
+        self.feature_scaling = feature_scaling
+        self.residual = residual
+        self.experts = experts
         self.max_reduction_samples = max_reduction_samples
-        self.gp_optimizer, self.gp_steps, self.gp_lr = gp_optimizer, gp_steps, gp_lr
-        self.n_jobs, self.random_state = n_jobs, random_state
-        self.verbose, self.checkpoint = verbose, checkpoint
+        self.gp_optimizer = gp_optimizer
+        self.gp_steps = gp_steps
+        self.gp_lr = gp_lr
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
