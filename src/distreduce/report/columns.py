@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timezone
 
 import numpy as np
@@ -24,20 +25,15 @@ SKEWED = 0.15  # place of the median between the ends of the scale of colours
 WIDE = 3.0  # if the range is this many times that of the middle 98 %, outliers are cut from the scale
 
 
+@dataclass(frozen=True)
 class Colouring:
     """Encode the values of all samples as colours of the samples and prototypes that the page shows."""
 
-    def __init__(
-        self,
-        model: BaseReduction,
-        samples: Index,
-        prototypes: Index,
-        *,
-        with_evidence: bool = False,
-        sample_weight: Array | None = None,
-    ) -> None:
-        self.model, self.samples, self.prototypes, self.with_evidence = model, samples, prototypes, with_evidence
-        self.sample_weight = sample_weight
+    model: BaseReduction
+    samples: Index
+    prototypes: Index
+    with_evidence: bool = False
+    sample_weight: Array | None = None
 
     def _average(self, values: Array) -> Array:
         return average_on_prototypes(self.model, values, sample_weight=self.sample_weight)

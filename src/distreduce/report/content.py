@@ -128,20 +128,15 @@ def encode_page(
     """Return everything that the page's script reads; `worst` are samples whose rows it shows besides."""
     model, names = subject.model, subject.target_names()
     # Targets first: the script finds them by `nTargets`.
-    colouring = Colouring(
-        model,
-        selection.samples,
-        selection.prototypes,
-        with_evidence=subject.with_evidence,
-        sample_weight=subject.sample_weight,
-    )
+    shown = selection.samples, selection.prototypes
+    colouring = Colouring(model, *shown, subject.with_evidence, subject.sample_weight)
     colourings = [colouring.encode_target(subject.y, place, name) for place, name in enumerate(names)]
     if subject.table is not None:
         colourings += colouring.encode_columns(subject.table, set(names))
     # Rows are stored for prototypes and criticisms only, other samples show their number.
-    shown = [*find_nearest(model, subject.X, selection.prototypes), [each.sample for each in worst]]
+    rows = [*find_nearest(model, subject.X, selection.prototypes), [each.sample for each in worst]]
     details = collect_rows(
-        shown, subject.X, subject.target_columns(), subject.table, subject.row_numbers, subject.image_shape
+        rows, subject.X, subject.target_columns(), subject.table, subject.row_numbers, subject.image_shape
     )
     return {
         **_encode_places(subject, selection),

@@ -13,10 +13,10 @@ from distreduce._utils.numerics import nearest
 from distreduce._utils.text import count_of, number_text
 from distreduce.estimators._base import BaseReduction
 from distreduce.plotting.history import draw_cka, draw_terms
-from distreduce.report.charts import LOOKS, Figure, make_figure
 from distreduce.report.content import MAX_TARGETS, Selection, Subject
 from distreduce.report.evidence import describe_optimism
-from distreduce.report.headline import Given, interval_text, name_score, score_text
+from distreduce.report.held_out import Given, interval_text, name_score, score_text
+from distreduce.report.renderer import LOOKS, Figure, make_figure
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # the address of a function differs from run to run
 
