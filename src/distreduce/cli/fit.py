@@ -183,7 +183,7 @@ def fit(
     from distreduce.cli.fitted_folder import Source, collect_metrics, write_results
     from distreduce.cli.report import write_page
     from distreduce.report.evidence import describe_optimism
-    from distreduce.report.headline import describe_headline
+    from distreduce.report.held_out import describe_headline
     from distreduce.solver.checkpoint import check_kind, check_place
     from distreduce.tables.aside import Aside
     from distreduce.tables.prepare import prepare
@@ -223,7 +223,7 @@ def fit(
                 study.held_out, recipe=data.recipe, predictor=study.predictor, experts=metrics["experts"],
                 row_numbers=rows, title=file.name, command=command, notes=metrics["notes"],
                 split=(metrics["held_out"] or {}).get("how", ""), within=options.within,
-                weights=take_weights(data, rows),
+                sample_weight=take_weights(data, rows),
             )  # fmt: skip
     # Only now is the folder in its place.
     if as_json:

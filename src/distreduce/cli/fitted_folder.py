@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -42,6 +42,9 @@ from distreduce.tables.preparer import read_frame
 from distreduce.tables.recipe import ColumnRecipe, read_recipe, write_recipe
 from distreduce.tables.text_file import EXACT
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 @dataclass(frozen=True)
 class FittedFolder:
@@ -58,15 +61,39 @@ class FittedFolder:
     path: Path
     recipe: ColumnRecipe
 
+    @classmethod
+    def _open(cls, path: Path) -> Self:
+        """Open a folder, or the one that a killed fit moved away; raise InvalidInputError if there is none."""
+        find_folder(path)
+        return cls(path, read_recipe(path / RECIPE))
+
     @cached_property
     def model(self) -> SDR:
         """The reduction behind the picture."""
-        return Folder(self.path).model(self.recipe)
+        return self._load(MODEL, SDR.load)
 
     @cached_property
     def predictor(self) -> Any:
         """The predictor, an SDRGPRegressor or SDRGPClassifier."""
-        return Folder(self.path).predictor(self.recipe)
+        from distreduce.persistence import load
+
+        if not self._has_predictor:
+            raise InvalidInputError(f"{self.path} holds no predictor (the fit had --no-predict); fit again.")
+        return self._load(PREDICTOR, load)
+
+    @property
+    def _has_predictor(self) -> bool:
+        return (self.path / PREDICTOR).exists()
+
+    def _load(self, name: str, load: Callable[[Path], Any]) -> Any:
+        """Load a model; raise ModelFileError if the recipe was written with another file of this name."""
+        path, recipe = self.path / name, self.recipe
+        model = load(path)
+        # An older recipe names no files: only the number of columns can be compared.
+        belongs = recipe.files[name] == file_sha256(path) if name in recipe.files else not recipe.files
+        if not belongs or model.n_features_in_ != len(recipe.columns):
+            raise ModelFileError(f"{path} and {RECIPE} beside it do not belong together; restore them, or fit again.")
+        return model
 
     def transform(self, frame: Any) -> pd.DataFrame:
         """Place rows in the picture: the nearest prototype and the place, one row per row of the frame."""
@@ -120,8 +147,7 @@ def load_folder(path: str | os.PathLike[str]) -> FittedFolder:
     ModelFileError
         If its files are damaged or do not belong together.
     """
-    folder = Folder.open(Path(path))
-    return FittedFolder(folder.path, folder.recipe())
+    return FittedFolder._open(Path(path))
 
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas")
@@ -215,48 +241,8 @@ def _round(value: float) -> float | None:
     return float(f"{value:.6g}") if np.isfinite(value) else None
 
 
-@dataclass(frozen=True)
-class Folder:
-    """A folder of results; its parts are read on demand."""
-
-    path: Path
-
-    @classmethod
-    def open(cls, path: Path) -> Folder:
-        """Open a folder, or the one that a killed fit moved away; raise InvalidInputError if there is none."""
-        find_folder(path)
-        return cls(path)
-
-    def recipe(self) -> ColumnRecipe:
-        """Return how each column becomes columns of X."""
-        return read_recipe(self.path / RECIPE)
-
-    def model(self, recipe: ColumnRecipe) -> SDR:
-        """Return the model of the picture."""
-        return self._load(MODEL, SDR.load, recipe)
-
-    @property
-    def has_predictor(self) -> bool:
-        """Whether the fit was with a predictor."""
-        return (self.path / PREDICTOR).exists()
-
-    def predictor(self, recipe: ColumnRecipe) -> Any:
-        """Return the predictor."""
-        from distreduce.persistence import load
-
-        if not self.has_predictor:
-            raise InvalidInputError(f"{self.path} holds no predictor (the fit had --no-predict); fit again.")
-        return self._load(PREDICTOR, load, recipe)
-
-    def _load(self, name: str, load: Callable[[Path], Any], recipe: ColumnRecipe) -> Any:
-        """Load a model; raise ModelFileError if the recipe was written with another file of this name."""
-        path = self.path / name
-        model = load(path)
-        # An older recipe names no files: only the number of columns can be compared.
-        belongs = recipe.files[name] == file_sha256(path) if name in recipe.files else not recipe.files
-        if not belongs or model.n_features_in_ != len(recipe.columns):
-            raise ModelFileError(f"{path} and {RECIPE} beside it do not belong together; restore them, or fit again.")
-        return model
+class Folder(FittedFolder):
+    """A folder with all that the other commands read from it, on demand."""
 
     def source(self) -> Source:
         """Return which file was fitted, and how."""
@@ -304,13 +290,13 @@ class Folder:
         found = json.loads((self.path / METRICS).read_text(encoding="utf-8")).get(name)
         return found if isinstance(found, kind) else kind()
 
-    def fit_rows(self, model: SDR) -> NDArray[np.intp]:
+    def fit_rows(self) -> NDArray[np.intp]:
         """Return the rows of the file that the picture was fitted to."""
         # Rows that were only placed do not belong to the fit.
         table = self._table(EMBEDDING, ["row", "part"])
         rows = table["row"][table["part"] == "fit"]
         whole = pd.to_numeric(rows, errors="coerce") % 1 == 0  # NaN is not whole either
-        if not whole.all() or len(rows) != len(model.labels_):
+        if not whole.all() or len(rows) != len(self.model.labels_):
             raise ModelFileError(f"{self.path / EMBEDDING} does not belong to the model beside it; fit again.")
         return pd.to_numeric(rows).to_numpy(dtype=np.intp)
 
