@@ -1,4 +1,4 @@
-"""Targets as experts learn them, standardised and warped if they are skewed, and predictions back in their units."""
+"""Features and targets as experts see them: standardised, and targets warped if they are skewed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import kurtosis, skew, yeojohnson, yeojohnson_normmax
 
-from distreduce._utils.typing import Array
+from distreduce._utils.numerics import evenly_spaced
+from distreduce._utils.typing import Array, Index
+from distreduce.kernels import RBF
+from distreduce.mapping.left_out import left_out_error
+from distreduce.mapping.relevance import median_length_scale
+
+SCALING_ROWS = 300  # samples that decide whether features are standardised
 
 
 def spread(table: Array, weights: Array | None = None) -> Array:
@@ -36,6 +42,41 @@ def feature_spread(X: Array, weights: Array | None = None) -> Array:
     """
     constant = X.max(axis=0) == X.min(axis=0)
     return np.where(constant, np.maximum(np.abs(X).max(axis=0), 1.0), spread(X, weights))
+
+
+def choose_feature_scale(X: Array, targets: Array, weights: Array, groups: Index | None, scaling: str) -> Array:
+    """What features (n, d) are divided by: the spread of each, or one for all if that predicts left-out targets better.
+
+    `scaling` is "auto"; "standard" takes the spread of each in any case, and "none" leaves the features as they are.
+    """
+    if scaling == "none":
+        return np.ones(X.shape[1])
+    each = feature_spread(X, weights)
+    if scaling == "standard":
+        return each
+    # A constant feature has no spread: one of 7e200 would leave no digits for the others.
+    varies = X.max(axis=0) > X.min(axis=0)
+    most = each[varies].max()
+    common = np.where(varies, most * float(np.sqrt(np.mean((each[varies] / most) ** 2))), each)
+    rows = evenly_spaced(len(X), SCALING_ROWS)
+    own = None if groups is None else groups[rows]
+    errors = [_left_out_error(X[rows] / scale, targets[rows], own) for scale in (each, common)]
+    return common if errors[1] < errors[0] else each
+
+
+def number_groups(inputs: Array, groups: Index | None) -> Index:
+    """Number the groups that are left out together; without any, samples with equal features are one."""
+    return np.unique(inputs if groups is None else groups, axis=0, return_inverse=True)[1].ravel()
+
+
+def _left_out_error(inputs: Array, targets: Array, groups: Index | None) -> float:
+    """Squared error of left-out targets under kernel ridge regression with the median length scale."""
+    if len(inputs) < 4:
+        return 0.0
+    K = RBF(median_length_scale(inputs, np.ones(len(inputs))))(inputs)
+    centred = targets - targets.mean(axis=0)
+    own = number_groups(inputs, groups)
+    return min(left_out_error(K, centred, ridge, own) for ridge in (0.01, 0.1, 1.0))
 
 
 @dataclass(frozen=True)
