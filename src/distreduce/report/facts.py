@@ -13,7 +13,7 @@ from distreduce._utils.numerics import nearest
 from distreduce._utils.text import count_of, number_text
 from distreduce.estimators._base import BaseReduction
 from distreduce.plotting.history import draw_cka, draw_terms
-from distreduce.report.content import MAX_TARGETS, Selection, Subject
+from distreduce.report.content import MAX_TARGETS, Subject
 from distreduce.report.evidence import describe_optimism
 from distreduce.report.held_out import Given, interval_text, name_score, score_text
 from distreduce.report.renderer import LOOKS, Figure, make_figure
@@ -79,9 +79,9 @@ def _describe_task(subject: Subject) -> Fact:
     return Fact("numbers", "task", "regression" if n_targets == 1 else f"regression of {n_targets} targets")
 
 
-def collect_warnings(subject: Subject, selection: Selection) -> list[str]:
+def collect_warnings(subject: Subject) -> list[str]:
     """Return what this page does not show, and whether the fit was unfinished."""
-    model, found = subject.model, []
+    model, selection, found = subject.model, subject.selection, []
     n, p = len(model.embedding_), model.prototypes_.shape[1]
     used = int(np.count_nonzero(model.prototype_weights_))
     if not model.converged_:
