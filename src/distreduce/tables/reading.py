@@ -80,7 +80,7 @@ def read_table(
                 cells = read_h5ad(path)
                 obs = h5ad_features(cells, where), h5ad_targets(cells, targets, where)
                 return Table(*obs, ids=h5ad_names(cells))
-            frame, notes, unnamed = read_frame(path), (), ()
+            frame, notes, unnamed = read_whole(path), (), ()
     if default_to_last and not targets:
         targets = list(frame.columns[-1:])
     ids = None
@@ -106,7 +106,7 @@ def read_chunks(path: Path, as_text: Sequence[str] = (), *, layout: TextLayout =
             cells = read_h5ad(path)
             frame = pd.concat([h5ad_names(cells), h5ad_features(cells, path.name)], axis=1)
         else:
-            frame = read_frame(path)
+            frame = read_whole(path)
     yield frame
 
 
@@ -158,7 +158,7 @@ def list_columns(frame: pd.DataFrame) -> str:
 BATCH = 1024  # rows of a Parquet file between two checks of the memory
 
 
-def read_frame(path: Path) -> pd.DataFrame:
+def read_whole(path: Path) -> pd.DataFrame:
     """Return the table of a Parquet file, or the first sheet of an Excel workbook."""
     return empty_gaps(read_excel(path) if path.suffix.lower() == ".xlsx" else read_parquet(path))
 
