@@ -51,7 +51,7 @@ def render_page(
     environment = Environment(
         loader=FunctionLoader(load), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"prose": prose, "unbroken": unbroken, "inline_svg": inline_svg, **(filters or {})}
+    environment.filters |= {"unbroken": unbroken, "inline_svg": inline_svg, **(filters or {})}
     style = "\n".join(str(load(name)) for name in ("base.css", *styles))
     script = "\n".join(str(load(name)) for name in scripts)
     return environment.get_template(template).render(
@@ -68,23 +68,10 @@ def inline_svg(svg: str, label: str = "") -> Markup:
     return Markup('<svg class="chart" role="img" aria-label="{}"').format(label) + drawing
 
 
-def prose(text: str) -> Markup:
-    """Return text with *emphasis*, **strong words** and `code` as HTML; everything else is escaped."""
-    parts = re.split(r"`([^`]*)`", text)  # every second part is code
-    return Markup("").join(
-        Markup("<code>{}</code>").format(part) if place % 2 else _emphasise(part) for place, part in enumerate(parts)
-    )
-
-
 def unbroken(text: str) -> Markup:
     """Return escaped text that no line breaks within an option of the command line, such as --no-header."""
     marked = re.sub(r"(?<![\w-])--[a-z][a-z-]*", r'<span class="option">\g<0></span>', str(escape(text)))
     return Markup(marked)  # noqa: S704  # escaped above
-
-
-def _emphasise(text: str) -> Markup:
-    strong = re.sub(r"\*\*(\S[^*]*)\*\*", r"<strong>\1</strong>", str(escape(text)))
-    return Markup(re.sub(r"\*(\S[^*]*)\*", r"<em>\1</em>", strong))  # noqa: S704  # escaped above
 
 
 SIZE = (5.0, 3.8)  # inches, of 72 pixels each
