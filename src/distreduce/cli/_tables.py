@@ -52,7 +52,6 @@ def escape_formula(cell: Any) -> Any:
 
 
 def unescape_formula(cell: str) -> str:
-    """Undo :func:`escape_formula`."""
     return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
@@ -62,7 +61,6 @@ def truth_columns(names: Sequence[str]) -> list[str]:
 
 
 def truth_table(target: Target, rows: Index) -> pd.DataFrame:
-    """Return the true targets of these rows."""
     return pd.DataFrame(target.y.iloc[rows]).reset_index(drop=True).set_axis(truth_columns(target.names), axis=1)
 
 

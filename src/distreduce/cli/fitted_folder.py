@@ -170,7 +170,6 @@ class Source:
 
     @classmethod
     def describe(cls, path: Path, targets: list[str], command: str, task: str, layout: TextLayout) -> Source:
-        """Describe an existing file."""
         file = str(path.resolve()), file_sha256(path)
         return cls(*file, tuple(targets), command, task, layout.separator, layout.named)
 

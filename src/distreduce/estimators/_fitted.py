@@ -318,7 +318,6 @@ def _number_ranges(targets: Targets, Y: Array, h: Array, members: list[Index], b
 
 
 def _moments(Y: Array, h: Array) -> tuple[Array, Array]:
-    """Return means and variances of the columns."""
     mean = np.average(Y, axis=0, weights=h)
     return mean, np.average((Y - mean) ** 2, axis=0, weights=h)
 

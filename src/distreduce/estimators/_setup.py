@@ -207,7 +207,6 @@ def _set_up_dense(
 
 
 def _leave_out(groups: Index | None, merged: Merged, sample: Sample) -> Folds:
-    """Return the folds in which samples are left out."""
     assert sample.kernel_targets is not None
     sites = find_sites(sample.features, precomputed=sample.precomputed)
     # Groups numbered by first appearance among the sorted samples, so that the order of the rows does not matter.

@@ -219,7 +219,6 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         return np.concatenate(by_chunks(lambda part: self.novelty_(part / self.input_scale_), X))
 
     def _find_prototypes(self, X: Array) -> Index:
-        """The prototype of each validated sample."""
         return self._find_nearest(self._embed(X))
 
     def _find_nearest(self, Z: Array) -> Index:
@@ -235,11 +234,9 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         return int(self.reduction_.prototypes_.shape[1])
 
     def _embed(self, X: Array) -> Array:
-        """Embed validated samples."""
         return np.concatenate(by_chunks(lambda part: self.reduction_.transform(part / self.input_scale_), X))
 
     def _views(self, X: Array, names: Sequence[str]) -> dict[str, Array]:
-        """Inputs of the experts at validated samples."""
         # Models of earlier versions reduce in another scale than the one their GPs see.
         inputs = X / getattr(self, "feature_spread_", self.input_scale_)
         views = {name: inputs for name in names if name != "embedding"}
@@ -306,7 +303,6 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         return arranged
 
     def _draw_rows(self, inputs: Array, random_state: np.random.RandomState) -> Index:
-        """The rows that the reduction sees."""
         size, n = self.max_reduction_samples, len(inputs)
         if self.n_prototypes is not None and self.n_prototypes > min(size, n):
             raise InvalidInputError(
@@ -339,7 +335,6 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         self.embedding_scale_: Any = size if hasattr(self, "classes_") else np.full(self._n_features_out, size)
 
     def _choose_experts(self, n_features: int) -> dict[str, Expert]:
-        """The experts of the stack by name."""
         if not self.residual:
             return {"embedding": EXPERTS["embedding"]}
         given: Sequence[Any] = OTHERS if self.experts is None else self.experts

@@ -36,7 +36,6 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
         return X, self.target_scale_.standardise(y).reshape(len(y), -1), weights, blocks
 
     def _views(self, X: Array, names: Sequence[str]) -> dict[str, Array]:
-        """Inputs of each expert at validated samples."""
         raise NotImplementedError
 
     def _find_prototypes(self, X: Array) -> Index:

@@ -125,11 +125,9 @@ class Warp:
     knots: Array
 
     def __call__(self, y: Array) -> Array:
-        """Warp targets."""
         return _interpolate(y, self.knots[:, 0], self.knots[:, 1])
 
     def back(self, u: Array) -> Array:
-        """Undo the warp."""
         y = self.knots[:, 0]
         reach = 0.5 * (y[-1] - y[0])
         return np.clip(_interpolate(u, self.knots[:, 1], y), y[0] - reach, y[-1] + reach)

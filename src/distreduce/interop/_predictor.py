@@ -45,7 +45,6 @@ def pack(values: ArrayLike, kind: str, *, deflate: bool = False) -> Node:
 
 
 def deflate(values: ArrayLike, kind: str) -> Node:
-    """Return a deflated array."""
     return pack(values, kind, deflate=True)
 
 
@@ -70,7 +69,6 @@ class RowPool:
         return deflate(places, "u4")
 
     def encode(self) -> Node:
-        """Return all rows."""
         return deflate(np.array(self._rows), "f8")
 
 

@@ -95,7 +95,6 @@ def _encode_field(rule: Used, codes: Array) -> Node:
 
 
 def _count_characters(node: Any) -> int:
-    """Count the characters of all packed arrays."""
     if isinstance(node, Mapping):
         return len(node["data"]) if "data" in node else sum(map(_count_characters, node.values()))
     return sum(map(_count_characters, node)) if isinstance(node, list) else 0

@@ -218,7 +218,6 @@ def _describe_source(named: Mapping[str, HeldOut], field: str, own: str) -> str:
 
 
 def _draw_against_truth(name: str, each: HeldOut) -> list[Figure]:
-    """Return one chart per target."""
     names = list(getattr(each.y, "columns", [])) or range(np.asarray(each.y)[0].size)
     # y, mean, low and high, each as (rows, targets).
     parts = np.stack([np.asarray(part, dtype=np.float64) for part in (each.y, each.mean, *_read_bounds(each))])

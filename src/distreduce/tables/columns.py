@@ -111,7 +111,6 @@ class Number(Boolean):
         return to_numbers(column, self.unit)
 
     def count_units(self, column: pd.Series) -> int:
-        """Count the cells that carry the unit."""
         cells = () if is_number(column) else to_text(column).dropna()
         return sum(strip_unit(cell)[1] == self.unit for cell in cells)
 

@@ -151,7 +151,6 @@ def require_column(frame: pd.DataFrame, name: str, where: str) -> None:
 
 
 def list_columns(frame: pd.DataFrame) -> str:
-    """Return the names of the first columns."""
     return ", ".join(map(str, frame.columns[:30])) + (", …" if frame.shape[1] > 30 else "")
 
 
@@ -241,7 +240,6 @@ def _array(arrays: Arrays, name: str, where: str) -> NDArray[Any]:
 
 
 def read_h5ad(path: Path) -> Any:
-    """Return the AnnData object of a file."""
     try:
         import anndata
     except ImportError as error:
@@ -261,7 +259,6 @@ def h5ad_features(cells: Any, where: str) -> pd.DataFrame:
 
 
 def h5ad_names(cells: Any) -> pd.Series:
-    """Return the names of the observations."""
     return pd.Series(cells.obs_names.astype(str), dtype=object, name="obs_names")
 
 

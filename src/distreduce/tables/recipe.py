@@ -253,7 +253,6 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
 
 
 def write_recipe(recipe: ColumnRecipe, path: Path) -> None:
-    """Write a recipe as JSON."""
     content = {
         "format": FORMAT,
         "version": VERSION,

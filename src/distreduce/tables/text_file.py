@@ -292,7 +292,6 @@ def _sample_rows(stream: io.StringIO, separator: str) -> list[list[str]]:
 
 
 def _reject_comment(found: list[str], rows: list[list[str]], where: str) -> None:
-    """Reject a comment above the names."""
     # A name may begin with #, too: a comment has a different number of cells than every row below it.
     if found[0].startswith("#") and (len(found) == 1 or all(len(row) != len(found) for row in rows)):
         raise InvalidInputError(
