@@ -1,13 +1,14 @@
-"""What the columns of a table say: what the map can be coloured by, and what tells a prototype from the rest."""
+"""What the columns of a table say: their cells on the page, colours of the map, and what tells a prototype apart."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from distreduce._utils.text import number_text
 from distreduce._utils.typing import Array, Index
@@ -15,7 +16,6 @@ from distreduce.estimators._base import BaseReduction
 from distreduce.interop._predictor import Node, pack
 from distreduce.plotting.palette import OKABE_ITO, class_palette, class_shapes, colour_by_target
 from distreduce.plotting.targets import average_on_prototypes, prototype_means
-from distreduce.report.encode import MISSING, cell_text, quantise
 
 LEAST_COLUMNS = 36
 MAX_VALUES = 400_000  # of all columns together: a megabyte
@@ -227,3 +227,30 @@ def _average(values: Array, own: Index, prototypes: Index, weights: Array) -> tu
 
 def _date_text(moment: float, _: int) -> str:
     return datetime.fromtimestamp(moment / 1000, timezone.utc).date().isoformat()
+
+
+MISSING = 65535  # the sixteen-bit code of a missing value
+LONGEST_TEXT = 200
+
+
+def quantise(values: Array, low: float, high: float) -> NDArray[np.uint16]:
+    """Return numbers as steps 0 … 65534 from low to high, `MISSING` where they are NaN or infinite."""
+    known = np.isfinite(values)
+    half = (high / 2 - low / 2) or 1.0  # halves: the difference of two large numbers may overflow
+    share = (np.where(known, values, low) / 2 - low / 2) / half
+    return np.where(known, np.round(np.clip(share, 0, 1) * (MISSING - 1)), MISSING).astype(np.uint16)
+
+
+def cell_text(value: Any) -> str:
+    """Return one value of a table as people read it."""
+    if value is None or value is pd.NaT or value is pd.NA:
+        return "–"
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, float | np.floating):
+        return number_text(float(value))
+    # A date without a time is shown as a date.
+    if isinstance(value, datetime) and not (value.hour or value.minute or value.second or value.microsecond):
+        return value.date().isoformat()
+    text = str(value)
+    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"

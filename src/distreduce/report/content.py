@@ -21,8 +21,7 @@ from distreduce.interop._predictor import Node, pack
 from distreduce.plotting.embedding import View
 from distreduce.plotting.palette import COLOUR_MAP, SHAPES, colour_by_target
 from distreduce.plotting.targets import target_name
-from distreduce.report.columns import Colouring, find_contrasts
-from distreduce.report.encode import cell_text, quantise
+from distreduce.report.columns import Colouring, cell_text, find_contrasts, quantise
 from distreduce.report.evidence import QUALITY, Criticism, encode_quality, find_evidence
 from distreduce.report.prototypes import Distribution, assign_samples, collect_rows, find_distribution, find_nearest
 

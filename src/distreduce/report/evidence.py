@@ -14,7 +14,7 @@ from distreduce.estimators._base import BaseReduction
 from distreduce.interop._predictor import Node
 from distreduce.metrics.reduction import LEAST_COUNT, criticisms, find_nearest_prototypes
 from distreduce.plotting.targets import prototype_means, sample_shares
-from distreduce.report.encode import cell_text
+from distreduce.report.columns import cell_text
 from distreduce.report.prototypes import N_BINS, Distribution
 
 QUALITY = ("purity", "purity low", "purity high", "compactness", "separation")

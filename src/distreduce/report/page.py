@@ -27,13 +27,12 @@ from distreduce.exceptions import InvalidInputError
 from distreduce.plotting.axes import check_reduction
 from distreduce.plotting.palette import OKABE_ITO
 from distreduce.report.content import Subject, describe_criticisms, encode_page, find_targets, list_prototypes
-from distreduce.report.encode import as_json
 from distreduce.report.evidence import describe_optimism, list_criticisms
 from distreduce.report.facts import collect_facts, collect_warnings, describe_call, describe_end, draw_history
 from distreduce.report.held_out import HeldOut, HeldOutClasses, describe_headline
 from distreduce.report.new_row import describe_new_row, encode_new_row
 from distreduce.report.predictions import describe_predictions, name_models, sort_experts
-from distreduce.report.renderer import HERE, render_page
+from distreduce.report.renderer import HERE, as_json, render_page
 from distreduce.tables.recipe import ColumnRecipe
 
 SCRIPTS = ("data.js", "marks.js", "map.js", "panel.js", "heat.js", "pointer.js", "save.js",

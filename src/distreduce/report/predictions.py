@@ -17,7 +17,7 @@ from distreduce.metrics import calibration_curve
 from distreduce.metrics.calibration import average, read_gaussian, read_numbers, read_probabilities, read_weights
 from distreduce.metrics.held_out import held_out_scores, level_curve, score_classes
 from distreduce.plotting.calibration import draw_calibration, draw_predictions, draw_reliability
-from distreduce.report.encode import cell_text
+from distreduce.report.columns import cell_text
 from distreduce.report.held_out import Given, HeldOut, HeldOutClasses, find_interval
 from distreduce.report.renderer import LOOKS, MAX_CURVES, Figure, make_figure
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -60,6 +61,16 @@ def render_page(
         script=Markup(script),  # noqa: S704  # our own files
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
     )
+
+
+# Characters that could end a script element or a line of JavaScript; in JSON strings they can be written as numbers.
+_ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+
+
+def as_json(document: Any) -> Markup:
+    """Return JSON for a script element, which no string in it can end; equal documents give equal text."""
+    text = json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return Markup(text.translate(_ESCAPES))  # noqa: S704  # escaped above
 
 
 def inline_svg(svg: str, label: str = "") -> Markup:
