@@ -28,6 +28,8 @@ from distreduce.sharding.rows import Rows
 from distreduce.sharding.sample import Sample
 from distreduce.solver.loop import Fitted
 
+CROWDED = 0.01  # of the width of the picture: marks of prototypes nearer than this lie on each other
+
 
 def fitted_attributes(setup: FitSetup, fitted: Fitted, estimator: Any, workers: Workers) -> dict[str, Any]:
     """Return the fitted attributes of an estimator by name."""
@@ -37,10 +39,14 @@ def fitted_attributes(setup: FitSetup, fitted: Fitted, estimator: Any, workers: 
     embedding = X.map(map_) if isinstance(X, Rows) else map_(X, workers)
     # False if fewer samples were distinct than prototypes wanted: then each distinct sample is one prototype.
     one_to_one = setup.problem.n_prototypes is None and estimator.n_prototypes in (None, len(setup.weights))
-    Z = reduction.prototypes
+    plan, Z = reduction.plan, reduction.prototypes
     if setup.problem.prototypes_on_map:
-        Z = _move_onto_map(Z, reduction.plan, embedding[merged.rows])
-    coupling, prototypes, mass = expand(reduction.plan, Z, merged, setup.weights, embedding, one_to_one)
+        Z = _move_onto_map(Z, plan, embedding[merged.rows])
+        if setup.problem.n_prototypes is not None:
+            plan = merge_crowded(plan, Z, float(np.ptp(embedding, axis=0).max()))
+            Z = _move_onto_map(Z, plan, embedding[merged.rows])
+    coupling, prototypes, mass = expand(plan, Z, merged, setup.weights, embedding, one_to_one)
+    medoids = fitted.medoids if one_to_one else np.where(mass > 0, fitted.medoids, -1)  # those merged away have none
     found = {
         "map_": map_,
         "embedding_": embedding,
@@ -48,7 +54,7 @@ def fitted_attributes(setup: FitSetup, fitted: Fitted, estimator: Any, workers: 
         "prototypes_": prototypes,
         "prototype_weights_": mass,
         "labels_": np.asarray(coupling.argmax(axis=1)).ravel(),
-        "prototype_medoids_": _medoid_rows(fitted.medoids, merged, reduction.prototypes, embedding, one_to_one),
+        "prototype_medoids_": _medoid_rows(medoids, merged, reduction.prototypes, embedding, one_to_one),
         "history_": pd.DataFrame([asdict(record) for record in reduction.history]),
         "objective_": reduction.objective,
         "n_iter_": len(reduction.history),
@@ -67,6 +73,25 @@ def _move_onto_map(prototypes: Array, plan: Plan, embedding: Array) -> Array:
     """Move prototypes to the mean place of their samples on the map; unused ones stay."""
     mass = column_mass(plan)[:, None]
     return np.where(mass > 0, (plan.T @ embedding) / np.where(mass > 0, mass, 1.0), prototypes)
+
+
+def merge_crowded(plan: Plan, prototypes: Array, width: float) -> Plan:
+    """Merge prototypes (m, p) that a picture of some width cannot show apart, and return the coupling.
+
+    From the heaviest to the lightest, each joins the nearest heavier one within 1 % of the width that has joined no
+    other. Its column of the coupling is then empty, as that of an unused prototype.
+    """
+    mass = column_mass(plan)
+    target = np.arange(len(mass))
+    kept: list[int] = []
+    for k in np.argsort(-mass, kind="stable")[: np.count_nonzero(mass)]:
+        distances = np.linalg.norm(prototypes[kept] - prototypes[k], axis=1)
+        if kept and distances.min() < CROWDED * width:
+            target[k] = kept[int(distances.argmin())]
+        else:
+            kept.append(int(k))
+    joins = sparse.csr_array((np.ones(len(mass)), (np.arange(len(mass)), target)), shape=(len(mass), len(mass)))
+    return sparse.csr_array(plan @ joins)
 
 
 def _left_out_attributes(setup: FitSetup, fitted: Fitted, found: dict[str, Any], mu: float) -> dict[str, Any]:
@@ -123,7 +148,8 @@ def expand(
     # Copies share a row; rows of weight zero get a wrong one, replaced below.
     rows = shares[np.maximum(merged.group, 0)]
     if len(unused):
-        entries = (np.ones(len(unused)), (unused, nearest(embedding[unused], prototypes)[1].ravel()))
+        in_use = np.flatnonzero(column_mass(plan))
+        entries = (np.ones(len(unused)), (unused, in_use[nearest(embedding[unused], prototypes[in_use])[1].ravel()]))
         # Zero out their rows, then set one entry in each.
         kept = sparse.diags_array((merged.group >= 0).astype(float)) @ rows
         rows = sparse.csr_array(kept + sparse.csr_array(entries, shape=rows.shape))

@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from distreduce._utils.numerics import nearest
 from distreduce._utils.text import count_of, number_text
-from distreduce.estimators._base import BaseReduction
 from distreduce.plotting.history import draw_cka, draw_terms
 from distreduce.report.content import MAX_TARGETS, Subject
 from distreduce.report.evidence import describe_optimism
@@ -40,19 +38,9 @@ def collect_facts(subject: Subject, named: Mapping[str, Given]) -> list[Fact]:
         facts.append(Fact(f"{m:,}", "prototypes", "one for every sample"))
     else:
         spare = f"; {m:,} were allowed, {used:,} were enough" if used < m else ""
-        crowded = count_crowded(model)
-        near = f"; {crowded:,} lie within 1 % of the map of another: zoom in, or use the arrow keys" if crowded else ""
-        facts.append(
-            Fact(f"{used:,}", "prototypes", f"{number_text(n / used, 3)} samples each on average{spare}{near}")
-        )
+        facts.append(Fact(f"{used:,}", "prototypes", f"{number_text(n / used, 3)} samples each on average{spare}"))
     facts.append(_describe_task(subject))
     return [*facts, *_describe_score(subject, named)]
-
-
-def count_crowded(model: BaseReduction) -> int:
-    """Return the number of prototypes in use whose marks lie on others: nearer than 1 % of the width of the map."""
-    Z, width = model.prototypes_[model.prototype_weights_ > 0], np.ptp(model.embedding_, axis=0).max()
-    return int(np.sum(nearest(Z, Z, 2)[0][:, 1] < 0.01 * width)) if len(Z) > 1 else 0
 
 
 def _describe_score(subject: Subject, named: Mapping[str, Given]) -> list[Fact]:
