@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import mean_squared_error, r2_score
 
-from distreduce.metrics.certainty import gain_interval, r2_interval
+from distreduce.metrics.held_out import gain_interval, r2_interval
 from distreduce.report import HeldOut, HeldOutClasses
-from distreduce.report.headline import describe_headline
+from distreduce.report.held_out import describe_headline
 from distreduce.report.predictions import describe_predictions
 
 NAMES = np.array(["a", "b"])

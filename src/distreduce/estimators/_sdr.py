@@ -255,9 +255,13 @@ class SDR(BaseReduction):
             max_inner_iter=max_inner_iter, tol=tol, backend=backend, n_jobs=n_jobs, random_state=random_state,
             verbose=verbose, checkpoint=checkpoint,
         )  # fmt: skip
-        self.alpha, self.eta, self.dependence = alpha, eta, dependence
-        self.task, self.target_loss = task, target_loss
-        self.target_kernel, self.embedding_kernel = target_kernel, embedding_kernel
+        self.alpha = alpha
+        self.eta = eta
+        self.task = task
+        self.target_loss = target_loss
+        self.target_kernel = target_kernel
+        self.dependence = dependence
+        self.embedding_kernel = embedding_kernel
 
     @classmethod
     def paper(cls, n_components: int = 2, **parameters: Any) -> SDR:

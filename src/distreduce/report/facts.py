@@ -11,10 +11,10 @@ import numpy as np
 
 from distreduce._utils.text import count_of, number_text
 from distreduce.plotting.history import draw_cka, draw_terms
-from distreduce.report.charts import LOOKS, Figure, make_figure
-from distreduce.report.content import MAX_TARGETS, Selection, Subject
+from distreduce.report.content import MAX_TARGETS, Subject
 from distreduce.report.evidence import describe_optimism
-from distreduce.report.headline import Given, interval_text, name_score, score_text
+from distreduce.report.held_out import Given, interval_text, name_score, score_text
+from distreduce.report.renderer import LOOKS, Figure, make_figure
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # the address of a function differs from run to run
 
@@ -67,9 +67,9 @@ def _describe_task(subject: Subject) -> Fact:
     return Fact("numbers", "task", "regression" if n_targets == 1 else f"regression of {n_targets} targets")
 
 
-def collect_warnings(subject: Subject, selection: Selection) -> list[str]:
+def collect_warnings(subject: Subject) -> list[str]:
     """Return what this page does not show, and whether the fit was unfinished."""
-    model, found = subject.model, []
+    model, selection, found = subject.model, subject.selection, []
     n, p = len(model.embedding_), model.prototypes_.shape[1]
     used = int(np.count_nonzero(model.prototype_weights_))
     if not model.converged_:

@@ -24,6 +24,7 @@ from distreduce.tables.cells import (
     is_plain_number,
     parse_days,
     reject_malformed_numbers,
+    strip_unit,
     to_booleans,
     to_days,
     to_levels,
@@ -31,7 +32,6 @@ from distreduce.tables.cells import (
     to_text,
     write_number,
 )
-from distreduce.tables.units import strip_unit
 
 MISSING, OTHER = "missing", "other"
 MAX_LEVELS = 30
@@ -111,7 +111,6 @@ class Number(Boolean):
         return to_numbers(column, self.unit)
 
     def count_units(self, column: pd.Series) -> int:
-        """Count the cells that carry the unit."""
         cells = () if is_number(column) else to_text(column).dropna()
         return sum(strip_unit(cell)[1] == self.unit for cell in cells)
 
