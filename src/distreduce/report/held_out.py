@@ -99,6 +99,7 @@ Given = HeldOut | HeldOutClasses
 
 WORDS = {0.5: "a lot", 0.1: "something", 0.0: "little"}  # by the share of the squared error without a model
 SOMETHING = 0.1
+FEW_ROWS = 0.05  # of the held-out rows, which may hold half of the squared error
 
 
 def describe_headline(named: Mapping[str, Given], targets: Sequence[str]) -> Verdict:
@@ -106,7 +107,8 @@ def describe_headline(named: Mapping[str, Given], targets: Sequence[str]) -> Ver
 
     The gain is the share of the squared error without a model that the predictions avoid: of numbers, each target in
     units of its own, or of probabilities (Brier score). Words follow the lower end of its 95 % interval. If that is not
-    above zero, the features say nothing, or the rows are too few to tell.
+    above zero, the features say nothing, or the rows are too few to tell, unless absolute errors can tell: a few rows
+    that are far off may hold most of the squared error.
     """
     first = next(iter(named.values()))
     nothing = named.get(NO_MODEL, first)
@@ -116,17 +118,19 @@ def describe_headline(named: Mapping[str, Given], targets: Sequence[str]) -> Ver
     low, high = gain_interval(ours, theirs, first.sample_weight, first.groups)
     without = average(theirs, first.sample_weight)
     gain = 1 - average(ours, first.sample_weight) / without if without else 0.0
-    about = " and ".join(targets) or "the target"
+    about, typical = " and ".join(targets) or "the target", None
     if low > 0:
         word, most = (next(word for share, word in WORDS.items() if value > share) for value in (low, gain))
         verdict = f"The features say {word}{f', perhaps {most},' if most != word else ''} about {about}"
+    elif (typical := _judge_typical_rows(first)) is not None:
+        verdict = f"The features say {typical[0]} about {about}, but a few rows are far off"
     elif high > SOMETHING:
         verdict = f"Too few held-out rows to tell whether the features say anything about {about}"
     else:
         verdict = f"The features say nothing about {about} that holds for new rows"
     name = "the predictor" if len(named) == 1 else next(iter(named))
     doubt = "may be better than no model by chance" if gain > 0 else "is no better than no model"
-    verb = "predicts" if low > 0 else f"{doubt}: it predicts"
+    verb = "predicts" if low > 0 or typical is not None else f"{doubt}: it predicts"
     scores = [
         (each, "" if place else f"held-out {name_score(first)}", *_score(part))
         for place, (each, part) in enumerate(named.items())
@@ -136,7 +140,35 @@ def describe_headline(named: Mapping[str, Given], targets: Sequence[str]) -> Ver
         share, least, most = (f"{decimal_text(100 * max(end, -1), 0)}\N{NO-BREAK SPACE}%" for end in (gain, low, high))
         least = f"below {least}" if low < -1 else least
         sentence += f" That is {share} less squared error than without a model (95 % interval {least} to {most})."
+    if typical is not None:
+        sentence += typical[1]
     return Verdict(verdict, sentence, low <= SOMETHING, scores)
+
+
+def _judge_typical_rows(first: Given) -> tuple[str, str] | None:
+    """Return a word for the gain in absolute errors, and a sentence; None if there is none, or they cannot tell.
+
+    Without a model, absolute errors are least for the median: the mean would be an easy rival for skewed targets.
+    """
+    if isinstance(first, HeldOutClasses):  # no error of a probability is far off
+        return None
+    y = np.asarray(first.y, dtype=np.float64).reshape(len(np.asarray(first.y)), -1)
+    theirs = np.abs(y - np.median(y, axis=0))
+    size = theirs.max(axis=0)
+    ours, theirs = (
+        (np.abs(part) / np.where(size > 0, size, 1.0)).sum(axis=1) for part in (_find_errors(first), theirs)
+    )
+    low, high = gain_interval(ours, theirs, first.sample_weight, first.groups)
+    largest = np.cumsum(np.sort(ours**2)[::-1])
+    far = int(np.searchsorted(largest, largest[-1] / 2)) + 1  # rows that hold half of the squared error
+    if low <= 0 or far > max(FEW_ROWS * len(y), 1):
+        return None
+    word = next(word for share, word in WORDS.items() if 1 - (1 - low) ** 2 > share)  # as of squared errors
+    least, most = (f"{decimal_text(100 * end, 0)}\N{NO-BREAK SPACE}%" for end in (low, high))
+    return word, (
+        f" Half of its squared error comes from {count_of(far, 'row')}. Its absolute error, in which they count less, "
+        f"is {least} to {most} less than that of the median (95 % interval)."
+    )
 
 
 def _guess(each: Given) -> Given:

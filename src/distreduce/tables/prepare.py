@@ -17,7 +17,7 @@ from distreduce.exceptions import InvalidInputError
 from distreduce.mapping.folds import are_copies, find_noisy_copies
 from distreduce.sharding.merge import merge_duplicates
 from distreduce.tables.aside import Aside, AsideValues
-from distreduce.tables.columns import Number
+from distreduce.tables.columns import Date, Number
 from distreduce.tables.findings import Findings, list_counts
 from distreduce.tables.formats import TextLayout
 from distreduce.tables.reading import read_table
@@ -108,10 +108,22 @@ def prepare(
         raise InvalidInputError(f"{path.name} has fewer than two rows that are complete and have a target.")
     leaks = describe_leaks(X, recipe, target, np.flatnonzero(usable & target.known))
     leaks += _note_codes(table.features, recipe)
+    leaks += _note_dates(recipe, aside)
     values = AsideValues.read(table.frame, aside)
     found = _notes(target, labelled, usable, findings)
     notes = (*table.notes, *target.notes, *leaks, *found, *values.notes(aside))
     return PreparedTable(table.frame, recipe, target, X, usable, notes, values)
+
+
+def _note_dates(recipe: ColumnRecipe, aside: Aside) -> list[str]:
+    """Say that scores of rows drawn at random, among their neighbours in time, do not hold for later rows."""
+    dates = [rule.name for rule in recipe.used if isinstance(rule, Date)]
+    if not dates or aside.time is not None:
+        return []
+    return [
+        f"Dates: {list_words(dates)}. To predict rows that are later than these, fit with --time {dates[0]!r}: scores "
+        "and intervals of rows drawn at random do not hold for them."
+    ]
 
 
 def _notes(target: Target, labelled: NDArray[np.bool_], usable: NDArray[np.bool_], findings: Findings) -> list[str]:

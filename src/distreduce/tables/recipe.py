@@ -93,6 +93,8 @@ class ColumnRecipe:
             start += block.shape[1]
             if isinstance(rule, Category) and (unknown := rule.count_unknown(table[rule.name], codes)):
                 findings.unknown.setdefault(rule.name, Counter()).update(unknown)
+            if isinstance(rule, Date) and (later := rule.count_later(codes)):
+                findings.later[rule.name] += later
             if type(rule) is Number:
                 findings.far[rule.name] += int((np.abs(block[:, 0]) > FAR).sum())
                 if rule.unit:
@@ -248,6 +250,7 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
     "center": _is_finite, "fill": _is_finite, "scale": _is_positive,
     "flag": lambda value: isinstance(value, bool), "other": lambda value: isinstance(value, bool),
     "levels": _are_levels, "rare": _are_rare,
+    "last": lambda value: value is None or _is_finite(value),
     "cycles": lambda value: isinstance(value, list) and all(map(_is_positive, value)),
 }  # fmt: skip
 
@@ -307,10 +310,11 @@ def _parse_rule(content: Any) -> Column:
     require(isinstance(content, Mapping) and str(content.get("kind")) in KINDS, "it has a column of an unknown kind")
     kind = KINDS[content["kind"]]
     names = {field.name for field in fields(kind)}
-    # Exactly the fields of the class: others would reach its constructor. Older recipes lack two of them.
+    # Exactly the fields of the class: others would reach its constructor. Older recipes lack three of them.
     given = set(content) - {"kind"}
     require(
-        given <= names <= given | {"unit", "rare"}, f"a column of kind {kind.kind!r} has other fields than it should"
+        given <= names <= given | {"unit", "rare", "last"},
+        f"a column of kind {kind.kind!r} has other fields than it should",
     )
     for name in given:
         require(CHECKS[name](content[name]), f"{name!r} of column {content.get('name')!r} is {content[name]!r:.40}")
