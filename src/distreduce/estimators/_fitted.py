@@ -28,7 +28,7 @@ from distreduce.sharding.rows import Rows
 from distreduce.sharding.sample import Sample
 from distreduce.solver.loop import Fitted
 
-CROWDED = 0.01  # of the width of the picture: marks of prototypes nearer than this lie on each other
+CROWDED = 0.005  # of the width of the picture: marks of prototypes nearer than this lie on each other
 
 
 def fitted_attributes(setup: FitSetup, fitted: Fitted, estimator: Any, workers: Workers) -> dict[str, Any]:
@@ -78,8 +78,8 @@ def _move_onto_map(prototypes: Array, plan: Plan, embedding: Array) -> Array:
 def merge_crowded(plan: Plan, prototypes: Array, width: float) -> Plan:
     """Merge prototypes (m, p) that a picture of some width cannot show apart, and return the coupling.
 
-    From the heaviest to the lightest, each joins the nearest heavier one within 1 % of the width that has joined no
-    other. Its column of the coupling is then empty, as that of an unused prototype.
+    From the heaviest to the lightest, each joins the nearest heavier one that has joined no other, if that is within
+    half a percent of the width. Its column of the coupling is then empty, as that of an unused prototype.
     """
     mass = column_mass(plan)
     target = np.arange(len(mass))

@@ -41,8 +41,8 @@ class SDR(BaseReduction):
         Number m of prototypes. None gives every sample its own prototype (pure dimensionality reduction). "auto" fits
         4, 8, 16, … prototypes, at least five samples for each, and keeps the fewest whose left-out error is within one
         standard error of the smallest; see :func:`distreduce.plotting.plot_choice`. With fewer prototypes than samples,
-        some may end up unused, with weight zero. With ``eta="auto"`` those that lie within 1 % of the picture of a
-        heavier one are merged into it.
+        some may end up unused, with weight zero. With ``eta="auto"`` those that lie within half a percent of the
+        picture of a heavier one are merged into it.
     alpha : float in [0, 1], default=0.2
         Weight of the geometry (Gromov-Wasserstein term) against the supervision loss in the coupling.
     eta : float or "auto", default="auto"
