@@ -17,26 +17,13 @@ from scipy import sparse
 
 from distreduce._utils.numerics import sq_distances
 from distreduce._utils.threads import KERNEL
-from distreduce._utils.typing import Array, Plan
+from distreduce._utils.typing import Array
 from distreduce.coupling.descent import changes
-from distreduce.coupling.problem import structure_terms, subtract
+from distreduce.coupling.problem import PlanEntries, structure_terms, subtract
 from distreduce.losses import BregmanLoss, InnerLoss, supervised_rows
 from distreduce.sharding.shards import PlanPass, Result, Shard, ShardPass
 
 BLOCK_ROWS = 2048  # rows whose costs (rows, m) are in memory at once
-
-
-class PlanEntries(NamedTuple):
-    """The arrays of a sparse plan, as the compiled loops take them."""
-
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
-    data: Array
-
-    @classmethod
-    def of(cls, plan: Plan) -> PlanEntries:
-        # SciPy chooses the type of indices by size; the loops are compiled for one type.
-        return cls(plan.indptr.astype(np.int64), plan.indices.astype(np.int32), plan.data)
 
 
 @dataclass(frozen=True)
@@ -293,22 +280,20 @@ def _best_moves(  # type: ignore[no-untyped-def]
 ):
     """The prototype to which each row of a block would best move with all its mass, and what that changes."""
     m = len(f2q)
-    row, touched, plan_row = np.zeros(m), np.empty(m, dtype=np.int32), np.zeros(m)
+    row, touched = np.zeros(m), np.empty(m, dtype=np.int32)
     slope, across, gains = np.empty(m), np.empty(m), np.empty(m)
     for r in range(cost.shape[0]):
         i = first + r
         count = _gather(i, C, T, row, touched)
-        # C_ii, the row of T as a dense array, and its cost now.
+        # C_ii, and the cost of the row now.
         diagonal, now = _diagonal(i, C, start + i), 0.0
         for t in range(own.indptr[i], own.indptr[i + 1]):
-            plan_row[own.indices[t]] = own.data[t]
             now += own.data[t] * cost[r, own.indices[t]]
         for k in range(m):
             slope[k] = cost[r, k] + 2 * alpha * f2q[k]
         for t in range(count):
             subtract(2 * alpha * row[touched[t]], h2[touched[t]], slope)
-        best = changes(diagonal, weights[i], f2, h2, alpha, plan_row, slope, across, gains)
+        best = changes(diagonal, weights[i], f2, h2, alpha, own, i, slope, across, gains)
         target[i], change[i] = best, gains[best]
         linear[i, 0], linear[i, 1] = now, weights[i] * cost[r, best] - now
         row[touched[:count]] = 0.0
-        plan_row[own.indices[own.indptr[i] : own.indptr[i + 1]]] = 0.0  # only what was set

@@ -10,14 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 
-from distreduce._utils.typing import Array, Index, Plan
+from distreduce._utils.typing import Array, Plan
 from distreduce.coupling import _shard_passes as passes
 from distreduce.coupling.descent import Direction, Iterate, descend
 from distreduce.coupling.line_search import exact_step, move_towards
-from distreduce.coupling.problem import column_mass, hard_plan, rescale_rows
+from distreduce.coupling.problem import PlanEntries, column_mass, hard_plan, move_to, rescale_rows
 from distreduce.losses import BregmanLoss, InnerLoss, SquaredLoss
 from distreduce.sharding.shards import Shards
 
@@ -48,12 +46,12 @@ class ShardedCoupling:
     def hold(self, T: Plan, prototype_targets: Array | None) -> passes.HeldProblem:
         """The problem around T with the prototype targets held."""
         costs = passes.RowCosts(self.loss, 1 - self.alpha, prototype_targets, self.prototypes, self.mu)
-        return passes.HeldProblem(passes.PlanEntries.of(T), self.f2 @ column_mass(T), self.h2, self.alpha, costs)
+        return passes.HeldProblem(PlanEntries.of(T), self.f2 @ column_mass(T), self.h2, self.alpha, costs)
 
 
 def transported_on_shards(shards: Shards, plan: Plan) -> Array:
     """TᵀCT (m, m), exactly symmetric."""
-    total = passes.add_sparse(shards.collect(passes.Transported(plan, passes.PlanEntries.of(plan))))
+    total = passes.add_sparse(shards.collect(passes.Transported(plan, PlanEntries.of(plan))))
     return 0.5 * (total + total.T)
 
 
@@ -146,7 +144,7 @@ def _best_subset(
         # Too little to gain, even if the moves did not interact.
         if n_moves == 0 or -change[chosen].sum() <= least:
             return None
-        moved = _move(T, chosen, moves.target, problem.weights)
+        moved = move_to(T, chosen, moves.target, problem.weights)
         transported = transported_on_shards(problem.shards, moved)
         # The true change of J: moves of neighbours interact.
         after = problem.alpha * problem.structure(column_mass(moved), transported)
@@ -154,16 +152,6 @@ def _best_subset(
             return moved, transported
         n_moves //= 2  # the better half
     return None
-
-
-def _move(T: Plan, rows: Index, target: NDArray[np.int32], weights: Array) -> Plan:
-    """T with the given rows sent, with all their mass, to their targets."""
-    stays = np.ones(T.shape[0])
-    stays[rows] = 0.0
-    moved = sparse.csr_array((weights[rows], (rows, target[rows])), shape=T.shape)
-    kept = sparse.csr_array(sparse.diags_array(stays) @ T)
-    kept.eliminate_zeros()  # the old entries of moved rows
-    return sparse.csr_array(kept + moved)
 
 
 def _prototype_targets(shards: Shards, plan: Plan, loss: BregmanLoss) -> Array | None:
