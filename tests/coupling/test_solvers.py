@@ -53,7 +53,7 @@ def test_result_is_consistent(balanced, supervised, loops):
     CT = case.problem.affinity @ found.plan.toarray()
     np.testing.assert_allclose(found.product, CT @ case.problem.h2, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(found.linear_cost, case.problem.linear_cost(found.plan), rtol=1e-11, atol=1e-12)
-    assert found.value == pytest.approx(case.problem.value(found.plan, CT), rel=1e-11)
+    assert found.value == pytest.approx(case.problem.value(found.plan, CT @ case.problem.h2), rel=1e-11)
 
 
 def test_few_rows_have_the_plan_of_the_compiled_loops(monkeypatch):

@@ -45,6 +45,7 @@ class Iterate:
     plan: Plan
     product: Array  # C·T·h2 (n, m), or TᵀCT on shards
     value: float
+    ahead: Direction | None = None  # the direction from here, if it is known already
 
 
 @dataclass(frozen=True)
@@ -102,13 +103,13 @@ def conditional_gradient(
     """
     products, held = _Products(problem, workers), problem.with_targets_held(initial)
     product, n_iter, converged = products(initial), 0, False
-    at = Iterate(initial, product, held.value_at(initial, product))
+    at = Iterate(initial, product, held.value(initial, product))
     while n_iter < max_iter and not converged:
         # Descend with the targets held, then refresh them and measure what that gains.
         previous = at.value
         at, steps, settled = descend(_DenseDescent(held, cheapest, products), at, max_iter - n_iter, tol)
         n_iter, held = n_iter + steps, problem.with_targets_held(at.plan)
-        at = replace(at, value=held.value_at(at.plan, at.product))  # J itself, where the targets are those of T
+        at = replace(at, value=held.value(at.plan, at.product))  # J itself, where the targets are those of T
         # Without targets nothing is refreshed: the first descent is the last.
         converged = settled and (problem.targets is None or previous - at.value <= tol * max(1.0, abs(at.value)))
     plan = rescale_rows(at.plan, problem.weights)
@@ -190,7 +191,7 @@ def move_rows(problem: CouplingProblem, found: CouplingResult) -> CouplingResult
         cost[:, few] = problem.linear_cost(T, few)
         product += moved[few].T @ problem.h2[few]
         moved[few] = 0.0
-    value = replace(problem, targets=None, linear=cost).value_at(T, product)
+    value = replace(problem, targets=None, linear=cost).value(T, product)
     return replace(found, plan=T, product=product, linear_cost=cost, value=value)
 
 

@@ -36,8 +36,7 @@ class PlanEntries(NamedTuple):
 
 def hard_plan(assignment: NDArray[np.integer], weights: Array, n_prototypes: int) -> Plan:
     """The vertex of U(h) that sends row i, with all its mass, to prototype ``assignment[i]``."""
-    n = len(weights)
-    return sparse.csr_array((weights, assignment, np.arange(n + 1)), shape=(n, n_prototypes))
+    return sparse.csr_array((weights, assignment, np.arange(len(weights) + 1)), shape=(len(weights), n_prototypes))
 
 
 def plan_from_array(plan: Array, weights: Array) -> Plan:
@@ -49,8 +48,7 @@ def plan_from_array(plan: Array, weights: Array) -> Plan:
 
 def move_to(T: Plan, rows: Index, target: NDArray[np.integer], weights: Array) -> Plan:
     """T with the given rows sent, with all their mass, to their targets."""
-    moves = np.zeros(T.shape[0], dtype=bool)
-    moves[rows] = True
+    moves = np.bincount(rows, minlength=T.shape[0]) > 0
     if T.nnz == T.shape[0]:  # hard, as a rule
         return hard_plan(np.where(moves, target, T.indices), weights, T.shape[1])
     kept, moved = T.copy(), sparse.csr_array((weights[rows], (rows, target[rows])), shape=T.shape)
@@ -98,8 +96,7 @@ def sum_rows(
     """
     order = np.argsort(prototypes, kind="stable")  # by prototype: the sum over its rows stays in the cache
     used, first = np.unique(prototypes[order], return_index=True)
-    rows, data, borders = rows[order], data[order], np.append(first, len(order))
-    n = len(affinity)
+    rows, data, borders, n = rows[order], data[order], np.append(first, len(order)), len(affinity)
     if too_few_to_compile(n):
         return used, np.asarray(sparse.csr_array((data, rows, borders), shape=(len(used), n)) @ affinity)
     sums = np.zeros((len(used), n))
@@ -203,11 +200,7 @@ class CouplingProblem:
         # With its targets held the supervision is linear in T: it becomes part of M.
         return self if self.targets is None else replace(self, targets=None, linear=self.linear_cost(T))
 
-    def value(self, T: Plan, affinity_T: Array) -> float:
-        """J(T) without the constant of GW; `affinity_T` is C·T."""
-        return self.value_at(T, affinity_T @ self.h2)
-
-    def value_at(self, T: Plan, affinity_T_h2: Array) -> float:
+    def value(self, T: Plan, affinity_T_h2: Array) -> float:
         """J(T) without the constant of GW, which is then qᵀ f2 q − ⟨T, C T h2⟩, from C T h2."""
         q = column_mass(T)
         return inner(T, self.linear_cost(T)) + self.alpha * (float(q @ self.f2 @ q) - inner(T, affinity_T_h2))
