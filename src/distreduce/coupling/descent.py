@@ -124,16 +124,15 @@ class _Products:
         self._latest: tuple[Plan, Array] | None = None
 
     def __call__(self, T: Plan) -> Array:
-        C, h2, n = self.problem.affinity, self.problem.h2, T.shape[0]
-        rows, k, data, before = row_indices(T), T.indices, T.data, np.zeros(1)
+        rows, k, data, before, n = row_indices(T), T.indices, T.data, np.zeros(1), T.shape[0]
         # Hard plans only, whose row i is h_i in one place. Many rows changed: afresh, which also ends the roundings.
         if T.nnz == n and self._latest is not None:
             changed = np.flatnonzero(k != self._latest[0].indices)
             if 4 * len(changed) <= n:
                 rows, k = np.append(changed, changed), np.append(k[changed], self._latest[0].indices[changed])
                 data, before = np.append(data[changed], -data[changed]), self._latest[1]
-        used, sums = sum_rows(C, rows, k, data, self.workers)
-        product = sums.T @ h2[used]
+        used, sums = sum_rows(self.problem.affinity, rows, k, data, self.workers)
+        product = sums.T @ self.problem.h2[used]
         product += before
         self._latest = (T, product) if T.nnz == n else None
         return np.asarray(product)

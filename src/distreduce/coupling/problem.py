@@ -50,7 +50,8 @@ def move_to(T: Plan, rows: Index, target: NDArray[np.integer], weights: Array) -
     """T with the given rows sent, with all their mass, to their targets."""
     moves = np.bincount(rows, minlength=T.shape[0]) > 0
     if T.nnz == T.shape[0]:  # hard, as a rule
-        return hard_plan(np.where(moves, target, T.indices), weights, T.shape[1])
+        assignment, borders = np.where(moves, target, T.indices), np.arange(T.shape[0] + 1, dtype=np.int32)
+        return sparse.csr_array((weights, assignment.astype(np.int32), borders), shape=T.shape)
     kept, moved = T.copy(), sparse.csr_array((weights[rows], (rows, target[rows])), shape=T.shape)
     kept.data[np.repeat(moves, np.diff(T.indptr))] = 0.0
     kept.eliminate_zeros()
