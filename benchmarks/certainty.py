@@ -17,7 +17,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 from sklearn.model_selection import train_test_split
 
-from distreduce.metrics.certainty import accuracy_interval, r2_interval
+from distreduce.metrics.held_out import accuracy_interval, r2_interval
 
 RNG = np.random.default_rng(0)
 SHARES = (0.3, 0.57, 0.9)  # of the variance that the signal explains

@@ -9,7 +9,7 @@ import pytest
 from cli.quick_predictor import quick_predictor
 
 from distreduce.cli.main import main
-from distreduce.report import charts
+from distreduce.report import renderer
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def call(monkeypatch, capsys, tmp_path):
     Charts of the page are left empty, which halves the time of a fit; test_page.py and test_apply.py draw them.
     """
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(charts, "draw_svg", lambda *_, **__: '<svg viewBox="0 0 9 9" width="9pt" height="9pt"></svg>')
+    monkeypatch.setattr(renderer, "draw_svg", lambda *_, **__: '<svg viewBox="0 0 9 9" width="9pt" height="9pt"></svg>')
 
     def run(*arguments: str):
         monkeypatch.setattr(sys, "argv", ["distreduce", *map(str, arguments)])

@@ -21,7 +21,7 @@ from distreduce.cli.main import main
 from distreduce.exceptions import DataWarning, InvalidInputError
 from distreduce.tables import reading
 from distreduce.tables.findings import NOVEL
-from distreduce.tables.recipe_file import read_recipe, write_recipe
+from distreduce.tables.recipe import read_recipe, write_recipe
 
 
 def rows(n=60, seed=0):

@@ -16,7 +16,7 @@ from sklearn.datasets import load_diabetes
 from distreduce import SDRGPClassifier
 from distreduce.cli import _models
 from distreduce.exceptions import AffinityConvergenceWarning, InterruptedFitWarning, SolverConvergenceWarning
-from distreduce.tables.recipe_file import read_recipe
+from distreduce.tables.recipe import read_recipe
 
 
 def test_what_was_guessed_is_said(call, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from cli.messy_table import QUICK
 
 from distreduce import SDR
-from distreduce.cli import _folder
+from distreduce.cli import fitted_folder
 
 GOOD = "a,b,y\n" + "".join(f"{i * i % 7},{i % 5 / 3},{i / 3}\n" for i in range(20))
 BINARY = bytes(range(256)) * 20
@@ -56,7 +56,7 @@ def test_a_full_disk_is_one_sentence(call, tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # as a file that is open raises it, without a name
 
     (tmp_path / "t.csv").write_text(GOOD)
-    monkeypatch.setattr(_folder, "write_recipe", write)
+    monkeypatch.setattr(fitted_folder, "write_recipe", write)
     code, _, err = call("fit", "t.csv", "--target", "y", "--quiet", *QUICK)
     assert (code, err) == (1, "distreduce: No space left on device.\n") and not (tmp_path / "distreduce-t").exists()
 

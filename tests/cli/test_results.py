@@ -15,7 +15,7 @@ from distreduce import SDR, SDRGPClassifier
 from distreduce.cli._names import FILES
 from distreduce.cli.main import main
 from distreduce.metrics.reduction import find_nearest_prototypes
-from distreduce.tables.recipe_file import read_recipe
+from distreduce.tables.recipe import read_recipe
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,9 +11,9 @@ import pytest
 from scipy.stats import norm
 from sklearn.metrics import accuracy_score, r2_score
 
-from distreduce.cli._folder import Folder
+from distreduce import load_folder
 from distreduce.cli.main import main
-from distreduce.metrics.certainty import accuracy_interval, r2_interval
+from distreduce.metrics.held_out import accuracy_interval, r2_interval
 
 
 @pytest.fixture
@@ -72,9 +71,9 @@ def test_no_model_and_densities_are_those_of_the_fit(call, quick, rng):
     table[60:].to_csv("new.csv", index=False)
     call("fit", "t.csv", "-t", "price", "--out", "f", "--prototypes", 6, "--test-size", 0, "-q")
     scores = json.loads(call("score", "f", "new.csv", "--json")[1])["scores"]
-    folder = Folder.open(Path("f"))
-    X, _ = folder.recipe().matrix(table[60:][["u", "v"]], "new.csv")
-    own = folder.predictor(folder.recipe()).log_density(X, y[60:]) + np.log(y[:60].std())
+    folder = load_folder("f")
+    X, _ = folder.recipe.matrix(table[60:][["u", "v"]], "new.csv")
+    own = folder.predictor.log_density(X, y[60:]) + np.log(y[:60].std())
     assert scores["predictor"]["mll"] == pytest.approx(own.mean()) and own.min() > -50
     nothing = norm(y[:60].mean(), y[:60].std()).logpdf(y[60:]) + np.log(y[:60].std())
     assert scores["no model"]["mll"] == pytest.approx(nothing.mean())

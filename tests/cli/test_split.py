@@ -17,7 +17,7 @@ from distreduce.cli._split import draw_rows, split_rows
 from distreduce.estimators import _auto
 from distreduce.gp import _refit
 from distreduce.mapping import folds
-from distreduce.metrics.certainty import r2_interval
+from distreduce.metrics.held_out import r2_interval
 from distreduce.tables.aside import Aside, AsideValues, read_weights
 from distreduce.tables.prepare import prepare
 

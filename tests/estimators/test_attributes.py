@@ -8,12 +8,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from scipy.spatial.distance import cdist, pdist
 from sklearn.metrics import pairwise_distances_argmin
 
 from distreduce import SDR, DistR
 from distreduce._utils.numerics import nearest
+from distreduce.estimators._fitted import merge_crowded
 
 CASES = [(SDR, None), (SDR, 9), (DistR, None), (DistR, 9)]
 
@@ -184,3 +189,33 @@ def test_rows_of_weight_zero_take_little_memory():
     tracemalloc.stop()
     assert peak < 1000 * len(points)
     np.testing.assert_array_equal(found, pairwise_distances_argmin(points, places))
+
+
+def test_prototypes_that_a_picture_cannot_show_apart_are_merged(rng: np.random.Generator) -> None:
+    """Two clear classes: most of 40 prototypes lay on two spots, marks that nobody could click."""
+    y = np.repeat([0, 1], 100)
+    X = rng.normal(size=(200, 3)) * 0.1 + 4.0 * y[:, None]
+    model = SDR(n_prototypes=40, random_state=0, tol=1e-3).fit(X, y)
+    used = np.flatnonzero(model.prototype_weights_)
+    gaps = pdist(model.prototypes_[used])
+    assert gaps.min() >= 0.003 * np.ptp(model.embedding_, axis=0).max()  # means of what was merged may come nearer
+    # Nothing is lost: all samples belong to prototypes in use, which are represented by samples of their own.
+    assert_allclose(model.coupling_.sum(axis=1), 1.0)
+    assert_allclose(model.coupling_.sum(axis=0) / 200, model.prototype_weights_, atol=1e-12)
+    assert set(model.labels_) == set(used)
+    assert_array_equal(model.labels_[model.prototype_medoids_[used]], used)
+
+
+@given(arrays(float, (12, 2), elements=st.floats(-1, 1)), arrays(float, 12, elements=st.integers(0, 3)))
+def test_light_prototypes_join_the_nearest_heavy_one(places: np.ndarray, mass: np.ndarray) -> None:
+    merged = merge_crowded(sparse.csr_array(np.diag(mass)), places, 30.0)
+    kept = np.flatnonzero(merged.sum(axis=0))
+    distances = cdist(places, places[kept])
+    for k in np.flatnonzero(mass):
+        (own,) = merged[[k]].toarray()[0].nonzero()[0]
+        if k in kept:
+            assert own == k and (np.delete(distances[k], kept == k) >= 0.15).all()
+        else:  # the nearest of those that were kept before it
+            before = (mass[kept] > mass[k]) | ((mass[kept] == mass[k]) & (kept < k))
+            assert distances[k][kept == own] == distances[k][before].min() < 0.15
+    assert merged.sum() == mass.sum()

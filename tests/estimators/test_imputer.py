@@ -11,7 +11,7 @@ from sklearn.impute import KNNImputer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from distreduce import SDRImputer
-from distreduce.estimators._mixture import Mixture
+from distreduce.estimators._imputer import Mixture
 from distreduce.exceptions import DataWarning, InvalidInputError, NumericalError, UnsavableModelError
 
 

@@ -12,7 +12,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 
 from distreduce import SDR
-from distreduce.estimators import _predictions
+from distreduce.estimators import _expected
 
 
 def digits() -> tuple[np.ndarray, np.ndarray]:
@@ -76,7 +76,7 @@ def test_new_samples_gain(monkeypatch, n_prototypes) -> None:
         return KNeighborsClassifier(10).fit(model.embedding_, y).score(model.transform(new), truth)
 
     with_predictions = accuracy()
-    monkeypatch.setattr(_predictions, "_can_predict", lambda *arguments: False)
+    monkeypatch.setattr(_expected, "_can_predict", lambda *arguments: False)
     assert with_predictions > accuracy() + 0.01
 
 
@@ -98,5 +98,5 @@ def test_shares_are_as_sharp_as_left_out_classes_allow() -> None:
         return -float(weights @ np.log((Y * shares).sum(axis=1) / shares.sum(axis=1)))
 
     grid = np.geomspace(0.1, 300, 2000)
-    assert_allclose(_predictions._sharpen(scores, Y, weights), grid[np.argmin([loss(s) for s in grid])], rtol=0.01)
-    assert _predictions._sharpen(-scores, Y, weights) < 0.06
+    assert_allclose(_expected._sharpen(scores, Y, weights), grid[np.argmin([loss(s) for s in grid])], rtol=0.01)
+    assert _expected._sharpen(-scores, Y, weights) < 0.06

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import kstest
 
 from distreduce.gp._sdr_regressor import choose_warp
-from distreduce.gp._warp import Warp, propose_warps
+from distreduce.gp._target_scale import Warp, propose_warps
 
 SKEWED = np.exp(1.2 * np.random.default_rng(0).normal(size=300))
 SKEWED = (SKEWED - SKEWED.mean()) / SKEWED.std()

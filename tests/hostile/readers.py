@@ -28,8 +28,7 @@ from distreduce import SDR, SDRGPRegressor, datasets, persistence
 from distreduce.interop import load_map, load_predictor, save_map, save_predictor
 from distreduce.tables.prepare import prepare
 from distreduce.tables.reading import read_chunks
-from distreduce.tables.recipe import ColumnRecipe
-from distreduce.tables.recipe_file import read_recipe, write_recipe
+from distreduce.tables.recipe import ColumnRecipe, read_recipe, write_recipe
 from distreduce_paper import load_experiment
 from distreduce_paper.store import Store, load_failures, load_frame
 

@@ -33,7 +33,7 @@ from distreduce.exceptions import DistReduceError
 from distreduce_paper.store import Store
 from distreduce.interop import load_map
 from distreduce.tables.reading import read_table
-from distreduce.tables.recipe_file import read_recipe
+from distreduce.tables.recipe import read_recipe
 
 readers = {
     "model": persistence.load, "map": load_map, "recipe": read_recipe, "table": lambda path: read_table(path, ["y"]),

@@ -21,9 +21,9 @@ from distreduce.cli import main as cli
 from distreduce.exceptions import DatasetFileError, InvalidInputError, ModelFileError, StoreError
 from distreduce.interop import load_map
 from distreduce.tables.cells import parse_days
-from distreduce.tables.header import unique_names
 from distreduce.tables.reading import read_chunks, read_table
-from distreduce.tables.recipe_file import read_recipe
+from distreduce.tables.recipe import read_recipe
+from distreduce.tables.text_file import unique_names
 from distreduce_paper import load_experiment
 from distreduce_paper.store import Store, load_frame
 

@@ -8,7 +8,7 @@ from scipy.stats import binomtest
 from scipy.stats import t as student
 from sklearn.metrics import r2_score
 
-from distreduce.metrics.certainty import accuracy_interval, gain_interval, r2_interval
+from distreduce.metrics.held_out import accuracy_interval, gain_interval, r2_interval
 
 
 @pytest.mark.parametrize("shape", [(60,), (60, 2)])

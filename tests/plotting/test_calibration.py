@@ -10,7 +10,7 @@ from plotting.iris_plots import LENGTHS, axes
 from scipy.stats import binomtest
 
 from distreduce.exceptions import InvalidInputError
-from distreduce.metrics.certainty import wilson_interval
+from distreduce.metrics.held_out import wilson_interval
 from distreduce.plotting import plot_calibration
 from distreduce.plotting.calibration import draw_reliability
 

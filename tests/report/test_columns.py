@@ -9,8 +9,7 @@ from matplotlib.colors import to_rgba
 
 from distreduce.plotting.palette import colour_by_target
 from distreduce.report import columns
-from distreduce.report.columns import LEAST_COLUMNS, MAX_CATEGORIES, Colouring
-from distreduce.report.encode import MISSING
+from distreduce.report.columns import LEAST_COLUMNS, MAX_CATEGORIES, MISSING, Colouring
 
 N = 150
 

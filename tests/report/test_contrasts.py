@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from distreduce.report.contrasts import find_contrasts
+from distreduce.report.columns import find_contrasts
 
 OWN = np.array([0] * 40 + [1] * 60)
 

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distreduce.interop._predictor import pack
-from distreduce.report.encode import MISSING, as_json, cell_text, quantise
+from distreduce.report.columns import MISSING, cell_text, quantise
+from distreduce.report.renderer import as_json
 
 TEXTS = st.text() | st.sampled_from(["</script>", "<!--<script>", "]]>", "\u2028", "&lt;", "\ud800", '"\\'])
 

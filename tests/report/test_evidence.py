@@ -7,7 +7,6 @@ import pytest
 from sklearn.metrics import pairwise_distances
 
 from distreduce.report.evidence import describe_optimism, encode_quality, find_evidence
-from distreduce.report.facts import count_crowded
 
 
 def test_class_shares_are_those_of_the_evidence(classes, labels):
@@ -106,17 +105,3 @@ def test_a_purity_of_classes_stands_with_its_interval(classes):
     found = encode_quality(classes, np.arange(12))
     low, purity, high = (np.array(found[name]) for name in ("purity low", "purity", "purity high"))
     assert ((low <= purity) & (purity <= high) & (low < high)).all()
-
-
-def test_prototypes_that_cover_each_other_are_counted(classes):
-    """On a table with two classes, 17 of 34 marks lay on others, and nothing was said."""
-    before, limit = classes.prototypes_, 0.01 * np.ptp(classes.embedding_, axis=0).max()
-    nearest = [np.sort(np.linalg.norm(before - place, axis=1))[1] for place in before]
-    assert count_crowded(classes) == np.sum(np.array(nearest) < limit)
-    used = np.flatnonzero(classes.prototype_weights_)
-    try:
-        classes.prototypes_ = before.copy()
-        classes.prototypes_[used[0]] = before[used[1]] + 1e-4
-        assert count_crowded(classes) >= 2
-    finally:
-        classes.prototypes_ = before

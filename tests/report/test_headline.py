@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import mean_squared_error, r2_score
 
-from distreduce.metrics.certainty import gain_interval, r2_interval
+from distreduce.metrics.held_out import gain_interval, r2_interval
 from distreduce.report import HeldOut, HeldOutClasses
-from distreduce.report.headline import describe_headline
+from distreduce.report.held_out import describe_headline
 from distreduce.report.predictions import describe_predictions
 
 NAMES = np.array(["a", "b"])
@@ -59,6 +59,25 @@ def test_rows_that_cannot_tell_are_not_called_nothing():
     found = describe_headline({"GP": weak}, ["price"])
     assert found.verdict == "Too few held-out rows to tell whether the features say anything about price"
     assert "may be better than no model by chance: it predicts" in found.sentence and found.warns
+
+
+def test_a_few_rows_that_are_far_off_do_not_hide_what_the_others_say(rng):
+    """Two of 200 houses at four times their price: "too few rows to tell", where new rows have R² 0.91."""
+    y = np.exp(0.4 * rng.normal(size=200))
+    mean = y * np.exp(0.1 * rng.normal(size=200))
+    mean[:2] += 3.0 * y.max()
+    found = describe_headline({"GP": HeldOut(y, mean, np.ones(200)), "no model": nothing(y)}, ["price"])
+    assert found.verdict == "The features say something about price, but a few rows are far off" and found.warns
+    assert "Half of its squared error comes from 2 rows." in found.sentence and "GP predicts 200" in found.sentence
+
+
+def test_the_median_of_skewed_targets_says_nothing(rng):
+    """Its absolute error is less than that of the mean, which no feature has earned."""
+    y = np.exp(2.0 * rng.normal(size=300))
+    median = describe_headline(
+        {"GP": HeldOut(y, np.full(300, np.median(y)), np.ones(300)), "no model": nothing(y)}, ["price"]
+    )
+    assert "far off" not in median.verdict
 
 
 def test_words_follow_the_lower_end_and_visits_of_ten_patients_are_ten(rng):

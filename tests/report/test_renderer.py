@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from jinja2 import UndefinedError
 
-from distreduce.report.renderer import inline_svg, prose, render_page, unbroken
+from distreduce.report.renderer import inline_svg, render_page, unbroken
 
 
 @pytest.fixture
@@ -65,10 +65,6 @@ def test_a_missing_variable_is_an_error(package):
 def test_options_of_the_command_line_stay_in_one_line():
     option = '<span class="option">--no-header</span>'
     assert unbroken("<b> a--b, --no-header or -- x") == f"&lt;b&gt; a--b, {option} or -- x"
-
-
-def test_prose_marks_words_and_escapes_the_rest():
-    assert prose("*a* **b** `<c>` <d>") == "<em>a</em> <strong>b</strong> <code>&lt;c&gt;</code> &lt;d&gt;"
 
 
 def test_a_drawing_has_a_label():

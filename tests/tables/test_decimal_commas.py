@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from distreduce.exceptions import InvalidInputError
+from distreduce.tables.cells import use_point
 from distreduce.tables.prepare import prepare
 from distreduce.tables.reading import locate_cells, read_chunks
-from distreduce.tables.units import use_point
 
 
 @pytest.fixture

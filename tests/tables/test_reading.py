@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from distreduce.exceptions import MissingDependencyError
-from distreduce.tables import binary_files
+from distreduce.tables import reading
 from distreduce.tables.reading import read_table
 
 
@@ -20,7 +20,7 @@ def test_the_first_sheet_of_a_workbook_is_read(tmp_path):
 
 
 def test_a_workbook_without_openpyxl_names_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setattr(binary_files, "find_spec", lambda name: None)
+    monkeypatch.setattr(reading, "find_spec", lambda name: None)
     (tmp_path / "t.xlsx").write_bytes(b"PK")
     with pytest.raises(MissingDependencyError, match="pip install openpyxl"):
         read_table(tmp_path / "t.xlsx", ["y"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,8 +11,10 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from distreduce.exceptions import InvalidInputError
+from distreduce.tables.aside import Aside
 from distreduce.tables.findings import ALL_UNKNOWN, Findings
-from distreduce.tables.recipe import learn_recipe
+from distreduce.tables.prepare import prepare
+from distreduce.tables.recipe import learn_recipe, read_recipe, write_recipe
 
 
 @pytest.fixture
@@ -272,3 +276,23 @@ def test_a_number_written_in_two_ways_is_one_level():
 def test_a_level_is_known_however_the_number_is_written(levels, cells):
     recipe = learn(pd.DataFrame({"c": levels * 2}), categories=["c"])
     assert recipe.matrix(pd.DataFrame({"c": cells}), "new.csv")[0].tolist() == [[1, 0], [0, 1]]
+
+
+def test_dates_after_the_fit_are_named(tmp_path):
+    """A visitor's rides of the next 600 days: intervals covered 0.35, and nothing was said."""
+    days = pd.date_range("2013-01-01", periods=80)
+    frame = pd.DataFrame({"day": days.astype(str), "x": np.arange(80.0) % 7, "y": np.arange(80.0)})
+    frame.to_csv(tmp_path / "rides.csv", index=False)
+    data = prepare(tmp_path / "rides.csv", ["y"])
+    assert any("--time 'day'" in note for note in data.notes)
+    assert not any("--time" in note for note in prepare(tmp_path / "rides.csv", ["y"], aside=Aside(time="day")).notes)
+    findings = Findings()
+    new = pd.DataFrame({"day": (days + pd.Timedelta(days=50)).astype(str), "x": 0.0})
+    data.recipe.matrix(new, "new.csv", findings)
+    assert "'day': 50 of 80 rows are later" in " ".join(findings.describe_surprises())
+    # As in the file of a recipe, and as in one of an older version.
+    write_recipe(data.recipe, tmp_path / "recipe.json")
+    assert read_recipe(tmp_path / "recipe.json") == data.recipe
+    (tmp_path / "recipe.json").write_text(re.sub(r',\s*"last": [\d.]+', "", (tmp_path / "recipe.json").read_text()))
+    (date,) = (rule for rule in read_recipe(tmp_path / "recipe.json").used if rule.name == "day")
+    assert date.last is None and date.count_later(np.array([1e9])) == 0

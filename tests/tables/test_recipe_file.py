@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distreduce.exceptions import ModelFileError
-from distreduce.tables.recipe import learn_recipe
-from distreduce.tables.recipe_file import read_recipe, write_recipe
+from distreduce.tables.recipe import learn_recipe, read_recipe, write_recipe
 
 TABLE = pd.DataFrame(
     {

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distreduce.exceptions import DatasetFileError, InvalidInputError
-from distreduce.tables import header, text_file
+from distreduce.tables import text_file
 from distreduce.tables.formats import TextLayout
 from distreduce.tables.text_file import TextFile
 
@@ -146,13 +146,12 @@ def test_a_decimal_comma_is_seen_below_long_names(write):
 
 
 def test_more_columns_than_can_be_read_are_refused(write, monkeypatch):
-    monkeypatch.setattr(header, "MAX_COLUMNS", 2)
+    monkeypatch.setattr(text_file, "MAX_COLUMNS", 2)
     with pytest.raises(InvalidInputError, match="has 3 columns; at most 2 can be read"):
         TextFile.detect(write("t.csv", "a,b,c\n1,2,3\n"))
 
 
 def test_names_without_an_end_are_refused(write, monkeypatch):
-    monkeypatch.setattr(header, "MAX_HEADER", 1000)
     monkeypatch.setattr(text_file, "MAX_HEADER", 1000)
     with pytest.raises(InvalidInputError, match="more than 1,000 characters before its first row"):
         TextFile.detect(write("t.csv", "a," * 1000))

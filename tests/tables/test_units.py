@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 
 from distreduce.exceptions import InvalidCellError, InvalidInputError
+from distreduce.tables.cells import strip_unit
 from distreduce.tables.columns import Category, Dropped, Number, guess_column
 from distreduce.tables.prepare import prepare
 from distreduce.tables.reading import locate_cells
-from distreduce.tables.units import strip_unit
 
 
 @pytest.mark.parametrize(

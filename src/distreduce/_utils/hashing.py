@@ -32,7 +32,6 @@ def fingerprint_of_rows(*tables: Any) -> str:
 
 
 def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of the bytes of a file."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while block := stream.read(2**20):

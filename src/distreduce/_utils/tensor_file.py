@@ -49,7 +49,6 @@ class Writer:
     prefix: str = ""
 
     def within(self, name: str) -> Self:
-        """Return a writer for the parts of a value."""
         return replace(self, prefix=f"{self.prefix}{name}.")
 
     def value(self, name: str, value: Any) -> Node:
@@ -131,7 +130,6 @@ class RefusedError(ValueError):
 
 
 def require(condition: bool, reason: str) -> None:
-    """Raise RefusedError unless the condition holds."""
     if not condition:
         raise RefusedError(reason)
 
@@ -145,11 +143,9 @@ class Reader:
     prefix: str = ""
 
     def within(self, name: str) -> Self:
-        """Return a reader for the parts of a value."""
         return replace(self, prefix=f"{self.prefix}{name}.")
 
     def unused(self) -> list[str]:
-        """Return the names of tensors that no value used."""
         return sorted(set(self.tensors) - self.used)
 
     def value(self, name: str, node: Node) -> Any:

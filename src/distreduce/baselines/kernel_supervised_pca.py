@@ -87,8 +87,10 @@ class KernelSupervisedPCA(SupervisedTransformer):
         target_kernel: str | Kernel = "auto",
         length_scale: str | float = "median",
     ) -> None:
-        self.n_components, self.task = n_components, task
-        self.input_kernel, self.target_kernel = input_kernel, target_kernel
+        self.n_components = n_components
+        self.task = task
+        self.input_kernel = input_kernel
+        self.target_kernel = target_kernel
         self.length_scale = length_scale
 
     def _learn(self, X: Array, Y: Array) -> None:

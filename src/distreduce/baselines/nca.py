@@ -83,8 +83,10 @@ class NCA(SupervisedTransformer):
         tol: float = 1e-5,
         random_state: Any = None,
     ) -> None:
-        self.n_components, self.task = n_components, task
-        self.max_iter, self.tol = max_iter, tol
+        self.n_components = n_components
+        self.task = task
+        self.max_iter = max_iter
+        self.tol = tol
         self.random_state = random_state
 
     def _learn(self, X: Array, Y: Array) -> None:

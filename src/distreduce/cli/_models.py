@@ -82,7 +82,6 @@ def fit_picture(data: PreparedTable, options: FitOptions, rows: Index) -> SDR:
 
 
 def take_weights(data: PreparedTable, rows: Index) -> Array | None:
-    """Return the weights of these rows."""
     return None if data.aside.weights is None else data.aside.weights[rows]
 
 

@@ -57,7 +57,6 @@ class TimeLeft(ProgressColumn):
     """The time that is left, in proportion to the steps that are done; none during the first."""
 
     def render(self, task: Task) -> Text:
-        """Return what a line of the bar shows."""
         left = predict_left(task.completed, task.total or 0.0, task.fields["reached"], task.elapsed or 0.0)
         return Text("" if left is None else f"about {left:.0f} s left", style="progress.remaining")
 
@@ -79,7 +78,6 @@ def count_rows(*, silent: bool) -> Iterator[Callable[[int], object]]:
 
 
 def say_beside(line: str) -> None:
-    """Print a line on standard error."""
     Console(stderr=True).print(printable(line))
 
 
@@ -180,7 +178,6 @@ def show_verdict(found: Verdict | None) -> None:
 
 
 def show_notes(notes: Sequence[str]) -> None:
-    """Print notes, one line each."""
     for note in notes:
         Console().print(Text.assemble(("note ", "yellow"), printable(note)))
 

@@ -16,10 +16,9 @@ from sklearn.utils._param_validation import InvalidParameterError
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array, Index
 from distreduce.baselines.constant_spread import fit_weighted
-from distreduce.cli._held_out import read_held_out
 from distreduce.cli._models import MODELS, OURS, TREES, FitOptions, fit_picture, make_model, take_blocks, take_weights
 from distreduce.cli._split import describe_repeats, draw_rows, find_units, split_rows
-from distreduce.cli._tables import GROUP, WEIGHT, class_table, judgement_table, number_table, truth_table
+from distreduce.cli._tables import GROUP, WEIGHT, class_table, judgement_table, number_table, read_held_out, truth_table
 from distreduce.estimators import SDR
 from distreduce.estimators._fit_context import FEW
 from distreduce.exceptions import (

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from distreduce._utils.typing import Array
-    from distreduce.cli._folder import Folder
+    from distreduce.cli.fitted_folder import Folder
     from distreduce.tables.recipe import ColumnRecipe
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Folder that `distreduce fit` wrote.")]
@@ -65,8 +65,7 @@ def transform(
     results = open_results(folder, file)
     from distreduce.cli._tables import place_table
 
-    recipe = results.recipe()
-    model = results.model(recipe)
+    recipe, model = results.recipe, results.model
     _apply(file, recipe, lambda X: place_table(model, model.transform(X)), out, strict, raw, overwrite, quiet, layout)
 
 
@@ -104,8 +103,7 @@ def predict(
     results = open_results(folder, file)
     from distreduce.cli._tables import prediction_table
 
-    recipe = results.recipe()
-    predictor = results.predictor(recipe)
+    recipe, predictor = results.recipe, results.predictor
     if per_class and (coverage is None or not hasattr(predictor, "predict_set")):
         raise typer.BadParameter("needs --coverage, and classes.", param_hint="--per-class")
     table = partial(prediction_table, predictor, recipe=recipe, coverage=coverage, per_class=per_class)
@@ -125,9 +123,9 @@ def open_results(folder: Path, file: Path) -> Folder:
     """Check both places before what takes seconds to import."""
     find_folder(folder)
     check_file(file)
-    from distreduce.cli._folder import Folder
+    from distreduce.cli.fitted_folder import Folder
 
-    return Folder(folder)
+    return Folder._open(folder)
 
 
 def _apply(

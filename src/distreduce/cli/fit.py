@@ -177,13 +177,13 @@ def fit(
     check_folder(out, FILES, overwrite=overwrite)
     # Only now what takes seconds to import.
     from distreduce.cli import _screen
-    from distreduce.cli._folder import Source, collect_metrics, write_results
-    from distreduce.cli._held_out import read_held_out
     from distreduce.cli._models import FitOptions, take_weights
     from distreduce.cli._study import plan_steps, run_study
+    from distreduce.cli._tables import read_held_out
+    from distreduce.cli.fitted_folder import Source, collect_metrics, write_results
     from distreduce.cli.report import write_page
     from distreduce.report.evidence import describe_optimism
-    from distreduce.report.headline import describe_headline
+    from distreduce.report.held_out import describe_headline
     from distreduce.solver.checkpoint import check_kind, check_place
     from distreduce.tables.aside import Aside
     from distreduce.tables.prepare import prepare
@@ -223,7 +223,7 @@ def fit(
                 study.held_out, recipe=data.recipe, predictor=study.predictor, experts=metrics["experts"],
                 row_numbers=rows, title=file.name, command=command, notes=metrics["notes"],
                 split=(metrics["held_out"] or {}).get("how", ""), within=options.within,
-                weights=take_weights(data, rows),
+                sample_weight=take_weights(data, rows),
             )  # fmt: skip
     # Only now is the folder in its place.
     if as_json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,13 +10,13 @@ import pandas as pd
 import typer
 
 from distreduce._utils.hashing import file_sha256
-from distreduce._utils.typing import Array, Index
-from distreduce.cli._folder import Folder
-from distreduce.cli._held_out import read_held_out
+from distreduce._utils.typing import Array
 from distreduce.cli._models import describe_models
 from distreduce.cli._names import REPORT
 from distreduce.cli._screen import EXPERT_NAMES, count_rows
+from distreduce.cli._tables import read_held_out
 from distreduce.cli.apply import Directory, Quiet
+from distreduce.cli.fitted_folder import Folder
 from distreduce.estimators import SDR
 from distreduce.exceptions import InvalidInputError, ModelFileError
 from distreduce.report import write_report
@@ -36,7 +36,7 @@ def report(
     """Write report.html of a fit again; its rows are read from the fitted file."""
     path = folder / REPORT
     with count_rows(silent=quiet):
-        _rewrite_page(Folder.open(folder), path, data)
+        _rewrite_page(Folder._open(folder), path, data)
     if not quiet:
         typer.echo(f"Wrote {path}")
     if open_it:
@@ -54,35 +54,26 @@ def write_page(
     held_out: pd.DataFrame | None,
     *,
     recipe: ColumnRecipe,
-    predictor: Any,
     experts: Mapping[str, float],
-    row_numbers: Index,
     title: str,
-    command: str,
-    notes: Sequence[str],
-    split: str,
-    within: str,
-    weights: Array | None,
+    **options: Any,
 ) -> None:
-    """Write the page of the rows of the fit, which have these numbers in the file; `held_out` is held_out.csv."""
+    """Write the page of the rows of the fit; `held_out` is held_out.csv, and `options` are those of write_report."""
     about, image_shape = describe_models(target.task), recipe.image_shape
     write_report(
-        path, model, X, target.y, recipe=None if image_shape else recipe, predictor=predictor,
+        path, model, X, target.y, recipe=None if image_shape else recipe,
         table=None if image_shape else table.reset_index(drop=True),  # one column per pixel would help nobody
-        row_numbers=row_numbers,
         held_out=None if held_out is None else read_held_out(held_out, target, about),
         experts={EXPERT_NAMES.get(name, name): weight for name, weight in experts.items()},
-        image_shape=image_shape, title=f"{', '.join(target.names)}, from {title}", command=command,
-        notes=notes, split=split, within=within, sample_weight=weights,
+        image_shape=image_shape, title=f"{', '.join(target.names)}, from {title}", **options,
     )  # fmt: skip
 
 
 def _rewrite_page(folder: Folder, path: Path, moved_to: Path | None) -> None:
     """Write the page from the folder and the fitted file, which must not have changed."""
     # The folder.
-    recipe, source = folder.recipe(), folder.source()
-    model = folder.model(recipe)
-    rows = folder.fit_rows(model)
+    recipe, source, model = folder.recipe, folder.source(), folder.model
+    rows = folder.fit_rows()
     # The fitted file, byte for byte: other rows would be shown under the old numbers.
     file = moved_to or Path(source.file)
     check_file(file)
@@ -105,8 +96,8 @@ def _rewrite_page(folder: Folder, path: Path, moved_to: Path | None) -> None:
     target = read_target(table.targets, source.task or recipe.task or "auto", file.name).rows(rows)
     write_page(
         path, model, X, target, table.frame.iloc[rows], folder.held_out(recipe.task or "auto"),
-        recipe=recipe, predictor=folder.predictor(recipe) if folder.has_predictor else None,
+        recipe=recipe, predictor=folder.predictor if folder._has_predictor else None,
         experts=folder.experts(), row_numbers=rows, title=file.name, command=source.command, notes=folder.notes(),
         split=folder.split(), within=folder.within(),
-        weights=None if weights is None else read_weights(table.frame[weights])[rows],
+        sample_weight=None if weights is None else read_weights(table.frame[weights])[rows],
     )  # fmt: skip

@@ -40,7 +40,7 @@ def score(
     import numpy as np
 
     from distreduce.cli._screen import SCORES, count_rows, score_text
-    from distreduce.report.headline import interval_text
+    from distreduce.report.held_out import interval_text
     from distreduce.report.predictions import score_held_out
     from distreduce.tables.aside import read_weights
     from distreduce.tables.cells import to_levels
@@ -48,8 +48,7 @@ def score(
     from distreduce.tables.reading import read_table
     from distreduce.tables.target import read_target
 
-    recipe = results.recipe()
-    predictor = results.predictor(recipe)
+    recipe, predictor = results.recipe, results.predictor
     table, findings = read_table(file, recipe.targets, recipe.as_text, layout=layout), Findings()
     target = read_target(table.targets, recipe.task or "auto", file.name)
     X, complete = recipe.matrix(table.features, file.name, findings)

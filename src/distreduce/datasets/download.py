@@ -56,7 +56,6 @@ class FileSet:
 
     @property
     def download_size(self) -> int:
-        """Bytes to download."""
         return sum(remote.size for remote in self.remote)
 
     def find_fault(self, arrays: Arrays) -> str:
@@ -67,7 +66,6 @@ class FileSet:
         return f"its values are not those of {self.name!r} (sha256 {found[:12]}… instead of {self.sha256[:12]}…)"
 
     def dataset(self, arrays: Arrays) -> Dataset:
-        """Return the data set of these arrays."""
         if "table" in arrays:
             # A CSV file: one table, targets last. Copies are contiguous and share no memory.
             d, names = self.shape[1], self.arrays[: self.shape[1]]
@@ -227,7 +225,6 @@ def download_set(spec: FileSet, *, progress: bool = True) -> Arrays:
 
 
 def _download(spec: FileSet, progress: bool) -> Arrays:
-    """Fetch and parse the files of a set."""
     try:
         with _progress_bar(spec, progress) as advance:
             files = {remote.name: _fetch_file(remote, advance) for remote in spec.remote}

@@ -16,8 +16,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from distreduce._utils.threads import workers
 from distreduce._utils.typing import Array
 from distreduce.estimators._auto import MapChoice
-from distreduce.estimators._display import DisplayMixin
-from distreduce.estimators._evidence import QUALITY
 from distreduce.estimators._fit_context import (
     CallbackSupportMixin,
     progress,
@@ -26,8 +24,9 @@ from distreduce.estimators._fit_context import (
     watch,
     whole_fit,
 )
-from distreduce.estimators._fitted import fitted_attributes
+from distreduce.estimators._fitted import QUALITY, fitted_attributes
 from distreduce.estimators._mixins import (
+    DisplayMixin,
     RenamedParametersMixin,
     SavingMixin,
     Translation,
@@ -123,16 +122,29 @@ class BaseReduction(
         verbose: int = 0,
         checkpoint: str | PathLike[str] | None = None,
     ) -> None:
-        self.n_components, self.n_prototypes = n_components, n_prototypes
-        self.mu, self.map_reg = mu, map_reg
-        self.perplexity, self.loss = perplexity, loss
-        self.input_kernel, self.length_scale = input_kernel, length_scale
-        self.metric, self.affinity, self.init = metric, affinity, init
-        self.solver, self.optimizer, self.backend = solver, optimizer, backend
-        self.beta, self.learning_rate = beta, learning_rate
-        self.max_iter, self.max_inner_iter, self.tol = max_iter, max_inner_iter, tol
-        self.n_jobs, self.random_state = n_jobs, random_state
-        self.verbose, self.checkpoint = verbose, checkpoint
+        self.n_components = n_components
+        self.n_prototypes = n_prototypes
+        self.mu = mu
+        self.map_reg = map_reg
+        self.perplexity = perplexity
+        self.loss = loss
+        self.input_kernel = input_kernel
+        self.length_scale = length_scale
+        self.metric = metric
+        self.affinity = affinity
+        self.init = init
+        self.solver = solver
+        self.optimizer = optimizer
+        self.beta = beta
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.max_inner_iter = max_inner_iter
+        self.tol = tol
+        self.backend = backend
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

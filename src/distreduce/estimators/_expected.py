@@ -1,4 +1,9 @@
-"""What the coupling sees of the targets: those that are expected from the other samples."""
+"""What the other samples say about the targets of each, for the coupling and as further features of the map.
+
+The coupling sees expected targets. A map from x to the places of prototypes puts a sample that could belong to either
+of two of them midway between, where a third may lie: with predicted shares of classes among its features it can follow
+what is predicted instead.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +13,25 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, softmax
 
+from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
-from distreduce.estimators._auto import MapChoice, draw_known, fit_predictor, predict_left_out, scale_features
+from distreduce.estimators._auto import (
+    CHOICE_SAMPLES,
+    MapChoice,
+    choose,
+    choose_map,
+    draw_known,
+    fit_predictor,
+    predict_left_out,
+    scale_features,
+)
+from distreduce.kernels import RBF, Kernel
 from distreduce.losses import keep_in_range, supervised_rows
-from distreduce.mapping import KernelMap
+from distreduce.mapping import KernelMap, Predictions
 from distreduce.mapping.folds import Folds
 from distreduce.sharding.sample import Sample
 
@@ -103,3 +122,126 @@ def expected_without_folds(
         found[fold] = np.full(Y.shape, np.nan)
         found[fold][rest] = expected_targets(regression, Y[rest], shares=shares)
     return found
+
+
+REACHES = (0.25, 0.5, 1.0)  # length scales of predicted shares, in units of their spread
+SHARPNESS = (-3.0, 6.0)  # logarithms of the least and the greatest
+
+
+def choose_with_predictions(estimator: Any, sample: Sample, folds: Folds, unit: float, workers: Workers) -> MapChoice:
+    r"""Choose kernel, metric and ridge; predicted shares p(x) of classes join the features if left-out samples gain.
+
+    .. math:: k(x, x') = \exp\Big(-\frac{|x - x'|^2}{2 l^2} - \frac{|p(x) - p(x')|^2}{2 g^2 r^2}\Big)
+
+    Metric and length scale l are those chosen for x alone: x keeps its say, which spreads the prototypes of a class.
+    r² is the mean variance of the shares. Training samples have those that the other folds predict, which look like
+    those of new samples.
+    """
+    alone = choose(estimator, sample, folds, unit, workers)
+    if not _can_predict(estimator, alone, sample):
+        return alone
+    assert sample.kernel_targets is not None and isinstance(alone.kernel, RBF)
+    drawn, rows = draw_known(sample, sample.kernel_targets, CHOICE_SAMPLES)
+    Y, length = sample.kernel_targets[rows], np.max(alone.kernel.length_scale)  # one for all features
+    # In as many dimensions as the predictions have, the map of the features alone can follow them.
+    if np.linalg.matrix_rank(Y - Y.mean(axis=0)) <= estimator.n_components:
+        return alone
+    regression = regress_targets(alone, sample, folds)  # for classes, both kinds of targets are the same
+    predictions = _predictions(regression, unit)
+    c, d, size = predictions.shares.shape[1], sample.features.shape[1], _spread(predictions.shares, sample.weights)
+
+    def lengths(scales: Array | None, reach: float) -> Array:
+        return np.r_[length * (np.ones(d) if scales is None else scales), np.full(c, reach * size)]
+
+    reaches: dict[Kernel, float] = {RBF(lengths(alone.scales, reach)): reach for reach in REACHES}
+    wide = replace(drawn, features=np.hstack([drawn.features, predictions.shares[rows]]))
+    parts = folds.take(rows)
+    found = choose_map(wide, Y, parts, [(kernel, None) for kernel in reaches], workers=workers)
+    assert found.misses is not None and alone.misses is not None
+    if not _is_clearly_less(found.misses, alone.misses, parts.weights):
+        return alone
+    reach, fold_scales = reaches[found.kernel], alone.fold_scales
+    if fold_scales is not None:
+        fold_scales = [lengths(scales, reach) for scales in fold_scales]
+    scales = lengths(alone.scales, reach)
+    found = replace(found, kernel=RBF(1.0), scales=scales, fold_scales=fold_scales, predictions=predictions)
+    return replace(found, alone=alone, regression=regression)
+
+
+def _can_predict(estimator: Any, choice: MapChoice, sample: Sample) -> bool:
+    """Return whether all of the map is left to the data, which are features in memory that tell about the targets."""
+    given = (estimator.length_scale, estimator.map_reg, estimator.eta, estimator.input_kernel)
+    automatic = all(isinstance(value, str) for value in given) and given == ("auto", "auto", "auto", "rbf")
+    dense = not (sample.precomputed or sparse.issparse(sample.features))
+    return automatic and dense and choice.has_signal and not np.isnan(choice.error)
+
+
+ByFold = dict[int, Array]
+
+
+def targets_without_folds(
+    choice: MapChoice, sample: Sample, folds: Folds, unit: float, *, shares: bool, coupled: bool
+) -> tuple[ByFold | None, ByFold | None]:
+    """Return, for every fold, expected targets (if `coupled`) and predictions, if there are any, without the fold."""
+    regressions = regress_without_folds(choice.metric, sample, folds)
+    assert sample.targets is not None
+    expected = expected_without_folds(regressions, sample.targets, folds, shares=shares) if coupled else None
+    predicted = None if choice.predictions is None else _predictions_without_folds(regressions, sample, folds, unit)
+    return expected or None, predicted or None
+
+
+def _predictions_without_folds(
+    regressions: Mapping[int, TargetRegression], sample: Sample, folds: Folds, unit: float
+) -> ByFold:
+    """Return, for every fold, the predictions (n, c) for all samples, computed without that fold.
+
+    Those of the map know the targets of a fold: to place the fold among them would give its targets away.
+    """
+    found = {}
+    for fold, regression in regressions.items():
+        rest, _ = folds.rest(fold)
+        out = np.setdiff1d(np.arange(len(sample.weights)), rest)
+        known = _predictions(regression, unit)
+        found[fold] = np.empty((len(sample.weights), known.shares.shape[1]))
+        found[fold][rest], found[fold][out] = known.shares, known(sample.features[out] * unit)
+    return found
+
+
+def _predictions(regression: TargetRegression, unit: float) -> Predictions:
+    r"""Return the shares of classes, :math:`p = \mathrm{softmax}(s (\hat y - \bar y))`, that regression predicts.
+
+    Squared errors shrink ŷ where a class is hard to predict, though its largest entry is often right. The sharpness s
+    makes left-out classes most probable. Without the mean of y, classes count as if they were equally frequent: rare
+    ones keep a place of their own in the picture, and p is not the probability of the class. Where the regression has
+    seen the class of a sample, ŷ is cross-fitted.
+    """
+    choice, drawn, (coefficients, mean) = regression.choice, regression.drawn, regression.predictor
+    kernel, scores = choice.kernel, regression.left_out - mean
+    assert isinstance(kernel, RBF)
+    if choice.scales is not None:
+        kernel = RBF(kernel.length_scale * choice.scales)
+    sharpness = _sharpen(scores[regression.rows], regression.targets, drawn.weights)
+    shares = softmax(sharpness * scores, axis=1)
+    return Predictions(shares, KernelMap(kernel, drawn.features, sharpness * coefficients, unit))
+
+
+def _sharpen(scores: Array, Y: Array, weights: Array) -> float:
+    """Return the factor of the scores (n, c) under which the classes Y are most probable."""
+
+    def loss(logarithm: float) -> float:
+        return -float(weights @ (Y * log_softmax(np.exp(logarithm) * scores, axis=1)).sum(axis=1))
+
+    return float(np.exp(minimize_scalar(loss, bounds=SHARPNESS, method="bounded").x))
+
+
+def _spread(shares: Array, weights: Array) -> float:
+    """Return the root of the mean squared distance of the shares from their mean."""
+    mean = weights @ shares / weights.sum()
+    return float(np.sqrt(weights @ ((shares - mean) ** 2).sum(axis=1) / weights.sum())) or 1.0
+
+
+def _is_clearly_less(one: Array, other: Array, weights: Array) -> bool:
+    """Return whether the mean of one is below that of the other by two standard errors of the difference."""
+    less = other - one
+    mean = weights @ less / weights.sum()
+    return bool(mean > 2.0 * np.sqrt(weights @ (less - mean) ** 2) / weights.sum())

@@ -23,7 +23,7 @@ from distreduce.losses import LOSSES, BregmanLoss, get_loss
 DEPENDENCES = ("cka", "cka_uncentered", "hsic")
 # Kernels on standardized numbers and on their prototypes if eta="auto" and every sample is a prototype. The paper's, of
 # length scale 1, do not tell far targets apart, and hold the picture so small that geometry has no say: a single number
-# becomes a line. With fewer prototypes the first gains nothing and the second loses (decision 21, m and v).
+# becomes a line. With fewer prototypes the first gains nothing and the second loses (decision 21: wide kernels).
 WIDE = (RBF(3.0), RationalQuadratic(length_scale=3.0))
 
 
@@ -41,7 +41,8 @@ class SDR(BaseReduction):
         Number m of prototypes. None gives every sample its own prototype (pure dimensionality reduction). "auto" fits
         4, 8, 16, … prototypes, at least five samples for each, and keeps the fewest whose left-out error is within one
         standard error of the smallest; see :func:`distreduce.plotting.plot_choice`. With fewer prototypes than samples,
-        some may end up unused, with weight zero.
+        some may end up unused, with weight zero. With ``eta="auto"`` those that lie within half a percent of the
+        picture of a heavier one are merged into it.
     alpha : float in [0, 1], default=0.2
         Weight of the geometry (Gromov-Wasserstein term) against the supervision loss in the coupling.
     eta : float or "auto", default="auto"
@@ -135,7 +136,7 @@ class SDR(BaseReduction):
         Mean target of each prototype in the units of y, or its class shares.
     prototype_medoids_ : array of shape (n_prototypes,)
         Row index of the sample that represents each prototype: among its own samples, the nearest to their means of X
-        and y, each in units of its variance within prototypes.
+        and y, each in units of its variance within prototypes; of merged prototypes, that of the heaviest.
     coupling_ : scipy sparse array of shape (n_samples, n_prototypes)
         Coupling T; its rows sum to one.
     labels_ : array of shape (n_samples,)
@@ -254,9 +255,13 @@ class SDR(BaseReduction):
             max_inner_iter=max_inner_iter, tol=tol, backend=backend, n_jobs=n_jobs, random_state=random_state,
             verbose=verbose, checkpoint=checkpoint,
         )  # fmt: skip
-        self.alpha, self.eta, self.dependence = alpha, eta, dependence
-        self.task, self.target_loss = task, target_loss
-        self.target_kernel, self.embedding_kernel = target_kernel, embedding_kernel
+        self.alpha = alpha
+        self.eta = eta
+        self.task = task
+        self.target_loss = target_loss
+        self.target_kernel = target_kernel
+        self.dependence = dependence
+        self.embedding_kernel = embedding_kernel
 
     @classmethod
     def paper(cls, n_components: int = 2, **parameters: Any) -> SDR:

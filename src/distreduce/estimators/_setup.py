@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
 from sklearn.utils.validation import _num_samples, validate_data
 
 from distreduce._utils.text import warn_user
@@ -25,9 +24,13 @@ from distreduce.estimators._auto import (
     scale_features,
     wants_choice,
 )
-from distreduce.estimators._expected import expected_targets, regress_targets
+from distreduce.estimators._expected import (
+    choose_with_predictions,
+    expected_targets,
+    regress_targets,
+    targets_without_folds,
+)
 from distreduce.estimators._fit_context import check_checkpoint, open_checkpoint
-from distreduce.estimators._predictions import choose_with_predictions, targets_without_folds
 from distreduce.estimators._targets import Targets, standardize
 from distreduce.estimators._validate import (
     check_distances,
@@ -38,6 +41,7 @@ from distreduce.estimators._validate import (
     own_generator,
     power_of_two_unit,
     read_groups,
+    read_init,
     read_weights,
     reject_masked,
     reject_text,
@@ -203,7 +207,6 @@ def _set_up_dense(
 
 
 def _leave_out(groups: Index | None, merged: Merged, sample: Sample) -> Folds:
-    """Return the folds in which samples are left out."""
     assert sample.kernel_targets is not None
     sites = find_sites(sample.features, precomputed=sample.precomputed)
     # Groups numbered by first appearance among the sorted samples, so that the order of the rows does not matter.
@@ -296,6 +299,8 @@ def _problem(
     else:
         kernel = choice.kernel
     require_distances(estimator, kernel, precomputed=subsample.precomputed)
+    # With eta = 0 targets act through the coupling alone (the paper's variant): the start must not see them.
+    blind = supervision is not None and supervision.settings["eta"] == 0
     # A large ridge would shrink the picture to a point, so the weight of the map falls as its ridge grows.
     mu = estimator.mu / (1.0 + choice.ridge) if choice is not None and estimator.map_reg == "auto" else estimator.mu
     return ReductionProblem(
@@ -304,7 +309,7 @@ def _problem(
         n_components=estimator.n_components,
         n_prototypes=m,
         perplexity=effective_perplexity(estimator.perplexity, merged.weights),
-        init=_initial_coupling(estimator, supervision, merged, n),
+        init=read_init(estimator, merged, n, blind=blind),
         target_loss=SquaredLoss() if supervision is None else supervision.loss,
         target_kernel=None if supervision is None else supervision.kernel,
         input_kernel=kernel,
@@ -351,50 +356,3 @@ def _number_of_prototypes(estimator: Any, n: int, n_distinct: int, n_places: int
         message = f"n_prototypes={m}, but only {n_distinct} samples are distinct: each became a prototype."
         warn_user(message, DataWarning)
     return int(m) if m < n_distinct else None
-
-
-def _initial_coupling(estimator: Any, supervision: Supervision | None, merged: Merged, n: int) -> Any:
-    """Return `init` as a name, or as an array with one row per distinct sample."""
-    init, m = estimator.init, estimator.n_prototypes
-    if isinstance(init, str):
-        if init == "identity" and m not in (None, n):
-            raise InvalidInputError("init='identity' needs n_prototypes=None (one prototype per sample).")
-        # With eta = 0 targets act through the coupling alone (the paper's variant): the start must not see them.
-        blind = supervision is not None and supervision.settings["eta"] == 0
-        return "spectral" if init == "auto" and blind and m else init
-    plan = init.toarray() if sparse.issparse(init) else np.asarray(init)
-    k = n if m is None else m
-    # Indices, or non-negative shares with no empty row.
-    good = (
-        (plan.ndim == 1 and plan.shape == (n,) and plan.dtype.kind in "iu" and plan.min() >= 0 and plan.max() < k)
-        or (plan.shape == (n, k) and np.isfinite(plan).all() and (plan >= 0).all() and (plan.sum(axis=1) > 0).all())
-    )  # fmt: skip
-    if not good:
-        raise InvalidInputError(
-            f"init must be a name, {n} prototype numbers below {k}, or non-negative shares of shape ({n}, {k}) "
-            f"with no empty row; got an array of shape {plan.shape} and type {plan.dtype}."
-        )
-    # Indices become shares of one.
-    if plan.ndim == 1:
-        plan = sparse.csr_array((np.ones(n), plan, np.arange(n + 1)), shape=(n, k))
-    if m in (None, n):
-        return _balanced_coupling(sparse.csr_array(plan), merged)
-    # If there are no more distinct samples than prototypes, each is a prototype, whatever `init` says.
-    return plan[merged.rows] if k < len(merged.rows) else "identity"
-
-
-def _balanced_coupling(plan: sparse.csr_array, merged: Merged) -> sparse.csr_array:
-    """Return a coupling for one prototype per sample, in the order of the fit; each must carry its sample's weight."""
-    if not merged.trivial:
-        raise InvalidInputError("init as an array needs distinct samples when n_prototypes is None.")
-    plan = plan[merged.rows][:, merged.rows]
-    # The balanced T-step keeps both marginals, so the start must have them.
-    carried = merged.weights @ (plan.multiply(1.0 / plan.sum(axis=1)[:, None]))
-    worst = int(np.abs(carried - merged.weights).argmax())
-    if abs(carried[worst] - merged.weights[worst]) > 1e-6 * merged.weights[worst]:
-        raise InvalidInputError(
-            "init must give each prototype the weight of its sample when n_prototypes is None; prototype "
-            f"{merged.rows[worst]} gets {carried[worst]:.3g} instead of {merged.weights[worst]:.3g}. "
-            "Use init='auto', or give n_prototypes."
-        )
-    return plan

@@ -103,7 +103,6 @@ def read_known_labels(y: Any, n_samples: int) -> tuple[NDArray[Any], Index]:
 
 
 def require_targets(estimator: Any, y: Any) -> None:
-    """Raise InvalidInputError if y is None."""
     if y is None:
         raise InvalidInputError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
 

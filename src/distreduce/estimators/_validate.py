@@ -1,4 +1,4 @@
-"""Checks of X, weights and distances."""
+"""Checks of X, weights, distances and initial couplings."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from sklearn.utils.validation import _check_sample_weight
 from distreduce._utils.text import warn_user
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import DataWarning, InvalidInputError
+from distreduce.sharding.merge import Merged
 
 DEFAULT_PERPLEXITY = 30.0
 BLOCK_ROWS = 4096  # rows compared at once
@@ -233,3 +234,48 @@ def check_places(Z: Any, n_components: int) -> Array:
     if places.shape[1] != n_components:
         raise InvalidInputError(f"X has {places.shape[1]} columns; places of this embedding have {n_components}.")
     return places
+
+
+def read_init(estimator: Any, merged: Merged, n: int, *, blind: bool) -> Any:
+    """Return `init` as a name, or as an array with one row per distinct sample; a `blind` one sees no targets."""
+    init, m = estimator.init, estimator.n_prototypes
+    if isinstance(init, str):
+        if init == "identity" and m not in (None, n):
+            raise InvalidInputError("init='identity' needs n_prototypes=None (one prototype per sample).")
+        return "spectral" if init == "auto" and blind and m else init
+    plan = init.toarray() if sparse.issparse(init) else np.asarray(init)
+    k = n if m is None else m
+    # Indices, or non-negative shares with no empty row.
+    good = (
+        (plan.ndim == 1 and plan.shape == (n,) and plan.dtype.kind in "iu" and plan.min() >= 0 and plan.max() < k)
+        or (plan.shape == (n, k) and np.isfinite(plan).all() and (plan >= 0).all() and (plan.sum(axis=1) > 0).all())
+    )  # fmt: skip
+    if not good:
+        raise InvalidInputError(
+            f"init must be a name, {n} prototype numbers below {k}, or non-negative shares of shape ({n}, {k}) "
+            f"with no empty row; got an array of shape {plan.shape} and type {plan.dtype}."
+        )
+    # Indices become shares of one.
+    if plan.ndim == 1:
+        plan = sparse.csr_array((np.ones(n), plan, np.arange(n + 1)), shape=(n, k))
+    if m in (None, n):
+        return _balanced_coupling(sparse.csr_array(plan), merged)
+    # If there are no more distinct samples than prototypes, each is a prototype, whatever `init` says.
+    return plan[merged.rows] if k < len(merged.rows) else "identity"
+
+
+def _balanced_coupling(plan: sparse.csr_array, merged: Merged) -> sparse.csr_array:
+    """Return a coupling for one prototype per sample, in the order of the fit; each must carry its sample's weight."""
+    if not merged.trivial:
+        raise InvalidInputError("init as an array needs distinct samples when n_prototypes is None.")
+    plan = plan[merged.rows][:, merged.rows]
+    # The balanced T-step keeps both marginals, so the start must have them.
+    carried = merged.weights @ (plan.multiply(1.0 / plan.sum(axis=1)[:, None]))
+    worst = int(np.abs(carried - merged.weights).argmax())
+    if abs(carried[worst] - merged.weights[worst]) > 1e-6 * merged.weights[worst]:
+        raise InvalidInputError(
+            "init must give each prototype the weight of its sample when n_prototypes is None; prototype "
+            f"{merged.rows[worst]} gets {carried[worst]:.3g} instead of {merged.weights[worst]:.3g}. "
+            "Use init='auto', or give n_prototypes."
+        )
+    return plan

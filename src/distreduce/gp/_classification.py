@@ -39,7 +39,9 @@ class DirichletGP:
     def __init__(
         self, inputs: Array, labels: Index, n_classes: int, alpha_epsilon: float, hyperparameters: Hyperparameters
     ) -> None:
-        self.inputs, self.labels, self.hyperparameters = inputs, labels, hyperparameters
+        self.inputs = inputs
+        self.labels = labels
+        self.hyperparameters = hyperparameters
         self.alpha_epsilon = alpha_epsilon
         targets = DirichletTargets.of(labels, n_classes, alpha_epsilon)
         with single_threaded_blas():  # a loaded model must have the same bits with any number of threads
@@ -107,7 +109,6 @@ class BaseGPClassifier(ClassifierMixin, BaseGP):
         return X[weights > 0], labels[weights > 0], weights[weights > 0], blocks
 
     def _fit_gp(self, inputs: Array, labels: Index, random_state: np.random.RandomState) -> None:
-        """Set ``gp_`` and ``draws_``."""
         n_classes, d = len(self.classes_), inputs.shape[1]
         # Every class needs a member, so with more classes than TRAINING_SAMPLES the limit is their number.
         rows = draw_from_every_class(labels, max(TRAINING_SAMPLES, n_classes), random_state)
@@ -121,7 +122,6 @@ class BaseGPClassifier(ClassifierMixin, BaseGP):
         self.draws_ = random_state.standard_normal((self.n_draws, n_classes))
 
     def _view(self, X: Array) -> Array:
-        """Inputs of the GP at validated samples."""
         raise NotImplementedError
 
     def predict_proba(self, X: Any) -> Array:

@@ -252,7 +252,6 @@ class Novelty:
         return cls(inputs, np.sort(np.concatenate(found)))
 
     def __call__(self, inputs: Array) -> Array:
-        """P-values of samples."""
         k = max(1, min(OTHERS, len(self.inputs) - 1))
         distance = nearest(inputs, self.inputs, k)[0].mean(axis=1)
         farther = len(self.distances) - np.searchsorted(self.distances, distance, side="left")

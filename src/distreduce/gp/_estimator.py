@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators import SDR
 from distreduce.estimators._mixins import SavingMixin
@@ -19,22 +21,26 @@ from distreduce.gp._hyperparameters import Training
 from distreduce.sharding.dask_rows import gather
 
 CHUNK = 20_000  # samples that a thread predicts at once
+Result = TypeVar("Result")
 
 
 def read_new_samples(estimator: Any, X: Any) -> Array:
-    """Return checked samples, in single precision if they are: :func:`take_chunk` converts a part of them."""
+    """Return samples for a fitted model, in single precision if they are: :func:`by_chunks` converts parts of them."""
+    check_is_fitted(estimator)
     reject_masked(X)
     return np.asarray(validate_data(estimator, X, reset=False, dtype=[np.float64, np.float32]))
 
 
-def count_chunks(X: Array) -> int:
-    """Return the number of chunks of the samples."""
-    return -(-len(X) // CHUNK)
+def by_chunks(function: Callable[[Array], Result], X: Array, pool: Workers = SERIAL) -> list[Result]:
+    """Return the results for chunks of samples, whose size bounds the memory for any number of them.
 
+    A chunk is in double precision and in one memory order, on which the rounding of sums depends.
+    """
 
-def take_chunk(X: Array, chunk: int) -> Array:
-    """Return some of the samples in double precision and in one memory order, on which the rounding of sums depends."""
-    return np.ascontiguousarray(X[chunk * CHUNK : (chunk + 1) * CHUNK], dtype=np.float64)
+    def run(chunk: int, _: int) -> Result:
+        return function(np.ascontiguousarray(X[chunk * CHUNK : (chunk + 1) * CHUNK], dtype=np.float64))
+
+    return pool.run(run, -(-len(X) // CHUNK))
 
 
 class BaseGP(SavingMixin, BaseEstimator):
@@ -57,8 +63,11 @@ class BaseGP(SavingMixin, BaseEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.gp_optimizer, self.gp_steps, self.gp_lr = gp_optimizer, gp_steps, gp_lr
-        self.n_jobs, self.random_state = n_jobs, random_state
+        self.gp_optimizer = gp_optimizer
+        self.gp_steps = gp_steps
+        self.gp_lr = gp_lr
+        self.n_jobs = n_jobs
+        self.random_state = random_state
 
     def _read_inputs(self, X: Any, y: Any) -> Array:
         """Check the parameters and X, and that there is a y."""

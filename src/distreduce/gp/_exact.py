@@ -122,7 +122,10 @@ class TrainedGP(ABC):
         kernel: DistanceKernel = GAUSSIAN,
         weights: Array | None = None,
     ) -> None:
-        self.inputs, self.target, self.hyperparameters, self.kernel = inputs, target, hyperparameters, kernel
+        self.inputs = inputs
+        self.target = target
+        self.hyperparameters = hyperparameters
+        self.kernel = kernel
         self.weights = weights
         self._prepare(np.full(len(inputs), hyperparameters.noise) / (1.0 if weights is None else weights))
 
@@ -248,7 +251,6 @@ class NeighbourGP(TrainedGP):
         return mean, np.maximum(variance, self.hyperparameters.noise)
 
     def _condition(self, scaled: Array, k: int) -> tuple[Array, Array]:
-        """Moments of one batch of scaled samples."""
         near = self._search.query(scaled, np.arange(1, k + 1), eps=SLACK)[1]
         targets = self.target.reshape(len(self.target), -1)
         mean, explained = np.empty((len(scaled), targets.shape[1])), np.empty(len(scaled))

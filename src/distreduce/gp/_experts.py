@@ -67,7 +67,6 @@ class Lesson:
 
     @property
     def labels(self) -> Index:
-        """Class numbers."""
         return np.asarray(self.targets.argmax(axis=1))
 
     @property
@@ -81,7 +80,6 @@ class Lesson:
         return len(self.inputs) < 2 or (self.is_class and bool((self.targets == self.targets[0]).all()))
 
     def take(self, rows: Index) -> Lesson:
-        """The lesson of some of the samples."""
         return replace(self, inputs=self.inputs[rows], targets=self.targets[rows], weights=self.weights[rows])
 
 
@@ -94,7 +92,6 @@ class Process:
 
     @property
     def hyperparameters(self) -> Hyperparameters:
-        """Those of the GP."""
         return self.gp.hyperparameters
 
     def moments(self, inputs: Array) -> tuple[Array, Array]:

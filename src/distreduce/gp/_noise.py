@@ -38,7 +38,6 @@ class Noise:
 
 
 def cube(sizes: Array, least: float) -> Array:
-    """Variances from values of f."""
     return np.asarray(np.maximum(sizes, least) ** (2 / POWER))
 
 

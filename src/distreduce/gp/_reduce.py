@@ -8,19 +8,19 @@ from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from distreduce._utils.numerics import evenly_spaced, nearest
-from distreduce._utils.threads import Workers
+from distreduce._utils.numerics import nearest
+from distreduce._utils.threads import Workers, workers
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators import SDR
+from distreduce.estimators._fit_context import whole_fit
 from distreduce.estimators._mixins import RenamedParametersMixin, Translation, translate_checkpoint_every
-from distreduce.estimators._validate import check_spread, largest_perplexity
+from distreduce.estimators._validate import check_spread, largest_perplexity, own_generator, require_seed
 from distreduce.exceptions import (
     FewSamplesWarning,
     InvalidInputError,
@@ -30,17 +30,17 @@ from distreduce.exceptions import (
 )
 from distreduce.gp._class_stack import ClassStack
 from distreduce.gp._crossfit import Arranged, CrossFit, CrossFitter, Novelty, Said, arrange, assign_folds
-from distreduce.gp._estimator import count_chunks, read_new_samples, take_chunk
+from distreduce.gp._estimator import by_chunks, read_new_samples
 from distreduce.gp._experts import EXPERTS, Expert, Lesson, learn_own
 from distreduce.gp._hyperparameters import Training
 from distreduce.gp._noise import follow_noise
 from distreduce.gp._stack import Stack, keep_promising
-from distreduce.gp._target_scale import feature_spread
-from distreduce.kernels import RBF
-from distreduce.mapping import left_out_embedding
-from distreduce.mapping.relevance import median_length_scale
+from distreduce.gp._target_scale import choose_feature_scale
 from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
 from distreduce.sharding.merge import Merged, merge_duplicates, row_keys
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 AnyStack = TypeVar("AnyStack", Stack, ClassStack)
 Learn = Callable[[CrossFit, Array], AnyStack]  # from left-out predictions and the target
@@ -48,7 +48,6 @@ GAUSSIAN_PROCESSES = ("inputs", "rough_inputs", "isotropic")
 # Experts besides the Gaussian processes; `experts` may name them, or hold estimators of one's own.
 OTHERS = ("linear", "forest", "boosting")
 WIDE = 300  # features above which one length scale for each is too slow to learn, and learns too little
-SCALING_ROWS = 300  # samples that decide whether features are standardised
 STACK_STEPS = 60  # of L-BFGS: more raise the likelihood, but left-out densities hardly
 
 
@@ -144,23 +143,57 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
     ) -> None:
         self.n_components = n_components
         self.n_prototypes = n_prototypes
-        self.eta, self.perplexity = eta, perplexity
-        self.length_scale, self.map_reg = length_scale, map_reg
-        self.training_inputs, self.feature_scaling = training_inputs, feature_scaling
-        self.residual, self.experts = residual, experts
+        self.eta = eta
+        self.perplexity = perplexity
+        self.length_scale = length_scale
+        self.map_reg = map_reg
+        self.training_inputs = training_inputs
+        self.feature_scaling = feature_scaling
+        self.residual = residual
+        self.experts = experts
         self.max_reduction_samples = max_reduction_samples
-        self.gp_optimizer, self.gp_steps, self.gp_lr = gp_optimizer, gp_steps, gp_lr
-        self.n_jobs, self.random_state = n_jobs, random_state
-        self.verbose, self.checkpoint = verbose, checkpoint
+        self.gp_optimizer = gp_optimizer
+        self.gp_steps = gp_steps
+        self.gp_lr = gp_lr
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if cls.__doc__:  # none with python -OO
             cls.__doc__ = cls.__doc__.replace("    [shared]", SHARED_PARAMETERS)
 
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Fit to samples and targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples, in any units.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Numbers, in any units, or the labels (n_samples,) of a classifier.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights; two counts as two copies of a sample.
+        groups : array-like of shape (n_samples,), optional
+            Group of each sample, such as its patient. Groups are left out as a whole wherever the fit learns from
+            left-out samples, so that probabilities, intervals and sets hold for samples of new groups.
+
+        Returns
+        -------
+        SDRGPRegressor or SDRGPClassifier
+            The fitted estimator.
+        """
+        with whole_fit(self) as fitting:
+            read = self._read(X, y, sample_weight, groups)
+            require_seed(self)
+            with workers(self.n_jobs) as pool:
+                self._fit_read(*read, own_generator(self.random_state), fitting, pool)
+        return self
+
     def transform(self, X: Any) -> Array:
         """Embed samples, seen or unseen: (n_samples, n_components)."""
-        check_is_fitted(self)
         if is_dask(X):
             return predict_by_blocks(self, "transform", X)
         return self._embed(read_new_samples(self, X))
@@ -182,13 +215,10 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         array of shape (n_samples,)
             Share of training samples, left out, that are at least as far from the others.
         """
-        check_is_fitted(self)
         X = read_new_samples(self, X)
-        chunks = range(count_chunks(X))
-        return np.concatenate([self.novelty_(take_chunk(X, chunk) / self.input_scale_) for chunk in chunks])
+        return np.concatenate(by_chunks(lambda part: self.novelty_(part / self.input_scale_), X))
 
     def _find_prototypes(self, X: Array) -> Index:
-        """The prototype of each validated sample."""
         return self._find_nearest(self._embed(X))
 
     def _find_nearest(self, Z: Array) -> Index:
@@ -204,13 +234,9 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         return int(self.reduction_.prototypes_.shape[1])
 
     def _embed(self, X: Array) -> Array:
-        """Embed validated samples."""
-        chunks = range(count_chunks(X))
-        parts = [self.reduction_.transform(take_chunk(X, chunk) / self.input_scale_) for chunk in chunks]
-        return np.concatenate(parts)
+        return np.concatenate(by_chunks(lambda part: self.reduction_.transform(part / self.input_scale_), X))
 
     def _views(self, X: Array, names: Sequence[str]) -> dict[str, Array]:
-        """Inputs of the experts at validated samples."""
         # Models of earlier versions reduce in another scale than the one their GPs see.
         inputs = X / getattr(self, "feature_spread_", self.input_scale_)
         views = {name: inputs for name in names if name != "embedding"}
@@ -226,25 +252,11 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
     def _scale_features(
         self, X: Array, targets: Array, weights: Array, groups: Index | None
     ) -> tuple[Merged, Index | None]:
-        """Set ``input_scale_``: the spread of each feature, or one for all, whichever predicts left-out targets.
-
-        Return the distinct samples, which are what is looked at, and their groups.
-        """
+        """Set ``input_scale_``; return the distinct samples, which are what is looked at, and their groups."""
         once = merge_duplicates(X, targets, weights)  # a sample given twice counts as one of weight two
         X, targets, together = X[once.rows], targets[once.rows], None if groups is None else groups[once.rows]
         check_spread(X, len(X), precomputed=False)
-        each = feature_spread(X, once.weights)
-        # A constant feature has no spread: one of 7e200 would leave no digits for the others.
-        varies = X.max(axis=0) > X.min(axis=0)
-        most = each[varies].max()
-        common = np.where(varies, most * float(np.sqrt(np.mean((each[varies] / most) ** 2))), each)
-        if self.feature_scaling == "auto":
-            rows = evenly_spaced(len(X), SCALING_ROWS)
-            own = None if together is None else together[rows]
-            errors = [_left_out_error(X[rows] / scale, targets[rows], own) for scale in (each, common)]
-            self.input_scale_ = common if errors[1] < errors[0] else each
-        else:
-            self.input_scale_ = each if self.feature_scaling == "standard" else np.ones(X.shape[1])
+        self.input_scale_ = choose_feature_scale(X, targets, once.weights, together, self.feature_scaling)
         return once, together
 
     def _reduce(
@@ -291,7 +303,6 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         return arranged
 
     def _draw_rows(self, inputs: Array, random_state: np.random.RandomState) -> Index:
-        """The rows that the reduction sees."""
         size, n = self.max_reduction_samples, len(inputs)
         if self.n_prototypes is not None and self.n_prototypes > min(size, n):
             raise InvalidInputError(
@@ -324,7 +335,6 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         self.embedding_scale_: Any = size if hasattr(self, "classes_") else np.full(self._n_features_out, size)
 
     def _choose_experts(self, n_features: int) -> dict[str, Expert]:
-        """The experts of the stack by name."""
         if not self.residual:
             return {"embedding": EXPERTS["embedding"]}
         given: Sequence[Any] = OTHERS if self.experts is None else self.experts
@@ -371,20 +381,3 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         experts = self._choose_experts(X.shape[1])
         lessons = {name: lesson for name in experts} | {"embedding": replace(lesson, inputs=Z[order])}
         return CrossFitter(experts, lessons, assign_folds(arranged.groups), pool), lesson
-
-
-def number_groups(inputs: Array, groups: Index | None) -> Index:
-    """Number the groups that are left out together; without any, samples with equal features are one."""
-    return np.unique(inputs if groups is None else groups, axis=0, return_inverse=True)[1].ravel()
-
-
-def _left_out_error(inputs: Array, targets: Array, groups: Index | None) -> float:
-    """Squared error of left-out targets under kernel ridge regression with the median length scale."""
-    if len(inputs) < 4:
-        return 0.0
-    K = RBF(median_length_scale(inputs, np.ones(len(inputs))))(inputs)
-    centred = targets - targets.mean(axis=0)
-    own = number_groups(inputs, groups)
-    return min(
-        float(np.mean((left_out_embedding(K, centred, ridge, own) - centred) ** 2)) for ridge in (0.01, 0.1, 1.0)
-    )

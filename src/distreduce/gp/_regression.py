@@ -15,7 +15,7 @@ from distreduce.estimators._fit_context import warn_about_few, whole_fit
 from distreduce.estimators._targets import read_known_numbers
 from distreduce.estimators._validate import read_weights
 from distreduce.exceptions import InvalidInputError
-from distreduce.gp._estimator import BaseGP, count_chunks, read_new_samples, take_chunk
+from distreduce.gp._estimator import BaseGP, by_chunks, read_new_samples
 from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size, train_merged
 from distreduce.gp._stack import Stack, check_coverage, check_levels, weigh_by_leave_one_out
 from distreduce.gp._target_scale import TargetScale, feature_spread
@@ -36,7 +36,6 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
         return X, self.target_scale_.standardise(y).reshape(len(y), -1), weights, blocks
 
     def _views(self, X: Array, names: Sequence[str]) -> dict[str, Array]:
-        """Inputs of each expert at validated samples."""
         raise NotImplementedError
 
     def _find_prototypes(self, X: Array) -> Index:
@@ -94,7 +93,6 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
         levels = check_levels(quantiles, "quantiles")
         if is_dask(X):
             return predict_by_blocks(self, "predict_quantiles", X, quantiles=tuple(quantiles))
-        check_is_fitted(self)
         X = read_new_samples(self, X)
         found = [stack.quantiles(mean, np.sqrt(variance), levels) for stack, (mean, variance) in self._latent(X)]
         return self._in_target_units(np.stack(found, axis=1))
@@ -133,7 +131,6 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
             return predict_by_blocks(self, "predict_interval", X, coverage=coverage, method=method)
         if method == "model":
             return self.predict_quantiles(X, ((1 - coverage) / 2, (1 + coverage) / 2))
-        check_is_fitted(self)
         X = read_new_samples(self, X)
         within = self._find_prototypes(X) if method == "mondrian" else None
         found = [stack.interval(*moments, coverage, within) for stack, moments in self._latent(X)]
@@ -154,7 +151,6 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
         array of shape (n_samples,) or (n_samples, n_targets)
             Log densities.
         """
-        check_is_fitted(self)
         X = read_new_samples(self, X)
         table = self.target_scale_.standardise(read_known_numbers(y, len(X))).reshape(len(X), -1)
         found = [
@@ -168,13 +164,12 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
         """Every stack with the mean and variance of what it learned, at validated samples."""
         names = sorted({name for stack in self.stacks_ for name in stack.view_names})
 
-        def predict_chunk(chunk: int, _: int) -> list[tuple[Array, Array]]:
-            views = self._views(take_chunk(X, chunk), names)
+        def predict(chunk: Array) -> list[tuple[Array, Array]]:
+            views = self._views(chunk, names)
             return [stack.moments(views) for stack in self.stacks_]
 
-        # The views of a chunk bound the memory, for any number of samples.
         with workers(self.n_jobs) as pool:
-            parts = pool.run(predict_chunk, count_chunks(X))
+            parts = by_chunks(predict, X, pool)
         return [
             (stack, (np.concatenate([mean for mean, _ in own]), np.concatenate([variance for _, variance in own])))
             for stack, own in zip(self.stacks_, zip(*parts, strict=True), strict=True)

@@ -10,15 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from distreduce._utils.threads import workers
-from distreduce._utils.typing import Array
-from distreduce.estimators._fit_context import whole_fit
+from distreduce._utils.threads import Workers, workers
+from distreduce._utils.typing import Array, Index
 from distreduce.estimators._mixins import Translation
-from distreduce.estimators._validate import own_generator, require_seed
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._class_stack import ClassStack
 from distreduce.gp._classification import BaseGPClassifier
-from distreduce.gp._estimator import count_chunks, read_new_samples, take_chunk
+from distreduce.gp._estimator import by_chunks, read_new_samples
 from distreduce.gp._exact import check_exact_size
 from distreduce.gp._reduce import PAPER, ReducingGP
 from distreduce.gp._stack import check_coverage
@@ -130,44 +128,23 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
         """The paper's SDR-GP: fixed length scale, lambda 0.01, eta 1000, a GP of 50 Adam steps on the embedding."""
         return cls(n_components, **{**PAPER, "feature_scaling": "none", "gp_steps": 50, **parameters})
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> SDRGPClassifier:
-        """Fit to samples and labels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples, in any units.
-        y : array-like of shape (n_samples,)
-            Labels.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weights; two counts as two copies of a sample.
-        groups : array-like of shape (n_samples,), optional
-            Group of each sample, such as its patient. Groups are left out as a whole wherever the fit learns from
-            left-out samples, so that probabilities, intervals and sets hold for samples of new groups.
-
-        Returns
-        -------
-        SDRGPClassifier
-            The fitted estimator.
-        """
-        with whole_fit(self) as fitting:
-            X, labels, weights, blocks = self._read(X, y, sample_weight, groups)
-            require_seed(self)
-            random_state = own_generator(self.random_state)
-            indicators = np.eye(len(self.classes_))[labels]
-            with workers(self.n_jobs) as pool:
-                self._scale_features(X, indicators, weights, blocks)
-                # SDR gets the labels themselves, so that its fitted attributes name them.
-                y = self.classes_[labels]
-                arranged, embedded = self._reduce(X, indicators, y, weights, random_state, blocks, fitting)
-                if self._follows_paper:
-                    check_exact_size(len(X), "the paper's recipe has no other; use the defaults")
-                    self._fit_gp(embedded, labels, random_state)
-                else:
-                    seed = int(random_state.randint(2**31 - 1))
-                    learn = partial(ClassStack.of, weights=arranged.evidence)
-                    self.stack_ = self._cross_fit(X, arranged, embedded, indicators, learn, pool, seed)
-        return self
+    def _fit_read(
+        self, X: Array, labels: Index, weights: Array, groups: Index | None, random_state: Any, fitting: Any,
+        pool: Workers,
+    ) -> None:  # fmt: skip
+        """Reduce, and learn a stack of the classes, or the paper's GP."""
+        indicators = np.eye(len(self.classes_))[labels]
+        self._scale_features(X, indicators, weights, groups)
+        # SDR gets the labels themselves, so that its fitted attributes name them.
+        y = self.classes_[labels]
+        arranged, embedded = self._reduce(X, indicators, y, weights, random_state, groups, fitting)
+        if self._follows_paper:
+            check_exact_size(len(X), "the paper's recipe has no other; use the defaults")
+            self._fit_gp(embedded, labels, random_state)
+        else:
+            seed = int(random_state.randint(2**31 - 1))
+            learn = partial(ClassStack.of, weights=arranged.evidence)
+            self.stack_ = self._cross_fit(X, arranged, embedded, indicators, learn, pool, seed)
 
     def predict_proba(self, X: Any) -> Array:
         """Probability of each class, in the order of ``classes_``: (n_samples, n_classes)."""
@@ -176,13 +153,8 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
             return super().predict_proba(X)
         X = read_new_samples(self, X)
         names = list(self.stack_.used())
-
-        def predict_chunk(chunk: int, _: int) -> Array:
-            return self.stack_.probabilities(self._views(take_chunk(X, chunk), names))
-
-        # The views of a chunk bound the memory, for any number of samples.
         with workers(self.n_jobs) as pool:
-            return np.concatenate(pool.run(predict_chunk, count_chunks(X)))
+            return np.concatenate(by_chunks(lambda part: self.stack_.probabilities(self._views(part, names)), X, pool))
 
     def predict_set(self, X: Any, coverage: float = 0.9, per_class: bool = False) -> Array:
         """Predict sets of classes that hold the true one with a given probability (conformal prediction).

@@ -8,19 +8,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distreduce._utils.numerics import evenly_spaced
-from distreduce._utils.threads import SERIAL, workers
+from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index
-from distreduce.estimators._fit_context import whole_fit
-from distreduce.estimators._validate import own_generator, require_seed
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._crossfit import CrossFitter, assign_folds
 from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size, train_merged
 from distreduce.gp._experts import EXPERTS, Lesson
 from distreduce.gp._hyperparameters import Training
-from distreduce.gp._reduce import PAPER, ReducingGP, number_groups
+from distreduce.gp._reduce import PAPER, ReducingGP
 from distreduce.gp._regression import BaseGPRegressor
 from distreduce.gp._stack import Stack, weigh_by_leave_one_out
-from distreduce.gp._warp import Warp, propose_warps
+from distreduce.gp._target_scale import Warp, number_groups, propose_warps
 
 LEAST_SAMPLES, CHOICE_SAMPLES = 30, 400
 CLEARLY = 0.05  # gain in mean log density
@@ -84,50 +82,28 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
         """The paper's SDR-GP: fixed length scales, lambda 0.01, eta 1000, a GP of 20 Adam steps on the embedding."""
         return cls(n_components, **{**PAPER, "feature_scaling": "standard", "gp_steps": 20, **parameters})
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> SDRGPRegressor:
-        """Fit to samples and targets.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples, in any units.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Numbers, in any units.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weights; two counts as two copies of a sample.
-        groups : array-like of shape (n_samples,), optional
-            Group of each sample, such as its patient. Groups are left out as a whole wherever the fit learns from
-            left-out samples, so that probabilities, intervals and sets hold for samples of new groups.
-
-        Returns
-        -------
-        SDRGPRegressor
-            The fitted estimator.
-        """
-        with whole_fit(self) as fitting:
-            X, Y, weights, blocks = self._read(X, y, sample_weight, groups)
-            if (np.ptp(Y, axis=0) == 0).all():
-                constant = self.target_scale_.mean[0]
-                raise InvalidInputError(f"y is constant ({constant:g}): no reduction can follow it; use GPRegressor.")
-            require_seed(self)
-            random_state = own_generator(self.random_state)
-            with workers(self.n_jobs) as pool:
-                once, together = self._scale_features(X, Y, weights, blocks)
-                inputs, given = X[once.rows] / self.input_scale_, Y[once.rows].T
-                warps = [None if self._follows_paper else choose_warp(inputs, y, once.weights, together) for y in given]
-                learned = np.stack([y if w is None else w(y) for y, w in zip(Y.T, warps, strict=True)], axis=1)
-                arranged, embedded = self._reduce(X, learned, learned, weights, random_state, blocks, fitting)
-                if self._follows_paper:
-                    self.stacks_ = self._fit_paper(embedded, Y, weights)
-                else:
-                    seed = int(random_state.randint(2**31 - 1))
-                    nearest = self._find_nearest(embedded[arranged.order] * self.embedding_scale_)
-                    of = [partial(Stack.of, weights=arranged.evidence, groups=nearest, warp=warp) for warp in warps]
-                    self.stacks_ = tuple(
-                        self._cross_fit(X, arranged, embedded, y[:, None], learn, pool, seed)
-                        for y, learn in zip(learned.T, of, strict=True)
-                    )
-        return self
+    def _fit_read(
+        self, X: Array, Y: Array, weights: Array, groups: Index | None, random_state: Any, fitting: Any, pool: Workers
+    ) -> None:
+        """Choose the warps of the targets, reduce, and learn one stack per target."""
+        if (np.ptp(Y, axis=0) == 0).all():
+            constant = self.target_scale_.mean[0]
+            raise InvalidInputError(f"y is constant ({constant:g}): no reduction can follow it; use GPRegressor.")
+        once, together = self._scale_features(X, Y, weights, groups)
+        inputs, given = X[once.rows] / self.input_scale_, Y[once.rows].T
+        warps = [None if self._follows_paper else choose_warp(inputs, y, once.weights, together) for y in given]
+        learned = np.stack([y if w is None else w(y) for y, w in zip(Y.T, warps, strict=True)], axis=1)
+        arranged, embedded = self._reduce(X, learned, learned, weights, random_state, groups, fitting)
+        if self._follows_paper:
+            self.stacks_ = self._fit_paper(embedded, Y, weights)
+            return
+        seed = int(random_state.randint(2**31 - 1))
+        nearest = self._find_nearest(embedded[arranged.order] * self.embedding_scale_)
+        of = [partial(Stack.of, weights=arranged.evidence, groups=nearest, warp=warp) for warp in warps]
+        self.stacks_ = tuple(
+            self._cross_fit(X, arranged, embedded, y[:, None], learn, pool, seed)
+            for y, learn in zip(learned.T, of, strict=True)
+        )
 
     def _fit_paper(self, embedded: Array, Y: Array, weights: Array) -> tuple[Stack, ...]:
         """The paper's GP on the embedding, for each target."""

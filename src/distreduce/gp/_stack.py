@@ -14,7 +14,7 @@ from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._crossfit import CrossFit, find_rank, rank_within, thin_reference
 from distreduce.gp._tails import Tails
-from distreduce.gp._warp import LEVELS, Warp
+from distreduce.gp._target_scale import LEVELS, Warp
 
 Views = Mapping[str, Array]
 LEAST_WEIGHT = 1e-3  # experts below it are left out of predictions

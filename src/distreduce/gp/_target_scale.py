@@ -1,12 +1,20 @@
-"""Standardise the targets of the regressors for training, and return predictions in their units."""
+"""Features and targets as experts see them: standardised, and targets warped if they are skewed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
+from scipy.stats import kurtosis, skew, yeojohnson, yeojohnson_normmax
 
-from distreduce._utils.typing import Array
+from distreduce._utils.numerics import evenly_spaced
+from distreduce._utils.typing import Array, Index
+from distreduce.kernels import RBF
+from distreduce.mapping.left_out import left_out_error
+from distreduce.mapping.relevance import median_length_scale
+
+SCALING_ROWS = 300  # samples that decide whether features are standardised
 
 
 def spread(table: Array, weights: Array | None = None) -> Array:
@@ -34,6 +42,41 @@ def feature_spread(X: Array, weights: Array | None = None) -> Array:
     """
     constant = X.max(axis=0) == X.min(axis=0)
     return np.where(constant, np.maximum(np.abs(X).max(axis=0), 1.0), spread(X, weights))
+
+
+def choose_feature_scale(X: Array, targets: Array, weights: Array, groups: Index | None, scaling: str) -> Array:
+    """What features (n, d) are divided by: the spread of each, or one for all if that predicts left-out targets better.
+
+    `scaling` is "auto"; "standard" takes the spread of each in any case, and "none" leaves the features as they are.
+    """
+    if scaling == "none":
+        return np.ones(X.shape[1])
+    each = feature_spread(X, weights)
+    if scaling == "standard":
+        return each
+    # A constant feature has no spread: one of 7e200 would leave no digits for the others.
+    varies = X.max(axis=0) > X.min(axis=0)
+    most = each[varies].max()
+    common = np.where(varies, most * float(np.sqrt(np.mean((each[varies] / most) ** 2))), each)
+    rows = evenly_spaced(len(X), SCALING_ROWS)
+    own = None if groups is None else groups[rows]
+    errors = [_left_out_error(X[rows] / scale, targets[rows], own) for scale in (each, common)]
+    return common if errors[1] < errors[0] else each
+
+
+def number_groups(inputs: Array, groups: Index | None) -> Index:
+    """Number the groups that are left out together; without any, samples with equal features are one."""
+    return np.unique(inputs if groups is None else groups, axis=0, return_inverse=True)[1].ravel()
+
+
+def _left_out_error(inputs: Array, targets: Array, groups: Index | None) -> float:
+    """Squared error of left-out targets under kernel ridge regression with the median length scale."""
+    if len(inputs) < 4:
+        return 0.0
+    K = RBF(median_length_scale(inputs, np.ones(len(inputs))))(inputs)
+    centred = targets - targets.mean(axis=0)
+    own = number_groups(inputs, groups)
+    return min(left_out_error(K, centred, ridge, own) for ridge in (0.01, 0.1, 1.0))
 
 
 @dataclass(frozen=True)
@@ -64,3 +107,63 @@ class TargetScale:
         centre = mean.reshape(len(mean), -1) * self.std + self.mean
         spread = std.reshape(len(std), -1) * self.std
         return (centre, spread) if self.is_table else (centre[:, 0], spread[:, 0])
+
+
+SKEWED, HEAVY = 1.0, 3.0  # skewness and excess kurtosis from which on a warp is tried
+KNOTS = 33
+LEVELS = (np.arange(40) + 0.5) / 40  # quantiles that the moments in the units of y are averages of
+
+
+@dataclass(frozen=True)
+class Warp:
+    """A piecewise-linear, increasing function through `knots` (k, 2), from standardised to nearly Gaussian targets.
+
+    Beyond its ends it goes on with the slope of its first and last piece; what comes back is limited to the range of
+    the targets, widened by half of it.
+    """
+
+    knots: Array
+
+    def __call__(self, y: Array) -> Array:
+        return _interpolate(y, self.knots[:, 0], self.knots[:, 1])
+
+    def back(self, u: Array) -> Array:
+        y = self.knots[:, 0]
+        reach = 0.5 * (y[-1] - y[0])
+        return np.clip(_interpolate(u, self.knots[:, 1], y), y[0] - reach, y[-1] + reach)
+
+    def log_slope(self, y: Array) -> Array:
+        """Logarithm of the derivative, which turns densities of warped targets into those of targets."""
+        slopes = np.diff(self.knots[:, 1]) / np.diff(self.knots[:, 0])
+        piece = np.clip(np.searchsorted(self.knots[:, 0], y) - 1, 0, len(slopes) - 1)
+        return np.asarray(np.log(slopes[piece]))
+
+
+def _interpolate(x: Array, xs: Array, ys: Array) -> Array:
+    slopes = np.diff(ys) / np.diff(xs)
+    inner = np.interp(x, xs, ys)
+    below, above = np.minimum(x - xs[0], 0.0) * slopes[0], np.maximum(x - xs[-1], 0.0) * slopes[-1]
+    return np.asarray(inner + below + above)
+
+
+def propose_warps(y: Array) -> list[Warp]:
+    """Warps worth a try for standardised targets: none if these are not far from Gaussian."""
+    if abs(skew(y)) < SKEWED and kurtosis(y) < HEAVY:
+        return []
+    levels = np.linspace(0.0, 1.0, KNOTS)
+    at = np.unique(np.quantile(y, levels))
+    if len(at) < 5:  # a few different values: nothing to warp
+        return []
+    power = _standardise_knots(at, np.asarray(yeojohnson(at, float(yeojohnson_normmax(y)))), y)
+    # Normal scores: the share of targets below each knot, ties in the middle.
+    below = (np.searchsorted(np.sort(y), at, "left") + np.searchsorted(np.sort(y), at, "right")) / (2 * len(y))
+    scores = _standardise_knots(at, ndtri(np.clip(below, 0.5 / len(y), 1 - 0.5 / len(y))), y)
+    return [warp for warp in (power, scores) if warp is not None]
+
+
+def _standardise_knots(at: Array, values: Array, y: Array) -> Warp | None:
+    """The warp with mean 0 and variance 1 on the targets; None if it is not increasing."""
+    if not np.isfinite(values).all() or (np.diff(values) < 1e-9).any():
+        return None
+    warped = _interpolate(y, at, values)
+    return Warp(np.c_[at, (values - warped.mean()) / (warped.std() or 1.0)])

@@ -20,8 +20,8 @@ from distreduce.gp._exact import NEIGHBOUR_JITTER, NEIGHBOURS, ExactGP
 from distreduce.gp._experts import LEAST_PROBABILITY, Boosting, Forest, Linear, Process
 from distreduce.gp._noise import POWER
 from distreduce.gp._stack import Stack
+from distreduce.gp._target_scale import LEVELS
 from distreduce.gp._trees import Trees
-from distreduce.gp._warp import LEVELS
 from distreduce.interop._formula import MapFormula, map_formula
 from distreduce.kernels import RBF, Matern32
 from distreduce.tables.columns import Category, Date, Number, Used
@@ -45,7 +45,6 @@ def pack(values: ArrayLike, kind: str, *, deflate: bool = False) -> Node:
 
 
 def deflate(values: ArrayLike, kind: str) -> Node:
-    """Return a deflated array."""
     return pack(values, kind, deflate=True)
 
 
@@ -70,7 +69,6 @@ class RowPool:
         return deflate(places, "u4")
 
     def encode(self) -> Node:
-        """Return all rows."""
         return deflate(np.array(self._rows), "f8")
 
 

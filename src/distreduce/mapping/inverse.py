@@ -7,11 +7,11 @@ from scipy import sparse
 from scipy.linalg import cho_solve
 from scipy.spatial.distance import pdist
 
-from distreduce._utils.typing import Array, Index
+from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import RBF, DistanceKernel, Linear
 from distreduce.mapping.kernel_map import KernelMap, factorise_kernel
-from distreduce.mapping.left_out import left_out_embedding
+from distreduce.mapping.left_out import left_out_error
 
 REFERENCE = 1000  # training samples behind the inverse: the kernel ridge regression takes n³ operations
 # Length scales in units of the median distance of places, and ridges, that left-out samples choose from.
@@ -71,7 +71,7 @@ class InverseMap:
         # The squared error of features in their own spread: else the one with the largest unit decides alone.
         unit = np.where(target.std(axis=0) > 0, target.std(axis=0), 1.0)
         _, self.kernel, ridge = min(
-            ((_left_out_error(RBF(f * spread), self.places, target / unit, r, groups), RBF(f * spread), r)
+            ((left_out_error(RBF(f * spread)(self.places), target / unit, r, groups), RBF(f * spread), r)
              for f in FACTORS for r in RIDGES), key=lambda each: each[0])  # fmt: skip
         K = self.kernel(self.places)
         K[np.diag_indices(len(K))] += ridge
@@ -80,7 +80,3 @@ class InverseMap:
     def __call__(self, Z: Array) -> Array:
         """Samples (t, d) that would lie at the places."""
         return np.asarray(self.mean + self.kernel(Z, self.places) @ self.coefficients)
-
-
-def _left_out_error(kernel: RBF, places: Array, target: Array, ridge: float, groups: Index) -> float:
-    return float(np.mean((left_out_embedding(kernel(places), target, ridge, groups) - target) ** 2))

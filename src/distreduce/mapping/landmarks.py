@@ -132,7 +132,6 @@ class LandmarkRegression:
 
     @property
     def n_landmarks(self) -> int:
-        """Number r of landmarks."""
         return len(self._axes)
 
     def quadratic(self, plan: Plan) -> Array:

@@ -40,6 +40,11 @@ def left_out_embedding(K: Array, F: Array, regularisation: float, groups: NDArra
     return np.asarray(left_out)
 
 
+def left_out_error(K: Array, F: Array, regularisation: float, groups: Index) -> float:
+    """Mean squared error of :func:`left_out_embedding`."""
+    return float(np.mean((left_out_embedding(K, F, regularisation, groups) - F) ** 2))
+
+
 @dataclass(frozen=True)
 class LeftOut:
     """Places of samples as if they were new."""

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from distreduce._utils.typing import Array, Index
 from distreduce.dependence import cka
+from distreduce.estimators._fitted import LEAST_EVIDENCE
 from distreduce.estimators._refits import align_embedding
 from distreduce.estimators._targets import Targets, read_targets
 from distreduce.kernels import RBF, Delta, RationalQuadratic
@@ -120,9 +121,6 @@ def drift(before: Any, after: Any, X: Any) -> float:
     return float(np.sqrt((moved**2).sum() / ((places - places.mean(axis=0)) ** 2).sum()))
 
 
-LEAST_COUNT = 19  # samples behind the evidence of a prototype, at least
-
-
 def criticisms(model: Any, y: Any = None, n: int = 10) -> pd.DataFrame:
     """Return the samples that the prototypes represent worst [1]_: far from all, or with an unexpected target.
 
@@ -191,7 +189,7 @@ def _find_surprise(model: Any, y: Any, nearest: Index) -> Array:
         deviation = (targets.values - expected) / np.maximum(spread, np.finfo(np.float64).eps)
         return np.asarray((deviation**2).mean(axis=1) / 2)
     # One more sample of each class, or a class that was not seen nearby would be infinitely surprising.
-    count = np.maximum(evidence["n_samples"].to_numpy(), LEAST_COUNT)[:, None]
+    count = np.maximum(evidence["n_samples"].to_numpy(), LEAST_EVIDENCE)[:, None]
     shares = (expected * count + 1) / (count + expected.shape[1])
     own = pd.Index(model.classes_).get_indexer(pd.Index(targets.classes))[np.nan_to_num(targets.values).argmax(axis=1)]
     found = np.log(shares.max(axis=1) / shares[np.arange(len(own)), own])

@@ -54,7 +54,6 @@ class Model(Kind):
     shared: Collection[str] = ()  # symbols of sizes in common with the model that this one is part of
 
     def write_state(self, model: Any, write: Writer) -> Node:
-        """Return the JSON of a fitted estimator."""
         # Fitted attributes first: what they cannot hold, they explain better than a parameter could.
         fitted = self.fitted.write("fitted", model, write)
         given, params = model.get_params(deep=False), write.within("params")

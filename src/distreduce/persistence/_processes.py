@@ -2,24 +2,27 @@
 
 They hold training inputs and hyperparameters, never a factorisation. All targets share the inputs of a view, which are
 stored once, and so do the smooth and the rough process on X. Whatever differs between targets is an array with one row
-per target.
+per target. :class:`SparseGP` exists for earlier formats only.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from distreduce._utils.tensor_file import Node, Reader, Writer, require
+from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array
 from distreduce.gp._classification import DirichletGP
-from distreduce.gp._exact import ExactGP
+from distreduce.gp._exact import ExactGP, factorise, find_batches
 from distreduce.gp._experts import KERNELS
 from distreduce.gp._hyperparameters import Hyperparameters
-from distreduce.gp._inducing import SparseGP
 from distreduce.gp._stack import Stack
 from distreduce.gp._tails import Tails
+from distreduce.kernels import RBF
 from distreduce.persistence._schema import Floats, Found, Indices, KeyedList, Kind, Maybe, Record, Scalar, Sizes
 from distreduce.persistence._stacks import STACKS, check_size, pack_stacks, reject_numerical_errors
 
@@ -189,3 +192,51 @@ def build_latent_gp(parts: Found, n_classes: int, draws: Array) -> DirichletGP:
         finite = np.isfinite(gp.probabilities(inputs[:1], draws)).all()
         require(bool(finite), "gp_ predicts NaN or infinite values")
     return gp
+
+
+JITTER = 1e-8  # on the covariance of the inducing points, relative to the signal
+
+
+@dataclass(frozen=True)
+class SparseGP:
+    r"""Posterior through m inducing points; prior mean 0.
+
+    With :math:`K_{mm} = LL^\top`, :math:`A = L^{-1}K_{mn}/\sigma` and :math:`B = I + AA^\top`,
+
+    .. math::
+        m(x) = a_x^\top B^{-1} A y/\sigma, \qquad v(x) = s + \sigma^2 - a_x^\top a_x + a_x^\top B^{-1} a_x, \qquad
+        a_x = L^{-1}k_{mx}
+    """
+
+    inducing: Array  # (m, d), inducing points
+    hyperparameters: Hyperparameters
+    inner: Array  # B (m, m)
+    projected: Array  # A y/σ (m,)
+
+    def moments(self, inputs: Array) -> tuple[Array, Array]:
+        """Mean and variance of the target (noise included) at each row, in batches of bounded size."""
+        with single_threaded_blas():  # a loaded model must have the same bits with any number of threads
+            LB = factorise(self.inner, 0.0)
+            solution = solve_triangular(LB, self.projected, lower=True)
+        mean, variance = np.empty(len(inputs)), np.empty(len(inputs))
+        prior = self.hyperparameters.signal + self.hyperparameters.noise
+        for rows in find_batches(len(inputs), len(self.inducing)):
+            a = whiten(self.inducing, inputs[rows], self.hyperparameters)
+            half = solve_triangular(LB, a, lower=True, check_finite=False)
+            mean[rows] = half.T @ solution
+            variance[rows] = prior - np.einsum("ij,ij->j", a, a) + np.einsum("ij,ij->j", half, half)
+        return mean, np.maximum(variance, self.hyperparameters.noise)
+
+    def covariance(self, inputs: Array) -> Array:
+        """Joint covariance (t, t) of the target at the rows, noise included."""
+        a = whiten(self.inducing, inputs, self.hyperparameters)
+        half = solve_triangular(factorise(self.inner, 0.0), a, lower=True)
+        prior = self.hyperparameters.signal * RBF(1.0)(inputs / self.hyperparameters.length_scales)
+        return np.asarray(prior - a.T @ a + half.T @ half + self.hyperparameters.noise * np.eye(len(inputs)))
+
+
+def whiten(inducing: Array, inputs: Array, found: Hyperparameters) -> Array:
+    """Return L⁻¹ K(Z, x) (m, t), with K(Z, Z) = L Lᵀ."""
+    Z, X = inducing / found.length_scales, inputs / found.length_scales
+    L = factorise(found.signal * RBF(1.0)(Z), JITTER * found.signal)
+    return np.asarray(solve_triangular(L, found.signal * RBF(1.0)(Z, X), lower=True, check_finite=False))

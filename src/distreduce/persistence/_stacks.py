@@ -22,8 +22,8 @@ from distreduce.gp._hyperparameters import Hyperparameters
 from distreduce.gp._noise import Noise
 from distreduce.gp._stack import Stack
 from distreduce.gp._tails import Tails
+from distreduce.gp._target_scale import Warp
 from distreduce.gp._trees import Trees
-from distreduce.gp._warp import Warp
 from distreduce.persistence._schema import Count, Floats, Found, Indices, KeyedList, Maybe, Record, Scalar
 
 MAX_TARGETS = 10_000  # names of targets that a file may use: their numbers
@@ -158,10 +158,8 @@ def _pack_expert(name: str, stack: Any) -> Found:
         return {**found, "process": asdict(expert.gp.hyperparameters)}
     if isinstance(expert, Linear):
         return {**found, "linear": expert}
-    if isinstance(expert, Forest):
-        return {**found, "trees": expert.trees}
-    if isinstance(expert, Boosting):
-        return {**found, "trees": expert.trees, "baseline": expert.baseline, "binary": expert.binary}
+    if isinstance(expert, Forest | Boosting):
+        return found | vars(expert)
     raise UnsavableModelError(
         f"The expert {name!r} of your own is a Python object that only a pickle could hold, and files of distreduce "
         "hold none; fit with experts among 'linear', 'forest' and 'boosting' to save the model."

@@ -12,7 +12,7 @@ from distreduce._utils.text import number_text
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 from distreduce.metrics.calibration import calibration_curve, mean_absolute_calibration_error
-from distreduce.metrics.certainty import wilson_interval
+from distreduce.metrics.held_out import wilson_interval
 from distreduce.plotting.axes import draw_legend, get_axes
 from distreduce.plotting.palette import class_palette
 

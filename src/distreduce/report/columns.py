@@ -1,17 +1,21 @@
-"""What the map can be coloured by: the targets and the columns of the user's table."""
+"""What the columns of a table say: their cells on the page, colours of the map, and what tells a prototype apart."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from distreduce._utils.text import number_text
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
 from distreduce.interop._predictor import Node, pack
 from distreduce.plotting.palette import OKABE_ITO, class_palette, class_shapes, colour_by_target
 from distreduce.plotting.targets import average_on_prototypes, prototype_means
-from distreduce.report.encode import MISSING, cell_text, quantise
 
 LEAST_COLUMNS = 36
 MAX_VALUES = 400_000  # of all columns together: a megabyte
@@ -21,20 +25,15 @@ SKEWED = 0.15  # place of the median between the ends of the scale of colours
 WIDE = 3.0  # if the range is this many times that of the middle 98 %, outliers are cut from the scale
 
 
+@dataclass(frozen=True)
 class Colouring:
     """Encode the values of all samples as colours of the samples and prototypes that the page shows."""
 
-    def __init__(
-        self,
-        model: BaseReduction,
-        samples: Index,
-        prototypes: Index,
-        *,
-        with_evidence: bool = False,
-        sample_weight: Array | None = None,
-    ) -> None:
-        self.model, self.samples, self.prototypes, self.with_evidence = model, samples, prototypes, with_evidence
-        self.sample_weight = sample_weight
+    model: BaseReduction
+    samples: Index
+    prototypes: Index
+    with_evidence: bool = False
+    sample_weight: Array | None = None
 
     def _average(self, values: Array) -> Array:
         return average_on_prototypes(self.model, values, sample_weight=self.sample_weight)
@@ -145,3 +144,113 @@ def read_numbers(column: pd.Series) -> tuple[Array, str] | None:
 
 def _encode_one_hot(codes: Array, n_classes: int) -> Array:
     return np.where(np.isnan(codes)[:, None], np.nan, codes[:, None] == np.arange(n_classes))
+
+
+MAX_CONTRASTS = 5
+MAX_COLUMNS = 2000
+LEAST = 0.3  # differences, in standard deviations, that are worth a word
+
+Contrast = tuple[Array, list[str]]  # size and text by prototype
+
+
+def find_contrasts(
+    table: pd.DataFrame, own: Index, prototypes: Index, sample_weight: Array | None = None
+) -> list[list[tuple[str, str]]]:
+    """Return names and texts of the columns that differ most, for each of the prototypes, at most five, largest first.
+
+    They look like ("bmi", "high (31 against 26)") or ("sex", "female (92 % against 53 %)"): the mean or share of its
+    `own` samples against that of all others. A difference counts in standard deviations of the column, and a category
+    by its most over-represented level. Columns after the first 2,000 are omitted.
+    """
+    weights = np.ones(len(own)) if sample_weight is None else sample_weight
+    found: list[tuple[str, Contrast]] = []
+    for place in range(min(table.shape[1], MAX_COLUMNS)):
+        column = table.iloc[:, place]
+        numbers = read_numbers(column)
+        if numbers is None:
+            part = _compare_levels(column, own, prototypes, weights)
+        else:
+            part = _compare_numbers(*numbers, own, prototypes, weights)
+        if part is not None:
+            found.append((str(table.columns[place]), part))
+    if not found:
+        return [[] for _ in prototypes]
+    sizes = np.array([sizes for _, (sizes, _) in found])
+    best = np.argsort(-sizes, axis=0, kind="stable")[:MAX_CONTRASTS]
+    return [
+        [(found[c][0], found[c][1][1][k]) for c in best[:, k] if sizes[c, k] >= LEAST] for k in range(len(prototypes))
+    ]
+
+
+def _compare_numbers(values: Array, kind: str, own: Index, prototypes: Index, weights: Array) -> Contrast | None:
+    known = ~np.isnan(values)
+    size = np.abs(values[known]).max(initial=0.0)
+    inside, outside, spread = _average(values / (size or 1.0), own, prototypes, weights)
+    if not spread > 0:
+        return None
+    show = _date_text if kind == "date" else number_text
+    words = ("early", "late") if kind == "date" else ("low", "high")
+    texts = [
+        f"{words[int(a > b)]} ({show(size * a, 3)} against {show(size * b, 3)})" if a != b else ""
+        for a, b in zip(inside, outside, strict=True)
+    ]
+    return np.nan_to_num(np.abs(inside - outside) / spread), texts
+
+
+def _compare_levels(column: pd.Series, own: Index, prototypes: Index, weights: Array) -> Contrast | None:
+    codes, levels = pd.factorize(column.map(cell_text, na_action="ignore").astype(object))
+    if not 2 <= len(levels) <= MAX_CATEGORIES:
+        return None
+    sizes, texts = np.zeros(len(prototypes)), [""] * len(prototypes)
+    for code, level in enumerate(levels):
+        values = np.where(codes < 0, np.nan, codes == code)
+        inside, outside, spread = _average(values, own, prototypes, weights)
+        gain = np.nan_to_num((inside - outside) / (spread or 1.0))
+        for k in np.flatnonzero(gain > sizes):
+            text = f"{level} ({inside[k]:.0%} against {outside[k]:.0%})"
+            sizes[k], texts[k] = gain[k], text.replace("%", "\N{NO-BREAK SPACE}%")
+    return sizes, texts
+
+
+def _average(values: Array, own: Index, prototypes: Index, weights: Array) -> tuple[Array, Array, float]:
+    """Return the means over the samples of each prototype and over all others, and the standard deviation of all."""
+    known = ~np.isnan(values) & (weights > 0)
+    values, own, weights = values[known], own[known], weights[known]
+    size = int(max(prototypes.max(initial=0), own.max(initial=0))) + 1
+    mass, sums = (np.bincount(own, weights=part, minlength=size)[prototypes] for part in (weights, weights * values))
+    total, mean = weights.sum(), float(np.average(values, weights=weights)) if len(values) else 0.0
+    rest = np.where(total - mass > 1e-12 * total, total - mass, np.nan)  # NaN for a prototype with all samples, or none
+    inside, outside = sums / np.where(mass > 0, mass, np.nan), (mean * total - sums) / rest
+    spread = float(np.sqrt(np.average((values - mean) ** 2, weights=weights))) if len(values) else 0.0
+    return inside, outside, spread
+
+
+def _date_text(moment: float, _: int) -> str:
+    return datetime.fromtimestamp(moment / 1000, timezone.utc).date().isoformat()
+
+
+MISSING = 65535  # the sixteen-bit code of a missing value
+LONGEST_TEXT = 200
+
+
+def quantise(values: Array, low: float, high: float) -> NDArray[np.uint16]:
+    """Return numbers as steps 0 … 65534 from low to high, `MISSING` where they are NaN or infinite."""
+    known = np.isfinite(values)
+    half = (high / 2 - low / 2) or 1.0  # halves: the difference of two large numbers may overflow
+    share = (np.where(known, values, low) / 2 - low / 2) / half
+    return np.where(known, np.round(np.clip(share, 0, 1) * (MISSING - 1)), MISSING).astype(np.uint16)
+
+
+def cell_text(value: Any) -> str:
+    """Return one value of a table as people read it."""
+    if value is None or value is pd.NaT or value is pd.NA:
+        return "–"
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, float | np.floating):
+        return number_text(float(value))
+    # A date without a time is shown as a date.
+    if isinstance(value, datetime) and not (value.hour or value.minute or value.second or value.microsecond):
+        return value.date().isoformat()
+    text = str(value)
+    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,9 +21,7 @@ from distreduce.interop._predictor import Node, pack
 from distreduce.plotting.embedding import View
 from distreduce.plotting.palette import COLOUR_MAP, SHAPES, colour_by_target
 from distreduce.plotting.targets import target_name
-from distreduce.report.columns import Colouring
-from distreduce.report.contrasts import find_contrasts
-from distreduce.report.encode import cell_text, quantise
+from distreduce.report.columns import Colouring, cell_text, find_contrasts, quantise
 from distreduce.report.evidence import QUALITY, Criticism, encode_quality, find_evidence
 from distreduce.report.prototypes import Distribution, assign_samples, collect_rows, find_distribution, find_nearest
 
@@ -43,6 +42,11 @@ class Subject:
     image_shape: tuple[int, int] | None
     sample_weight: Array | None = None
     within: str = ""
+
+    @cached_property
+    def selection(self) -> Selection:
+        """What the page shows: one for map, tables and heat maps, which refer to each other by position."""
+        return select(self.model)
 
     @property
     def one_to_one(self) -> bool:
@@ -77,8 +81,7 @@ class Subject:
         return list(y.T[:MAX_TARGETS])
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(NamedTuple):
     """What the page shows: sample indices in drawing order, and prototype indices by decreasing weight."""
 
     samples: Index
@@ -113,39 +116,31 @@ class TargetView:
         return self.shown.encode() | ({} if self.evidence is None else {"believed": self.believed.encode()})
 
 
-def find_targets(subject: Subject, selection: Selection) -> list[TargetView]:
+def find_targets(subject: Subject) -> list[TargetView]:
     """Return every target on the prototypes of the page."""
     found = []
     for place, name in enumerate(subject.target_names()):
-        asked = (subject.model, subject.y, selection.prototypes, place, name)
+        asked = (subject.model, subject.y, subject.selection.prototypes, place, name)
         evidence = find_evidence(*asked) if subject.with_evidence else None
         found.append(TargetView(find_distribution(*asked, subject.sample_weight), evidence))
     return found
 
 
-def encode_page(
-    subject: Subject, selection: Selection, found: list[TargetView], worst: Sequence[Criticism] = ()
-) -> Node:
+def encode_page(subject: Subject, found: list[TargetView], worst: Sequence[Criticism] = ()) -> Node:
     """Return everything that the page's script reads; `worst` are samples whose rows it shows besides."""
-    model, names = subject.model, subject.target_names()
+    model, selection, names = subject.model, subject.selection, subject.target_names()
     # Targets first: the script finds them by `nTargets`.
-    colouring = Colouring(
-        model,
-        selection.samples,
-        selection.prototypes,
-        with_evidence=subject.with_evidence,
-        sample_weight=subject.sample_weight,
-    )
+    colouring = Colouring(model, *selection, subject.with_evidence, subject.sample_weight)
     colourings = [colouring.encode_target(subject.y, place, name) for place, name in enumerate(names)]
     if subject.table is not None:
         colourings += colouring.encode_columns(subject.table, set(names))
     # Rows are stored for prototypes and criticisms only, other samples show their number.
-    shown = [*find_nearest(model, subject.X, selection.prototypes), [each.sample for each in worst]]
+    rows = [*find_nearest(model, subject.X, selection.prototypes), [each.sample for each in worst]]
     details = collect_rows(
-        shown, subject.X, subject.target_columns(), subject.table, subject.row_numbers, subject.image_shape
+        rows, subject.X, subject.target_columns(), subject.table, subject.row_numbers, subject.image_shape
     )
     return {
-        **_encode_places(subject, selection),
+        **_encode_places(subject),
         "rows": pack(subject.row_numbers[selection.samples], "u4"),
         "prototypes": _encode_prototypes(model, selection),
         "evidence": encode_quality(model, selection.prototypes) if subject.with_evidence else None,
@@ -154,25 +149,26 @@ def encode_page(
         "nColumns": 0 if subject.table is None else subject.table.shape[1],
         "distributions": [each.encode() for each in found],
         "details": details | {"nearest": details["nearest"][:-1], "worst": details["nearest"][-1]},
-        "apart": _find_contrasts(subject, selection),
+        "apart": _find_contrasts(subject),
         "oneToOne": subject.one_to_one,
         "scale": _sample_colour_map(),
         "shapes": [None if corners is None else corners.round(4).tolist() for corners in SHAPES],
     }
 
 
-def _find_contrasts(subject: Subject, selection: Selection) -> list[list[tuple[str, str]]]:
+def _find_contrasts(subject: Subject) -> list[list[tuple[str, str]]]:
     """Return what tells each prototype of the page from the rest; nothing without columns to name."""
     if subject.table is None or subject.one_to_one:
         return []
     own = assign_samples(subject.model, "left_out")
     table = subject.table.drop(columns=[name for name in subject.target_names() if name in subject.table])
-    return find_contrasts(table, own, selection.prototypes, subject.sample_weight)
+    return find_contrasts(table, own, subject.selection.prototypes, subject.sample_weight)
 
 
-def _encode_places(subject: Subject, selection: Selection) -> Node:
+def _encode_places(subject: Subject) -> Node:
     """Encode coordinates as steps of 1/65534 of the map's box: below half a pixel even when zoomed in thirty times."""
     # The view that the page opens with comes first; that of the fit is a switch, if it differs.
+    selection = subject.selection
     names = ["left_out", "fitted"] if hasattr(subject.model, "embedding_left_out_") else ["fitted"]
     found = [_find_places(subject, name) for name in names]
     shown = [(samples[selection.samples], marks[selection.prototypes]) for _, samples, marks in found]
@@ -230,9 +226,9 @@ def _sample_colour_map() -> list[list[int]]:
     return [[round(float(part)) for part in stop] for stop in stops]
 
 
-def list_prototypes(subject: Subject, prototypes: Index, found: Sequence[TargetView]) -> list[dict[str, Any]]:
+def list_prototypes(subject: Subject, found: Sequence[TargetView]) -> list[dict[str, Any]]:
     """Return the rows of the table of prototypes: the evidence, then what the fit believes."""
-    model = subject.model
+    model, prototypes = subject.model, subject.selection.prototypes
     counts = np.bincount(model.labels_, minlength=len(model.prototypes_))
     lines: list[dict[str, Any]] = [
         {
@@ -257,11 +253,9 @@ def list_prototypes(subject: Subject, prototypes: Index, found: Sequence[TargetV
     return lines
 
 
-def describe_criticisms(subject: Subject, selection: Selection, worst: Sequence[Criticism]) -> list[dict[str, Any]]:
+def describe_criticisms(subject: Subject, worst: Sequence[Criticism]) -> list[dict[str, Any]]:
     """Return the rows of the table of criticisms; `place` and `opens` are None for what the map does not draw."""
-    samples, prototypes = (
-        {int(each): place for place, each in enumerate(shown)} for shown in (selection.samples, selection.prototypes)
-    )
+    samples, prototypes = ({int(each): place for place, each in enumerate(shown)} for shown in subject.selection)
     columns = subject.target_columns()
     nearest = np.array([each.prototype for each in worst], dtype=np.intp)
     expected = [find_evidence(subject.model, None, nearest, t, "") for t in range(len(columns))] if worst else []

@@ -11,10 +11,11 @@ from distreduce._utils.numerics import nearest as find_closest
 from distreduce._utils.text import decimal_text, number_text
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
+from distreduce.estimators._fitted import LEAST_EVIDENCE
 from distreduce.interop._predictor import Node
-from distreduce.metrics.reduction import LEAST_COUNT, criticisms, find_nearest_prototypes
+from distreduce.metrics.reduction import criticisms, find_nearest_prototypes
 from distreduce.plotting.targets import prototype_means, sample_shares
-from distreduce.report.encode import cell_text
+from distreduce.report.columns import cell_text
 from distreduce.report.prototypes import N_BINS, Distribution
 
 QUALITY = ("purity", "purity low", "purity high", "compactness", "separation")
@@ -45,9 +46,9 @@ def _bin_nearby(model: BaseReduction, y: ArrayLike, prototypes: Index, target: i
     np.add.at(sums, nearest, rows[known])
     shares = sums[prototypes] / np.maximum(counts[prototypes], 1)[:, None]
     # Where few samples are nearest, the nearest of all speak.
-    few = np.flatnonzero(counts[prototypes] < LEAST_COUNT)
+    few = np.flatnonzero(counts[prototypes] < LEAST_EVIDENCE)
     if len(few):
-        found = find_closest(model.prototypes_[prototypes[few]], Z, min(LEAST_COUNT, len(Z)))[1]
+        found = find_closest(model.prototypes_[prototypes[few]], Z, min(LEAST_EVIDENCE, len(Z)))[1]
         shares[few] = rows[known][found].mean(axis=1)
     return shares, labels
 

@@ -9,14 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from distreduce._utils.numerics import nearest
 from distreduce._utils.text import count_of, number_text
-from distreduce.estimators._base import BaseReduction
 from distreduce.plotting.history import draw_cka, draw_terms
-from distreduce.report.charts import LOOKS, Figure, make_figure
-from distreduce.report.content import MAX_TARGETS, Selection, Subject
+from distreduce.report.content import MAX_TARGETS, Subject
 from distreduce.report.evidence import describe_optimism
-from distreduce.report.headline import Given, interval_text, name_score, score_text
+from distreduce.report.held_out import Given, interval_text, name_score, score_text
+from distreduce.report.renderer import LOOKS, Figure, make_figure
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # the address of a function differs from run to run
 
@@ -40,19 +38,9 @@ def collect_facts(subject: Subject, named: Mapping[str, Given]) -> list[Fact]:
         facts.append(Fact(f"{m:,}", "prototypes", "one for every sample"))
     else:
         spare = f"; {m:,} were allowed, {used:,} were enough" if used < m else ""
-        crowded = count_crowded(model)
-        near = f"; {crowded:,} lie within 1 % of the map of another: zoom in, or use the arrow keys" if crowded else ""
-        facts.append(
-            Fact(f"{used:,}", "prototypes", f"{number_text(n / used, 3)} samples each on average{spare}{near}")
-        )
+        facts.append(Fact(f"{used:,}", "prototypes", f"{number_text(n / used, 3)} samples each on average{spare}"))
     facts.append(_describe_task(subject))
     return [*facts, *_describe_score(subject, named)]
-
-
-def count_crowded(model: BaseReduction) -> int:
-    """Return the number of prototypes in use whose marks lie on others: nearer than 1 % of the width of the map."""
-    Z, width = model.prototypes_[model.prototype_weights_ > 0], np.ptp(model.embedding_, axis=0).max()
-    return int(np.sum(nearest(Z, Z, 2)[0][:, 1] < 0.01 * width)) if len(Z) > 1 else 0
 
 
 def _describe_score(subject: Subject, named: Mapping[str, Given]) -> list[Fact]:
@@ -79,9 +67,9 @@ def _describe_task(subject: Subject) -> Fact:
     return Fact("numbers", "task", "regression" if n_targets == 1 else f"regression of {n_targets} targets")
 
 
-def collect_warnings(subject: Subject, selection: Selection) -> list[str]:
+def collect_warnings(subject: Subject) -> list[str]:
     """Return what this page does not show, and whether the fit was unfinished."""
-    model, found = subject.model, []
+    model, selection, found = subject.model, subject.selection, []
     n, p = len(model.embedding_), model.prototypes_.shape[1]
     used = int(np.count_nonzero(model.prototype_weights_))
     if not model.converged_:

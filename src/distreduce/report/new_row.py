@@ -16,7 +16,7 @@ from distreduce._utils.typing import Array
 from distreduce.exceptions import UnsavableModelError
 from distreduce.interop._formula import map_formula
 from distreduce.interop._predictor import CONDITIONED, Node, RowPool, deflate, encode_map, encode_predictor, encode_rule
-from distreduce.report.content import Selection, Subject, find_view
+from distreduce.report.content import Subject, find_view
 from distreduce.tables.columns import Category, Number, Used
 from distreduce.tables.recipe import ColumnRecipe
 
@@ -24,9 +24,9 @@ MAX_FIELDS = 60  # columns that a reader can be asked to fill in
 MAX_SIZE = 4_000_000  # characters of base64 that map and predictor may add to the page
 
 
-def encode_new_row(subject: Subject, selection: Selection, recipe: ColumnRecipe | None, predictor: Any) -> Node | None:
+def encode_new_row(subject: Subject, recipe: ColumnRecipe | None, predictor: Any) -> Node | None:
     """Return fields, map and predictor; None if a reader cannot type such rows (images, distances, many columns)."""
-    model, X, table, prototypes = subject.model, subject.X, subject.table, selection.prototypes
+    model, X, table, prototypes = subject.model, subject.X, subject.table, subject.selection.prototypes
     if table is None or sparse.issparse(X) or model.metric == "precomputed":
         return None
     rules = _number_rules(X, table) if recipe is None else recipe.used
@@ -95,7 +95,6 @@ def _encode_field(rule: Used, codes: Array) -> Node:
 
 
 def _count_characters(node: Any) -> int:
-    """Count the characters of all packed arrays."""
     if isinstance(node, Mapping):
         return len(node["data"]) if "data" in node else sum(map(_count_characters, node.values()))
     return sum(map(_count_characters, node)) if isinstance(node, list) else 0

@@ -26,15 +26,13 @@ from distreduce.estimators._validate import read_weights
 from distreduce.exceptions import InvalidInputError
 from distreduce.plotting.axes import check_reduction
 from distreduce.plotting.palette import OKABE_ITO
-from distreduce.report.content import Subject, describe_criticisms, encode_page, find_targets, list_prototypes, select
-from distreduce.report.encode import as_json
+from distreduce.report.content import Subject, describe_criticisms, encode_page, find_targets, list_prototypes
 from distreduce.report.evidence import describe_optimism, list_criticisms
 from distreduce.report.facts import collect_facts, collect_warnings, describe_call, describe_end, draw_history
-from distreduce.report.headline import describe_headline
-from distreduce.report.held_out import HeldOut, HeldOutClasses
+from distreduce.report.held_out import HeldOut, HeldOutClasses, describe_headline
 from distreduce.report.new_row import describe_new_row, encode_new_row
 from distreduce.report.predictions import describe_predictions, name_models, sort_experts
-from distreduce.report.renderer import HERE, render_page
+from distreduce.report.renderer import HERE, as_json, render_page
 from distreduce.tables.recipe import ColumnRecipe
 
 SCRIPTS = ("data.js", "marks.js", "map.js", "panel.js", "heat.js", "pointer.js", "save.js",
@@ -197,30 +195,28 @@ def _render(
     notes: Sequence[str],
     split: str,
 ) -> str:
-    # One selection for the map, the tables and the heat maps, which refer to each other by position.
-    selection = select(subject.model)
-    found = find_targets(subject, selection)
+    found = find_targets(subject)
     worst = list_criticisms(subject.model, subject.y)
     n, m = subject.model.coupling_.shape
     # Predictions first: they are checked there.
     predictions, named = describe_predictions(held_out), name_models(held_out)
     headline = describe_headline(named, subject.target_names()) if named else None
-    new_row = encode_new_row(subject, selection, recipe, predictor)
+    new_row = encode_new_row(subject, recipe, predictor)
     context = {
         **describe_new_row(new_row, predictor),
         "title": title or f"{n:,} samples, {m:,} prototypes",
         "headline": headline,
         "verdicts": [each for each in (headline, describe_optimism(subject.model, subject.within)) if each is not None],
         "facts": collect_facts(subject, named),
-        "warnings": [*collect_warnings(subject, selection), *notes],
+        "warnings": [*collect_warnings(subject), *notes],
         "command": describe_call(subject) if command is None else command,
         "history": draw_history(subject),
         "ended": describe_end(subject),
         "predictions": predictions,
         "split": split,
         "experts": sort_experts(experts or {}),
-        "prototypes": list_prototypes(subject, selection.prototypes, found),
-        "criticisms": describe_criticisms(subject, selection, worst),
+        "prototypes": list_prototypes(subject, found),
+        "criticisms": describe_criticisms(subject, worst),
         "target_names": [each.believed.name for each in found],
         "supervised": hasattr(subject.model, "prototype_targets_"),
         "left_out": hasattr(subject.model, "embedding_left_out_"),
@@ -230,6 +226,6 @@ def _render(
         "of_numbers": any(each.believed.mean is not None for each in found),
         "with_shapes": any(each.believed.mean is None and len(each.believed.labels) > len(OKABE_ITO) for each in found),
         "heat_maps": [each.shown.name for each in found if each.shown.encode().get("order")],
-        "document": as_json(encode_page(subject, selection, found, worst) | {"newRow": new_row}),
+        "document": as_json(encode_page(subject, found, worst) | {"newRow": new_row}),
     }
     return render_page("page.html.j2", context, package=HERE, styles=("page.css",), scripts=SCRIPTS)

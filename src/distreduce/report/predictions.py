@@ -17,10 +17,9 @@ from distreduce.metrics import calibration_curve
 from distreduce.metrics.calibration import average, read_gaussian, read_numbers, read_probabilities, read_weights
 from distreduce.metrics.held_out import held_out_scores, level_curve, score_classes
 from distreduce.plotting.calibration import draw_calibration, draw_predictions, draw_reliability
-from distreduce.report.charts import LOOKS, MAX_CURVES, Figure, make_figure
-from distreduce.report.encode import cell_text
-from distreduce.report.headline import Given, find_interval
-from distreduce.report.held_out import HeldOut, HeldOutClasses
+from distreduce.report.columns import cell_text
+from distreduce.report.held_out import Given, HeldOut, HeldOutClasses, find_interval
+from distreduce.report.renderer import LOOKS, MAX_CURVES, Figure, make_figure
 
 MAX_DOTS = 1500
 MAX_DRAWN = 4  # targets
@@ -219,7 +218,6 @@ def _describe_source(named: Mapping[str, HeldOut], field: str, own: str) -> str:
 
 
 def _draw_against_truth(name: str, each: HeldOut) -> list[Figure]:
-    """Return one chart per target."""
     names = list(getattr(each.y, "columns", [])) or range(np.asarray(each.y)[0].size)
     # y, mean, low and high, each as (rows, targets).
     parts = np.stack([np.asarray(part, dtype=np.float64) for part in (each.y, each.mean, *_read_bounds(each))])

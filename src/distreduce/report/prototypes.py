@@ -18,7 +18,7 @@ from distreduce.estimators._base import BaseReduction
 from distreduce.interop._predictor import Node, pack
 from distreduce.metrics.reduction import find_nearest_prototypes
 from distreduce.plotting.targets import average_on_prototypes, choose_places, read_shown_targets, sample_shares
-from distreduce.report.encode import cell_text
+from distreduce.report.columns import cell_text
 
 N_BINS = 12
 MAX_HEAT_MAP = 1000  # prototypes

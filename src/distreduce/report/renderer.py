@@ -1,20 +1,30 @@
 """The renderer of HTML pages: one file that runs no foreign script and asks the network for nothing.
 
 A page is a template that extends ``base.html.j2``. Its styles and scripts stand inside it. The content security policy
-forbids everything else, and every text is escaped unless it is marked as markup.
+forbids everything else, and every text is escaped unless it is marked as markup. Charts of `distreduce.plotting` get
+the colours of the page, so that they follow light, dark and print.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
+
+from distreduce.plotting.axes import draw_svg
+from distreduce.plotting.calibration import IDEAL
+from distreduce.plotting.palette import OKABE_ITO
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 HERE = "distreduce.report"
 
@@ -42,7 +52,7 @@ def render_page(
     environment = Environment(
         loader=FunctionLoader(load), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"prose": prose, "unbroken": unbroken, "inline_svg": inline_svg, **(filters or {})}
+    environment.filters |= {"unbroken": unbroken, "inline_svg": inline_svg, **(filters or {})}
     style = "\n".join(str(load(name)) for name in ("base.css", *styles))
     script = "\n".join(str(load(name)) for name in scripts)
     return environment.get_template(template).render(
@@ -53,18 +63,20 @@ def render_page(
     )
 
 
+# Characters that could end a script element or a line of JavaScript; in JSON strings they can be written as numbers.
+_ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+
+
+def as_json(document: Any) -> Markup:
+    """Return JSON for a script element, which no string in it can end; equal documents give equal text."""
+    text = json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return Markup(text.translate(_ESCAPES))  # noqa: S704  # escaped above
+
+
 def inline_svg(svg: str, label: str = "") -> Markup:
     """Return a drawing of matplotlib without its XML prolog, with a label for those who cannot see it."""
     drawing = Markup(svg[svg.index("<svg") + len("<svg") :])  # noqa: S704  # matplotlib escapes the texts
     return Markup('<svg class="chart" role="img" aria-label="{}"').format(label) + drawing
-
-
-def prose(text: str) -> Markup:
-    """Return text with *emphasis*, **strong words** and `code` as HTML; everything else is escaped."""
-    parts = re.split(r"`([^`]*)`", text)  # every second part is code
-    return Markup("").join(
-        Markup("<code>{}</code>").format(part) if place % 2 else _emphasise(part) for place, part in enumerate(parts)
-    )
 
 
 def unbroken(text: str) -> Markup:
@@ -73,6 +85,47 @@ def unbroken(text: str) -> Markup:
     return Markup(marked)  # noqa: S704  # escaped above
 
 
-def _emphasise(text: str) -> Markup:
-    strong = re.sub(r"\*\*(\S[^*]*)\*\*", r"<strong>\1</strong>", str(escape(text)))
-    return Markup(re.sub(r"\*(\S[^*]*)\*", r"<em>\1</em>", strong))  # noqa: S704  # escaped above
+SIZE = (5.0, 3.8)  # inches, of 72 pixels each
+STYLE = {
+    "font.size": 12.0, "figure.facecolor": "none", "axes.facecolor": "none", "axes.edgecolor": "#dde2e7",
+    "grid.color": "#dde2e7", "grid.alpha": 1, "lines.linewidth": 2.0, "lines.markersize": 7.0,
+    "xtick.major.size": 0, "ytick.major.size": 0, "xtick.major.pad": 7, "ytick.major.pad": 7,
+}  # fmt: skip
+# Colours of matplotlib, and the properties of the style sheet that take their place.
+PROPERTIES = {colour.lower(): f"var(--c{place})" for place, colour in enumerate(OKABE_ITO[:-1])}
+PROPERTIES |= {OKABE_ITO[-1]: "var(--total)", str(IDEAL["color"]): "var(--soft)"}
+PROPERTIES |= {"#dde2e7": "var(--line)", "#d3d8de": "var(--faint)", "#ffffff": "var(--card)"}
+MAX_CURVES = len(OKABE_ITO) - 1
+LOOKS: list[dict[str, Any]] = [{"color": colour, "clip_on": False} for colour in OKABE_ITO[:MAX_CURVES]]
+
+
+class Figure(NamedTuple):
+    """A chart, its title and caption, and the names of its curves with their colours."""
+
+    title: str
+    drawing: Markup
+    caption: str
+    key: list[tuple[str, str]]
+
+
+def make_figure(title: str, caption: str, draw: Callable[[Axes], object], dot_titles: Sequence[str] = ()) -> Figure:
+    """Draw a chart; `dot_titles` are what the markers of the line with the gid "dots" show under the pointer."""
+    from matplotlib.colors import to_hex
+
+    curves: list[tuple[str, str]] = []
+
+    def fill(figure: Any) -> None:
+        ax = figure.subplots()
+        draw(ax)
+        named = [line for line in ax.get_lines() if not str(line.get_label()).startswith("_")]
+        curves.extend((str(line.get_label()), PROPERTIES[to_hex(line.get_color())]) for line in named)
+
+    name = f"c{zlib.crc32(title.encode()):x}"  # short, because every dot repeats it
+    svg = draw_svg(fill, SIZE, name=name, style=STYLE, titles={"dots": dot_titles} if dot_titles else None)
+    # Fixed colours to properties of the style sheet, which light, dark and print set.
+    for colour, variable in PROPERTIES.items():
+        svg = svg.replace(f": {colour}", f": {variable}")
+    # A hundredth of a pixel is precise enough, and halves the size of a drawing with many dots.
+    svg = re.sub(r' (d|x|y)="[^"]*"', lambda part: re.sub(r"(\.\d\d)\d+", r"\1", part[0]), svg)
+    key = [curve for curve in curves if curve[0] != IDEAL["label"]]  # the caption explains the dotted line
+    return Figure(title, inline_svg(svg, title), caption, key if len(key) > 1 else [])

@@ -48,7 +48,6 @@ class Candidates(NamedTuple):
 
 
 def n_cells(n: int) -> int:
-    """Number of cells for n samples."""
     return 1 if n <= EXACT_ROWS else min(MAX_CELLS, n // ROWS_PER_CELL)
 
 

@@ -34,7 +34,6 @@ _PER_SAMPLE = ("coupling_", "labels_", "embedding_")
 
 
 def is_dask(value: Any) -> bool:
-    """Whether the object is a Dask collection."""
     return type(value).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
@@ -44,7 +43,6 @@ def compute(value: Any) -> Any:
 
 
 def current_client() -> Any:
-    """The current client of a Dask cluster, or None."""
     distributed = sys.modules.get("distributed")  # not imported: there is no client
     if distributed is None:
         return None

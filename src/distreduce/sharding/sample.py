@@ -24,13 +24,11 @@ class Sample:
     kernel_targets: Array | None = None  # Y of the dependence term (n, c)
 
     def take(self, rows: Index) -> Sample:
-        """Return some of the samples."""
         features = self.features[np.ix_(rows, rows)] if self.precomputed else self.features[rows]
         targets, kernel_targets = (None if Y is None else Y[rows] for Y in (self.targets, self.kernel_targets))
         return Sample(features, self.weights[rows], self.precomputed, targets, kernel_targets)
 
     def fingerprints(self) -> list[str]:
-        """Digests of the rows."""
         return [fingerprint_of_rows(self.features, self.targets, self.kernel_targets)]
 
 
@@ -44,7 +42,6 @@ class ShardedSample:
     probes: Probes  # which samples the neighbours of those of a cell are sought among
 
     def fingerprints(self) -> list[str]:
-        """Digests of the rows, one per shard."""
         return self.shards.collect(_Fingerprint())
 
 

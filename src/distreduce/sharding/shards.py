@@ -183,7 +183,6 @@ class Shards(ABC):
             part[name] = result
 
     def drop(self, name: Part) -> None:
-        """Forget a part of every shard."""
         for part in self._parts:
             part.pop(name, None)
 
@@ -238,7 +237,6 @@ class LocalShards(Shards):
 
 
 def shard_rows(bounds: Index, number: int) -> slice:
-    """The rows of one shard."""
     return slice(int(bounds[number]), int(bounds[number + 1]))
 
 
@@ -257,7 +255,6 @@ def shard_count(n: int) -> int:
 
 
 def equal_bounds(n: int) -> Index:
-    """Borders of equal shards of n rows."""
     return np.linspace(0, n, shard_count(n) + 1).astype(np.intp)
 
 

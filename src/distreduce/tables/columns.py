@@ -24,6 +24,7 @@ from distreduce.tables.cells import (
     is_plain_number,
     parse_days,
     reject_malformed_numbers,
+    strip_unit,
     to_booleans,
     to_days,
     to_levels,
@@ -31,7 +32,6 @@ from distreduce.tables.cells import (
     to_text,
     write_number,
 )
-from distreduce.tables.units import strip_unit
 
 MISSING, OTHER = "missing", "other"
 MAX_LEVELS = 30
@@ -111,7 +111,6 @@ class Number(Boolean):
         return to_numbers(column, self.unit)
 
     def count_units(self, column: pd.Series) -> int:
-        """Count the cells that carry the unit."""
         cells = () if is_number(column) else to_text(column).dropna()
         return sum(strip_unit(cell)[1] == self.unit for cell in cells)
 
@@ -129,9 +128,14 @@ class Date(Number):
     kind: ClassVar[str] = "date"
     layout: str
     cycles: tuple[float, ...] = ()
+    last: float | None = None  # day of the fit; older recipes do not have it
 
     def read(self, column: pd.Series) -> Array:
         return to_days(column, self.layout)
+
+    def count_later(self, codes: Array) -> int:
+        """Count the dates after the last one of the fit, which the model can only extrapolate to."""
+        return 0 if self.last is None else int((codes > self.last).sum())
 
     def encode(self, codes: Array) -> Array:
         """Return codes as columns of X: (n, 1 + 2·cycles), and one more with the flag."""
@@ -301,7 +305,7 @@ def _guess_date(column: pd.Series, layout: str) -> Column:
         return Dropped(name=name, reason=_constant(str(column.dropna().iloc[0])))
     # A cycle is informative if the dates span it twice and do not all lie at the same phase.
     cycles = tuple(cycle for cycle in CYCLES if np.ptp(known) >= 2 * cycle and np.ptp(known % cycle) > 0)
-    return Date(name=name, layout=layout, cycles=cycles, **_measure(values))
+    return Date(name=name, layout=layout, cycles=cycles, last=float(known.max()), **_measure(values))
 
 
 def _measure(values: Array) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from distreduce._utils.text import count_of, list_words
 
 NOVEL = 0.02  # p-value below which a row is unlike those of the fit
+FEW = 0.06  # share of rows that may be unlike those of the fit by chance
 FAR = 10.0  # standard deviations from the mean of the fit
 MIN_BARE = 5  # numbers without a unit that are more than an oversight
 MAX_COLUMNS = 8  # columns that a sentence lists
@@ -23,6 +24,7 @@ class Findings:
     missing: Counter[str] = field(default_factory=Counter)
     unknown: dict[str, Counter[str]] = field(default_factory=dict)
     far: Counter[str] = field(default_factory=Counter)
+    later: Counter[str] = field(default_factory=Counter)  # dates after the last one of the fit
     units: dict[str, str] = field(default_factory=dict)
     numbers: Counter[str] = field(default_factory=Counter)  # of columns with a unit
     with_unit: Counter[str] = field(default_factory=Counter)
@@ -41,7 +43,13 @@ class Findings:
             for name, unit in self.units.items()
             if self.numbers[name] >= MIN_BARE and not self.with_unit[name]
         ]
-        if self.novel > 0.06 * self.n_rows:  # a few are by chance
+        sentences += [
+            f"{name!r}: {count:,} of {self.n_rows:,} rows are later than all rows of the fit, so that predictions are "
+            "extrapolations. Only scores and intervals of a fit with --time hold for them."
+            for name, count in self.later.items()
+            if count > FEW * self.n_rows
+        ]
+        if self.novel > FEW * self.n_rows:
             sentences.append(
                 f"Unlike any row of the fit (novelty below {NOVEL:g}), so that predictions are extrapolations: "
                 f"{self.novel:,} of {self.n_rows:,} rows."

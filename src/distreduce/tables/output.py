@@ -17,7 +17,6 @@ from distreduce.exceptions import InvalidInputError
 
 
 def is_standard(path: Path) -> bool:
-    """Return whether a path means standard output."""
     return str(path) in ("-", "/dev/stdout")
 
 

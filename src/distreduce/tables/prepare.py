@@ -1,4 +1,4 @@
-"""From a file to X and y, with everything that was decided on the way."""
+"""From a file to X and y, with everything that was decided on the way, and columns that give the target away."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from distreduce.exceptions import InvalidInputError
 from distreduce.mapping.folds import are_copies, find_noisy_copies
 from distreduce.sharding.merge import merge_duplicates
 from distreduce.tables.aside import Aside, AsideValues
-from distreduce.tables.columns import Number
+from distreduce.tables.columns import Date, Number
 from distreduce.tables.findings import Findings, list_counts
 from distreduce.tables.formats import TextLayout
-from distreduce.tables.leaks import describe_leaks
 from distreduce.tables.reading import read_table
 from distreduce.tables.recipe import ColumnRecipe, learn_recipe
 from distreduce.tables.target import Target, read_target
@@ -109,10 +108,22 @@ def prepare(
         raise InvalidInputError(f"{path.name} has fewer than two rows that are complete and have a target.")
     leaks = describe_leaks(X, recipe, target, np.flatnonzero(usable & target.known))
     leaks += _note_codes(table.features, recipe)
+    leaks += _note_dates(recipe, aside)
     values = AsideValues.read(table.frame, aside)
     found = _notes(target, labelled, usable, findings)
     notes = (*table.notes, *target.notes, *leaks, *found, *values.notes(aside))
     return PreparedTable(table.frame, recipe, target, X, usable, notes, values)
+
+
+def _note_dates(recipe: ColumnRecipe, aside: Aside) -> list[str]:
+    """Say that scores of rows drawn at random, among their neighbours in time, do not hold for later rows."""
+    dates = [rule.name for rule in recipe.used if isinstance(rule, Date)]
+    if not dates or aside.time is not None:
+        return []
+    return [
+        f"Dates: {list_words(dates)}. To predict rows that are later than these, fit with --time {dates[0]!r}: scores "
+        "and intervals of rows drawn at random do not hold for them."
+    ]
 
 
 def _notes(target: Target, labelled: NDArray[np.bool_], usable: NDArray[np.bool_], findings: Findings) -> list[str]:
@@ -159,3 +170,47 @@ def _note_codes(features: pd.DataFrame, recipe: ColumnRecipe) -> list[str]:
     lone = "Far from all other values: {}. If this is a code for missing cells, leave them empty and fit again."
     notes = [said.format(list_words(few), few[0])] if few else []
     return [*notes, lone.format(", ".join(far))] if far else notes
+
+
+MIN_LEAK_ROWS, MAX_LEAK_ROWS, MAX_LEAK_COLUMNS = 20, 1000, 500  # a tree per column takes a millisecond or two
+ROWS_PER_CLASS = 5
+UNEXPLAINED = 0.02  # share of the errors without a model that a column may leave
+
+
+def describe_leaks(X: Array, recipe: ColumnRecipe, target: Target, rows: Array) -> list[str]:
+    """Return a sentence if single columns predict the target of left-out rows almost without error."""
+    if recipe.image_shape is not None or len(target.names) > 1 or len(rows) < MIN_LEAK_ROWS:
+        return []
+    rows = np.random.default_rng(0).permutation(rows)[:MAX_LEAK_ROWS]
+    y, found, start = target.values(rows), [], 0
+    for rule in recipe.used[:MAX_LEAK_COLUMNS]:
+        width = len(rule.columns())
+        if _gives_away(X[rows, start : start + width], y, target.task):
+            found.append(rule.name)
+        start += width
+    if not found:
+        return []
+    subject = f"Column {found[0]!r} alone tells" if len(found) == 1 else f"Columns {list_words(found)} each alone tell"
+    return [f"{subject} the target. If it is not known before the target is, leave it out: --drop {found[0]!r}."]
+
+
+def _gives_away(x: Array, y: Array, task: str) -> bool:
+    from scipy.stats import spearmanr
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    half, rest = slice(None, None, 2), slice(1, None, 2)
+    if task == "classification":
+        if ROWS_PER_CLASS * len(np.unique(y)) > len(y):  # too few to see a rule
+            return False
+        _, counts = np.unique(y[rest], return_counts=True)
+        classifier = DecisionTreeClassifier(min_samples_leaf=2, random_state=0).fit(x[half], y[half])
+        wrong = 1 - classifier.score(x[rest], y[rest])
+        return bool(len(counts) > 1 and wrong <= UNEXPLAINED * (1 - counts.max() / counts.sum()))
+    # A tree follows any function of the column, but only in steps: a monotone one is told by its ranks.
+    if np.ptp(y) == 0 or np.ptp(x[:, 0]) == 0:
+        return False
+    if abs(spearmanr(x[:, 0], y).statistic) > 1 - UNEXPLAINED / 20:
+        return True
+    y = y / np.abs(y).max()  # squares of very large targets would overflow
+    tree = DecisionTreeRegressor(min_samples_leaf=2, random_state=0).fit(x[half], y[half])
+    return bool(tree.score(x[rest], y[rest]) > 1 - UNEXPLAINED / 20)

@@ -20,8 +20,7 @@ from distreduce.exceptions import DataWarning, InvalidInputError, InvalidTypeErr
 from distreduce.tables.cells import empty_gaps
 from distreduce.tables.columns import IN_PYTHON
 from distreduce.tables.findings import Findings
-from distreduce.tables.recipe import POLICIES, learn_recipe
-from distreduce.tables.recipe_file import read_recipe, write_recipe
+from distreduce.tables.recipe import POLICIES, learn_recipe, read_recipe, write_recipe
 
 WHERE = "X"
 

@@ -60,7 +60,6 @@ class Target:
         return np.array(part.tolist()) if self.task == "classification" else part
 
     def rows(self, rows: NDArray[np.intp]) -> Target:
-        """Return the targets of these rows."""
         return replace(self, y=self.y.iloc[rows].reset_index(drop=True))
 
 

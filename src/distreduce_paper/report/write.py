@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from markupsafe import Markup
+from markupsafe import escape as markup_escape
+
 from distreduce._utils.files import replacing
 from distreduce.exceptions import StoreError
 from distreduce.report.renderer import render_page
@@ -44,6 +47,19 @@ def escape_prose(text: str) -> str:
     # Inside backticks Markdown escapes by itself, and entities would show.
     parts = re.split(r"(`[^`]*`)", text)
     return "".join(part if part.startswith("`") else html.escape(part, quote=False) for part in parts)
+
+
+def prose(text: str) -> Markup:
+    """Return text with *emphasis*, **strong words** and `code` as HTML; everything else is escaped."""
+    parts = re.split(r"`([^`]*)`", text)  # every second part is code
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if place % 2 else _emphasise(part) for place, part in enumerate(parts)
+    )
+
+
+def _emphasise(text: str) -> Markup:
+    strong = re.sub(r"\*\*(\S[^*]*)\*\*", r"<strong>\1</strong>", str(markup_escape(text)))
+    return Markup(re.sub(r"\*(\S[^*]*)\*", r"<em>\1</em>", strong))  # noqa: S704  # escaped above
 
 
 def _render_summary(summary: Summary) -> list[str]:
@@ -145,6 +161,7 @@ def render_html(page: Page) -> str:
         package="distreduce_paper.report",
         styles=("page.css",),
         filters={
+            "prose": prose,
             "state": describe_state,
             "gaps": describe_gaps,
             "headings": group_headings,

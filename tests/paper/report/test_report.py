@@ -19,7 +19,7 @@ from distreduce_paper.report.comparison import comparison_tables
 from distreduce_paper.report.content import build_page
 from distreduce_paper.report.drawing import draw_figure
 from distreduce_paper.report.summary import format_duration, summarize
-from distreduce_paper.report.write import escape, group_headings, render_html, render_markdown
+from distreduce_paper.report.write import escape, group_headings, prose, render_html, render_markdown
 from distreduce_paper.store import Store
 
 METHODS = ("SDR-GP", "SDR-GP, paper's recipe", "DKL", "<b>own</b> | & co")
@@ -286,3 +286,7 @@ def test_an_empty_line_of_a_traceback_does_not_begin_markdown_again(tmp_path):
     store, cell = Store(tmp_path), experiment().cells()[0]
     store.add(record(cell, error={"type": "E", "message": "m", "traceback": "a\n\n![remote](http://a/b.png)"}))
     assert "<pre>a\n![remote](http://a/b.png)</pre>" in render_markdown(page_of(store))
+
+
+def test_prose_marks_words_and_escapes_the_rest():
+    assert prose("*a* **b** `<c>` <d>") == "<em>a</em> <strong>b</strong> <code>&lt;c&gt;</code> &lt;d&gt;"

@@ -6,8 +6,8 @@ import numpy as np
 
 from distreduce.gp import _exact
 from distreduce.gp._hyperparameters import Hyperparameters
-from distreduce.gp._inducing import SparseGP, whiten
 from distreduce.kernels import RBF
+from distreduce.persistence._processes import SparseGP, whiten
 
 FOUND = Hyperparameters(np.array([0.8, 1.6]), 1.3, 0.2)
 
