@@ -113,7 +113,7 @@ def coupling_step(data: Labelled, m: int, n_threads: int) -> list[Row]:
     constant = PAPER.alpha * structure_constant(problem.affinity, problem.sample.weights, PAPER.loss)
 
     def value(plan: sparse.csr_array) -> float:
-        return constant + bsfgw.value(plan, affinity_times_plan(problem.affinity, plan))
+        return constant + bsfgw.value(plan, affinity_times_plan(problem.affinity, plan) @ bsfgw.h2)
 
     taken = [("ours", ours, found.plan, f"{found.n_iter} iterations")]
     taken += _pot_couplings(problem, student_affinity(Z), n_threads)

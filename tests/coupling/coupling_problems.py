@@ -62,7 +62,7 @@ def soft_plan(rng: np.random.Generator, weights: np.ndarray, m: int) -> sparse.c
 
 
 def value(problem: CouplingProblem, T: sparse.csr_array) -> float:
-    return problem.value(T, affinity_times_plan(problem.affinity, T))
+    return problem.value(T, affinity_times_plan(problem.affinity, T) @ problem.h2)
 
 
 def pot_solution(case: Case, start: sparse.csr_array, cost: np.ndarray) -> tuple[sparse.csr_array, float]:

@@ -7,7 +7,7 @@ import pytest
 from coupling.coupling_problems import soft_plan
 
 from distreduce._utils.threads import Workers
-from distreduce.coupling.problem import affinity_times_plan, hard_plan, rescale_rows
+from distreduce.coupling.problem import affinity_times_plan, hard_plan, move_to, rescale_rows
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -32,6 +32,16 @@ def test_product_has_the_same_bits_on_two_threads(rng):
 def test_hard_plan_puts_a_rows_mass_in_one_place():
     plan = hard_plan(np.array([2, 0, 2]), np.array([1.0, 2.0, 3.0]), 4)
     np.testing.assert_array_equal(plan.toarray(), [[0, 0, 1, 0], [2, 0, 0, 0], [0, 0, 3, 0]])
+
+
+@pytest.mark.parametrize("soft", [False, True], ids=["hard", "soft"])
+def test_moved_rows_have_all_their_mass_in_one_place(soft, rng):
+    weights, target = rng.uniform(0.5, 2, 6), np.array([3, 0, 1, 2, 2, 0])
+    plan = soft_plan(rng, weights, 4) if soft else hard_plan(rng.integers(4, size=6), weights, 4)
+    moved, expected = move_to(plan, np.array([1, 4]), target, weights), plan.toarray()
+    expected[[1, 4]] = 0.0
+    expected[[1, 4], target[[1, 4]]] = weights[[1, 4]]
+    np.testing.assert_array_equal(moved.toarray(), expected)
 
 
 def test_rescaled_rows_sum_to_the_weights_and_keep_their_shares(rng):

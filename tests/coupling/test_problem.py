@@ -124,7 +124,7 @@ def test_step_of_a_supervised_problem_descends(rng):
         difference = (affinity_times_plan(problem.affinity, V) - CT) @ problem.h2
         slope = float((V - T).multiply(gradient).sum())
         step = exact_step(problem.curvature(T, V, difference), slope)
-        assert value(problem, sparse.csr_array((1 - step) * T + step * V)) < problem.value(T, CT)
+        assert value(problem, sparse.csr_array((1 - step) * T + step * V)) < problem.value(T, CT @ problem.h2)
 
 
 @LOSSES

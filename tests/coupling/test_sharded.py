@@ -48,7 +48,7 @@ def sharded_case(seed, bounds=None, threads=1, **options):
 
 
 def value(problem, plan):
-    return problem.value(plan, affinity_times_plan(problem.affinity, plan))
+    return problem.value(plan, affinity_times_plan(problem.affinity, plan) @ problem.h2)
 
 
 @settings(max_examples=20)

@@ -12,8 +12,15 @@ from scipy.optimize import linprog
 
 from distreduce._utils import threads
 from distreduce._utils.threads import Workers
-from distreduce.coupling.descent import conditional_gradient, solve_balanced, solve_semirelaxed, transport_vertex
-from distreduce.coupling.problem import affinity_times_plan, hard_plan
+from distreduce.coupling.descent import (
+    SWEEP_ROWS,
+    conditional_gradient,
+    move_rows,
+    solve_balanced,
+    solve_semirelaxed,
+    transport_vertex,
+)
+from distreduce.coupling.problem import affinity_times_plan, hard_plan, move_to
 
 
 @settings(max_examples=20)
@@ -40,12 +47,13 @@ def test_balanced_plans_keep_both_marginals_and_descend(**options):
 @pytest.mark.parametrize("balanced", [False, True])
 @pytest.mark.parametrize("supervised", [False, True])
 def test_result_is_consistent(balanced, supervised, loops):
-    """J and C·T are kept up to date by steps; they must be those of the plan that comes back."""
+    """J, C·T·h2 and the linear cost are kept up to date by steps; they must be those of the plan that comes back."""
     case = random_case(11, balanced=balanced, supervised=supervised, weighted=True, structured=False)
     found = (solve_balanced if balanced else solve_semirelaxed)(case.problem, case.start)
     CT = case.problem.affinity @ found.plan.toarray()
-    np.testing.assert_allclose(found.affinity_plan, CT, rtol=1e-11, atol=1e-12)
-    assert found.value == pytest.approx(case.problem.value(found.plan, CT), rel=1e-11)
+    np.testing.assert_allclose(found.product, CT @ case.problem.h2, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(found.linear_cost, case.problem.linear_cost(found.plan), rtol=1e-11, atol=1e-12)
+    assert found.value == pytest.approx(case.problem.value(found.plan, CT @ case.problem.h2), rel=1e-11)
 
 
 def test_few_rows_have_the_plan_of_the_compiled_loops(monkeypatch):
@@ -87,6 +95,20 @@ def test_no_vertex_is_better_to_first_order_at_the_end():
         gradient = case.problem.gradient(T, affinity_times_plan(case.problem.affinity, T) @ case.problem.h2)
         gap = T.multiply(gradient).sum() - case.problem.weights @ gradient.min(axis=1)
         assert gap <= 1e-8 * abs(value(case.problem, T))
+
+
+@pytest.mark.parametrize("soft", [False, True], ids=["hard", "soft"])
+def test_no_row_gains_by_moving_at_the_end(soft, rng):
+    """By brute force, J of every plan with one row elsewhere; several blocks of rows."""
+    case = random_case(3, supervised=True, weighted=True, n=2 * SWEEP_ROWS + 9)
+    h, m = case.problem.weights, 5
+    problem = replace(case.problem, f2=case.problem.f2[:m, :m], h2=case.problem.h2[:m, :m])
+    start = soft_plan(rng, h, m) if soft else hard_plan(case.start.indices % m, h, m)
+    found = conditional_gradient(problem, start, lambda gradient: start, max_iter=1, tol=1e-9)
+    T = move_rows(problem, found).plan
+    held = problem.with_targets_held(T)
+    lowest = min(value(held, move_to(T, np.array([i]), np.full(len(h), k), h)) for i, k in np.ndindex(len(h), m))
+    assert value(problem, T) < value(problem, start) and lowest >= value(held, T) * (1 - 1e-11)
 
 
 def test_without_structure_every_row_goes_to_its_cheapest_prototype(rng):
@@ -143,7 +165,7 @@ def test_threads_do_not_change_the_plan():
     pool = Workers(2)
     one, two = solve_semirelaxed(case.problem, case.start), solve_semirelaxed(case.problem, case.start, workers=pool)
     pool.close()
-    assert np.array_equal(one.affinity_plan, two.affinity_plan) and one.value == two.value
+    assert np.array_equal(one.product, two.product) and one.value == two.value
 
 
 def test_iteration_limit_is_reported():

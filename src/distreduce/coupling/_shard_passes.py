@@ -8,35 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy import sparse
 
 from distreduce._utils.numerics import sq_distances
 from distreduce._utils.threads import KERNEL
-from distreduce._utils.typing import Array, Plan
+from distreduce._utils.typing import Array, Index
 from distreduce.coupling.descent import changes
-from distreduce.coupling.problem import structure_terms, subtract
+from distreduce.coupling.problem import PlanEntries, structure_terms, subtract
 from distreduce.losses import BregmanLoss, InnerLoss, supervised_rows
 from distreduce.sharding.shards import PlanPass, Result, Shard, ShardPass
 
+Entries: TypeAlias = tuple[Index, Array]  # of an m×m matrix that is mostly zero: their places in it, and values
 BLOCK_ROWS = 2048  # rows whose costs (rows, m) are in memory at once
-
-
-class PlanEntries(NamedTuple):
-    """The arrays of a sparse plan, as the compiled loops take them."""
-
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
-    data: Array
-
-    @classmethod
-    def of(cls, plan: Plan) -> PlanEntries:
-        # SciPy chooses the type of indices by size; the loops are compiled for one type.
-        return cls(plan.indptr.astype(np.int64), plan.indices.astype(np.int32), plan.data)
 
 
 @dataclass(frozen=True)
@@ -66,9 +53,9 @@ class ShardGradient(NamedTuple):
     """What :class:`Gradient` finds on one shard."""
 
     cheapest: NDArray[np.int32]  # prototype of every row: the vertex V
-    transported: sparse.csr_array  # the shard's share of TᵀCT
-    across: sparse.csr_array  # the shard's share of VᵀCT
-    sums: Array  # ⟨∇J, T⟩, ⟨∇J, V⟩, ⟨cost, T⟩ and ⟨cost, V⟩
+    transported: Entries  # the shard's share of TᵀCT
+    across: Entries  # the shard's share of VᵀCT
+    sums: Array  # ⟨∇J, T⟩, ⟨∇J, V⟩ and ⟨cost, T⟩
 
 
 class ShardMoves(NamedTuple):
@@ -106,14 +93,13 @@ class Gradient(_HeldPass[ShardGradient]):
 
     def __call__(self, shard: Shard) -> ShardGradient:
         held, m = self.held, len(self.held.f2q)
-        cheapest, sums = np.empty(len(shard), dtype=np.int32), np.zeros(4)
+        cheapest, sums = np.empty(len(shard), dtype=np.int32), np.zeros(3)
         transported, across = np.zeros((m, m)), np.zeros((m, m))
         own, base, slopes = PlanEntries.of(self.own), 2 * held.alpha * held.f2q, 2 * held.alpha * held.h2
         for first, cost in held.costs.blocks(shard.targets, self.fitted):
             terms = (self.weights, cost, base, slopes)
             _gradient_rows(first, shard.affinity, held.plan, own, *terms, cheapest, transported, across, sums)
-        # Near samples share shards and prototypes: most of a shard's matrices is zero.
-        return ShardGradient(cheapest, sparse.csr_array(transported), sparse.csr_array(across), sums)
+        return ShardGradient(cheapest, _compress(transported), _compress(across), sums)
 
 
 @dataclass(frozen=True)
@@ -132,17 +118,17 @@ class BestMoves(_HeldPass[ShardMoves]):
 
 
 @dataclass(frozen=True)
-class Transported(PlanPass[sparse.csr_array]):
-    """The shard's share of TᵀCT, as a sparse matrix; `plan` is all of T."""
+class Transported(PlanPass[Entries]):
+    """The shard's share of TᵀCT; `plan` is all of T."""
 
     reads = ("affinity",)
     plan: PlanEntries
 
-    def __call__(self, shard: Shard) -> sparse.csr_array:
+    def __call__(self, shard: Shard) -> Entries:
         m = self.own.shape[1]
         transported = np.zeros((m, m))
         _transport(shard.affinity, self.plan, PlanEntries.of(self.own), transported)
-        return sparse.csr_array(transported)
+        return _compress(transported)
 
 
 @dataclass(frozen=True)
@@ -196,13 +182,18 @@ class Supervision(PlanPass[float]):
         return float(sum(self.own[rows].multiply(cost).sum() for rows, cost in costs))
 
 
-def add_sparse(parts: list[sparse.csr_array]) -> Array:
-    """Sum (m, m) of the shards' sparse matrices, in the order of the shards."""
-    total = parts[0].toarray()
-    for part in parts[1:]:
-        rows = np.flatnonzero(np.diff(part.indptr))  # rows that have entries
-        total[rows] += part[rows].toarray()
-    return np.asarray(total)
+def _compress(M: Array) -> Entries:
+    """The entries that are not zero: near samples share shards and prototypes, so that they are few."""
+    places = np.flatnonzero(M)
+    return places, M.ravel()[places]
+
+
+def add_sparse(parts: list[Entries], m: int) -> Array:
+    """Sum (m, m) of the shards' matrices, in the order of the shards."""
+    total = np.zeros(m * m)
+    for places, values in parts:
+        total[places] += values
+    return total.reshape(m, m)
 
 
 def _blocks(n: int) -> Iterator[slice]:
@@ -283,7 +274,6 @@ def _gradient_rows(first, C, T, own, weights, cost, base, slopes, cheapest, tran
             sums[2] += share * cost[r, k]
         _add(weights[i], row, touched, count, across[best])  # the same sums of V
         sums[1] += weights[i] * gradient[best]
-        sums[3] += weights[i] * cost[r, best]
         row[touched[:count]] = 0.0
 
 
@@ -293,22 +283,20 @@ def _best_moves(  # type: ignore[no-untyped-def]
 ):
     """The prototype to which each row of a block would best move with all its mass, and what that changes."""
     m = len(f2q)
-    row, touched, plan_row = np.zeros(m), np.empty(m, dtype=np.int32), np.zeros(m)
+    row, touched = np.zeros(m), np.empty(m, dtype=np.int32)
     slope, across, gains = np.empty(m), np.empty(m), np.empty(m)
     for r in range(cost.shape[0]):
         i = first + r
         count = _gather(i, C, T, row, touched)
-        # C_ii, the row of T as a dense array, and its cost now.
+        # C_ii, and the cost of the row now.
         diagonal, now = _diagonal(i, C, start + i), 0.0
         for t in range(own.indptr[i], own.indptr[i + 1]):
-            plan_row[own.indices[t]] = own.data[t]
             now += own.data[t] * cost[r, own.indices[t]]
         for k in range(m):
             slope[k] = cost[r, k] + 2 * alpha * f2q[k]
         for t in range(count):
             subtract(2 * alpha * row[touched[t]], h2[touched[t]], slope)
-        best = changes(diagonal, weights[i], f2, h2, alpha, plan_row, slope, across, gains)
+        best = changes(diagonal, weights[i], f2, h2, alpha, own, i, slope, across, gains)
         target[i], change[i] = best, gains[best]
         linear[i, 0], linear[i, 1] = now, weights[i] * cost[r, best] - now
         row[touched[:count]] = 0.0
-        plan_row[own.indices[own.indptr[i] : own.indptr[i + 1]]] = 0.0  # only what was set

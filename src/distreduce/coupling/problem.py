@@ -6,6 +6,7 @@ BSFGW is the barycentric supervised fused Gromov-Wasserstein problem of the pape
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -20,10 +21,22 @@ ROWS_PER_CHUNK = 128
 PRODUCT_COLUMNS = 2048  # of C, whose sum over the rows of a prototype stays in the cache
 
 
+class PlanEntries(NamedTuple):
+    """The arrays of a sparse plan, as the compiled loops take them."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    data: Array
+
+    @classmethod
+    def of(cls, plan: Plan) -> PlanEntries:
+        # SciPy chooses the type of indices by size; the loops are compiled for one type.
+        return cls(plan.indptr.astype(np.int64), plan.indices.astype(np.int32), plan.data)
+
+
 def hard_plan(assignment: NDArray[np.integer], weights: Array, n_prototypes: int) -> Plan:
     """The vertex of U(h) that sends row i, with all its mass, to prototype ``assignment[i]``."""
-    n = len(weights)
-    return sparse.csr_array((weights, assignment, np.arange(n + 1)), shape=(n, n_prototypes))
+    return sparse.csr_array((weights, assignment, np.arange(len(weights) + 1)), shape=(len(weights), n_prototypes))
 
 
 def plan_from_array(plan: Array, weights: Array) -> Plan:
@@ -31,6 +44,18 @@ def plan_from_array(plan: Array, weights: Array) -> Plan:
     if plan.ndim == 1:
         return hard_plan(plan.astype(np.intp), weights, int(plan.max()) + 1)
     return rescale_rows(sparse.csr_array(plan), weights)
+
+
+def move_to(T: Plan, rows: Index, target: NDArray[np.integer], weights: Array) -> Plan:
+    """T with the given rows sent, with all their mass, to their targets."""
+    moves = np.bincount(rows, minlength=T.shape[0]) > 0
+    if T.nnz == T.shape[0]:  # hard, as a rule
+        assignment, borders = np.where(moves, target, T.indices), np.arange(T.shape[0] + 1, dtype=np.int32)
+        return sparse.csr_array((weights, assignment.astype(np.int32), borders), shape=T.shape)
+    kept, moved = T.copy(), sparse.csr_array((weights[rows], (rows, target[rows])), shape=T.shape)
+    kept.data[np.repeat(moves, np.diff(T.indptr))] = 0.0
+    kept.eliminate_zeros()
+    return sparse.csr_array(kept + moved)
 
 
 def rescale_rows(plan: Plan, weights: Array) -> Plan:
@@ -45,44 +70,55 @@ def column_mass(T: Plan) -> Array:
     return np.bincount(T.indices, T.data, minlength=T.shape[1])
 
 
+def row_indices(T: Plan) -> Index:
+    """The row of every entry."""
+    return np.repeat(np.arange(T.shape[0]), np.diff(T.indptr))
+
+
 def inner(T: Plan, M: Array) -> float:
     """⟨T, M⟩ = Σ_ik T_ik M_ik for a dense M, read only where T has entries."""
-    return float(T.data @ M[np.repeat(np.arange(T.shape[0]), np.diff(T.indptr)), T.indices])
+    return float(T.data @ M[row_indices(T), T.indices])
 
 
 def affinity_times_plan(affinity: NDArray[np.floating], plan: Plan, workers: Workers = SERIAL) -> Array:
     """C·T in O(n·nnz(T)), for a symmetric C: for a hard plan, sums of its rows grouped by prototype."""
-    if too_few_to_compile(len(affinity)):
-        return np.ascontiguousarray((plan.T @ affinity).T)  # C is symmetric
     out = np.zeros(plan.shape)  # float64, even if C is float32
-    add_products(affinity, np.arange(len(affinity)), plan, out, workers)
+    used, sums = sum_rows(affinity, row_indices(plan), plan.indices, plan.data, workers)
+    out[:, used] = sums.T
     return out
 
 
-def add_products(affinity: NDArray[np.floating], rows: Index, plan: Plan, out: Array, workers: Workers) -> None:
-    """Add C·T to `out`, where T has these rows of `plan`, and zeros elsewhere."""
-    part = plan[rows]
-    order = np.argsort(part.indices, kind="stable")  # by prototype: the sum over its rows stays in the cache
-    entries = np.repeat(rows, np.diff(part.indptr))[order], part.data[order]
-    borders = np.searchsorted(part.indices[order], np.arange(plan.shape[1] + 1))
-    n_chunks = -(-len(affinity) // PRODUCT_COLUMNS)
-    workers.run(lambda chunk, _: _add_chunk(chunk, affinity, borders, *entries, out), n_chunks)
+def sum_rows(
+    affinity: NDArray[np.floating], rows: Index, prototypes: Index, data: Array, workers: Workers = SERIAL
+) -> tuple[Index, Array]:
+    """Σ_i T_ik C_i (·, n) for every prototype k that has an entry (i, k, T_ik), and these prototypes.
+
+    C is symmetric: these are the columns of C·T, for all entries of a plan, or for those in which two plans differ.
+    """
+    order = np.argsort(prototypes, kind="stable")  # by prototype: the sum over its rows stays in the cache
+    used, first = np.unique(prototypes[order], return_index=True)
+    rows, data, borders, n = rows[order], data[order], np.append(first, len(order)), len(affinity)
+    if too_few_to_compile(n):
+        return used, np.asarray(sparse.csr_array((data, rows, borders), shape=(len(used), n)) @ affinity)
+    sums = np.zeros((len(used), n))
+    workers.run(lambda chunk, _: _add_chunk(chunk, affinity, borders, rows, data, sums), -(-n // PRODUCT_COLUMNS))
+    return used, sums
 
 
 @njit(**KERNEL)
-def _add_chunk(chunk, C, borders, rows, data, out):  # type: ignore[no-untyped-def]
-    """Some rows of ``add_products``. C is symmetric: its rows are read instead of its columns."""
-    start = chunk * PRODUCT_COLUMNS
-    stop = min(start + PRODUCT_COLUMNS, C.shape[0])
-    total = np.empty(stop - start)
+def _add_chunk(chunk, C, borders, rows, data, sums):  # type: ignore[no-untyped-def]
+    """Some columns of ``sum_rows``, four rows of C at a time: half of the time is loads and stores of the sum."""
+    own = slice(chunk * PRODUCT_COLUMNS, min((chunk + 1) * PRODUCT_COLUMNS, C.shape[0]))
     for k in range(len(borders) - 1):
-        if borders[k] == borders[k + 1]:
-            continue
-        total[:] = 0.0
-        for entry in range(borders[k], borders[k + 1]):
-            subtract(-data[entry], C[rows[entry], start:stop], total)
-        for i in range(start, stop):
-            out[i, k] += total[i - start]
+        total, entry = sums[k, own], borders[k]
+        while entry + 4 <= borders[k + 1]:
+            r, d = rows[entry : entry + 4], data[entry : entry + 4]
+            A, B, D, E = C[r[0], own], C[r[1], own], C[r[2], own], C[r[3], own]
+            for b in range(len(total)):
+                total[b] += (d[0] * A[b] + d[1] * B[b]) + (d[2] * D[b] + d[3] * E[b])
+            entry += 4
+        for last in range(entry, borders[k + 1]):
+            subtract(-data[last], C[rows[last], own], total)
 
 
 @njit(**KERNEL)
@@ -144,20 +180,20 @@ class CouplingProblem:
     def shape(self) -> tuple[int, int]:
         return len(self.weights), len(self.f2)
 
-    def supervision(self, T: Plan | Array) -> Array:
-        """Matrix (n, m) of L_s(y_i, g_j*(T)), by the envelope theorem also the gradient of the supervision term."""
+    def supervision(self, T: Plan, columns: Index | slice = slice(None)) -> Array:
+        """Columns of L_s(y_i, g_j*(T)) (n, m), by the envelope theorem also the gradient of the supervision term."""
         if self.targets is None:
-            return np.zeros(self.shape)
-        return self.loss.cost(self.targets, self.loss.prototype_targets(T, self.targets))
+            return np.zeros(self.shape)[:, columns]
+        return self.loss.cost(self.targets, self.loss.prototype_targets(T, self.targets)[columns])
 
-    def linear_cost(self, T: Plan | Array) -> Array:
-        """The gradient's part that does not come from GW: (1−α) L_s(y_i, g_j*(T)) + M_ij."""
+    def linear_cost(self, T: Plan, columns: Index | slice = slice(None)) -> Array:
+        """The gradient's part that does not come from GW: columns of (1−α) L_s(y_i, g_j*(T)) + M_ij."""
         if self.targets is None and self.linear is not None:
-            return self.linear
-        cost = self.supervision(T)
+            return self.linear[:, columns]
+        cost = self.supervision(T, columns)
         cost *= 1 - self.alpha
         if self.linear is not None:
-            cost += self.linear
+            cost += self.linear[:, columns]
         return cost
 
     def with_targets_held(self, T: Plan) -> CouplingProblem:
@@ -165,14 +201,10 @@ class CouplingProblem:
         # With its targets held the supervision is linear in T: it becomes part of M.
         return self if self.targets is None else replace(self, targets=None, linear=self.linear_cost(T))
 
-    def structure(self, T: Plan, affinity_T: Array) -> float:
-        """GW(T) without its constant; `affinity_T` is C·T."""
+    def value(self, T: Plan, affinity_T_h2: Array) -> float:
+        """J(T) without the constant of GW, which is then qᵀ f2 q − ⟨T, C T h2⟩, from C T h2."""
         q = column_mass(T)
-        return float(q @ self.f2 @ q) - float(((T.T @ affinity_T) * self.h2).sum())
-
-    def value(self, T: Plan, affinity_T: Array) -> float:
-        """J(T) without the constant of GW."""
-        return inner(T, self.linear_cost(T)) + self.alpha * self.structure(T, affinity_T)
+        return inner(T, self.linear_cost(T)) + self.alpha * (float(q @ self.f2 @ q) - inner(T, affinity_T_h2))
 
     def gradient(self, T: Plan, affinity_T_h2: Array) -> Array:
         """dJ/dT = (1−α) L_s + M + 2α (1 (f2 q)ᵀ − C T h2), from C T h2."""
@@ -195,10 +227,11 @@ class CouplingProblem:
 
 @dataclass(frozen=True)
 class CouplingResult:
-    """A coupling T, the product C·T, J without its constant, and how the solver ended."""
+    """A coupling T, with C·T·h2 and the linear cost (n, m) there, J without its constant, and how the solver ended."""
 
     plan: Plan
-    affinity_plan: Array
+    product: Array
+    linear_cost: Array
     value: float
     n_iter: int
     converged: bool

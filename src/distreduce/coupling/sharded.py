@@ -1,23 +1,21 @@
 """The coupling T over a sparse affinity in shards: the descent of the dense solvers with nothing n×m in memory.
 
 A pass over the samples computes, row by row, (CT)_i from the plan of the neighbours, the gradient and the cheapest
-prototype, and adds up the m×m matrices TᵀCT and VᵀCT. One more, light pass gives VᵀCV. These three and the masses are
+prototype, and adds up the m×m matrices TᵀCT and VᵀCT. The same pass at V gives VᵀCV. These three and the masses are
 all that the exact step along T + τ(V − T) needs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 
-from distreduce._utils.typing import Array, Index, Plan
+from distreduce._utils.typing import Array, Plan
 from distreduce.coupling import _shard_passes as passes
 from distreduce.coupling.descent import Direction, Iterate, descend
 from distreduce.coupling.line_search import exact_step, move_towards
-from distreduce.coupling.problem import column_mass, hard_plan, rescale_rows
+from distreduce.coupling.problem import PlanEntries, column_mass, hard_plan, move_to, rescale_rows
 from distreduce.losses import BregmanLoss, InnerLoss, SquaredLoss
 from distreduce.sharding.shards import Shards
 
@@ -48,12 +46,12 @@ class ShardedCoupling:
     def hold(self, T: Plan, prototype_targets: Array | None) -> passes.HeldProblem:
         """The problem around T with the prototype targets held."""
         costs = passes.RowCosts(self.loss, 1 - self.alpha, prototype_targets, self.prototypes, self.mu)
-        return passes.HeldProblem(passes.PlanEntries.of(T), self.f2 @ column_mass(T), self.h2, self.alpha, costs)
+        return passes.HeldProblem(PlanEntries.of(T), self.f2 @ column_mass(T), self.h2, self.alpha, costs)
 
 
 def transported_on_shards(shards: Shards, plan: Plan) -> Array:
     """TᵀCT (m, m), exactly symmetric."""
-    total = passes.add_sparse(shards.collect(passes.Transported(plan, passes.PlanEntries.of(plan))))
+    total = passes.add_sparse(shards.collect(passes.Transported(plan, PlanEntries.of(plan))), plan.shape[1])
     return 0.5 * (total + total.T)
 
 
@@ -78,7 +76,8 @@ def solve_on_shards(problem: ShardedCoupling, initial: Plan, *, tol: float = 1e-
     at, n_iter, converged = Iterate(initial, np.empty(0), np.inf), 0, False
     while n_iter < MAX_ITER and not converged:
         targets = _prototype_targets(problem.shards, at.plan, problem.loss)
-        before, (at, steps, _) = at, descend(_ShardedDescent(problem, targets), at, MAX_ITER - n_iter, tol)
+        descent, start = _ShardedDescent(problem, targets), replace(at, ahead=None)  # that was for other targets
+        before, (at, steps, _) = at, descend(descent, start, MAX_ITER - n_iter, tol)
         # As in the dense solver: until refreshed targets gain no more.
         converged = targets is None or before.value - at.value <= tol * max(1.0, abs(at.value))
         n_iter += steps
@@ -94,27 +93,32 @@ class _ShardedDescent:
 
     def direction(self, at: Iterate) -> Direction:
         """One pass; TᵀCT and the value at `at` are computed afresh, so that roundings do not add up."""
+        if at.ahead is not None:
+            return at.ahead
         problem, T, q = self.problem, at.plan, column_mass(at.plan)
         held = problem.hold(T, self.prototype_targets)
         parts = problem.shards.collect(passes.Gradient(T, problem.weights, problem.fitted, held))
-        transported, across = (passes.add_sparse([part[k] for part in parts]) for k in (1, 2))
+        across = passes.add_sparse([part.across for part in parts], len(q))
+        transported = passes.add_sparse([part.transported for part in parts], len(q))
         transported = 0.5 * (transported + transported.T)  # symmetric but for rounding
-        slope, vertex_slope, linear, _ = np.add.reduce([part.sums for part in parts])
+        slope, vertex_slope, linear = np.add.reduce([part.sums for part in parts])
         value = linear + problem.alpha * problem.structure(q, transported)
         V = hard_plan(np.concatenate([part.cheapest for part in parts]), problem.weights, len(q))
         return Direction(Iterate(T, transported, value), V, slope - vertex_slope, across)
 
     def search(self, direction: Direction) -> tuple[float, Iterate]:
-        """One light pass, for VᵀCV."""
-        problem, at, V = self.problem, direction.at, direction.vertex
-        end, across, gap = transported_on_shards(problem.shards, V), direction.across, direction.gap
+        """One pass, for VᵀCV. As a rule the step is 1: the pass is that of the next direction."""
+        problem, at, V, across, gap = self.problem, direction.at, direction.vertex, direction.across, direction.gap
         assert across is not None
+        ahead = self.direction(Iterate(V, np.empty(0), np.inf))
+        end = ahead.at.product
         change = end - across - across.T + at.product  # (V − T)ᵀC(V − T), from the three matrices
         curvature = problem.alpha * problem.structure(column_mass(V) - column_mass(at.plan), change)
         step = exact_step(curvature, -gap)
         # TᵀCT after the step, by the same expansion.
         product = (1 - step) ** 2 * at.product + step * (1 - step) * (across + across.T) + step**2 * end
-        return step, Iterate(move_towards(at.plan, V, step), product, at.value + step * (step * curvature - gap))
+        value = at.value + step * (step * curvature - gap)
+        return step, Iterate(move_towards(at.plan, V, step), product, value, ahead if step == 1.0 else None)
 
 
 def _move_rows(problem: ShardedCoupling, T: Plan, transported: Array, tol: float) -> tuple[Plan, Array]:
@@ -146,7 +150,7 @@ def _best_subset(
         # Too little to gain, even if the moves did not interact.
         if n_moves == 0 or -change[chosen].sum() <= least:
             return None
-        moved = _move(T, chosen, moves.target, problem.weights)
+        moved = move_to(T, chosen, moves.target, problem.weights)
         transported = transported_on_shards(problem.shards, moved)
         # The true change of J: moves of neighbours interact.
         after = problem.alpha * problem.structure(column_mass(moved), transported)
@@ -154,16 +158,6 @@ def _best_subset(
             return moved, transported
         n_moves //= 2  # the better half
     return None
-
-
-def _move(T: Plan, rows: Index, target: NDArray[np.int32], weights: Array) -> Plan:
-    """T with the given rows sent, with all their mass, to their targets."""
-    stays = np.ones(T.shape[0])
-    stays[rows] = 0.0
-    moved = sparse.csr_array((weights[rows], (rows, target[rows])), shape=T.shape)
-    kept = sparse.csr_array(sparse.diags_array(stays) @ T)
-    kept.eliminate_zeros()  # the old entries of moved rows
-    return sparse.csr_array(kept + moved)
 
 
 def _prototype_targets(shards: Shards, plan: Plan, loss: BregmanLoss) -> Array | None:

@@ -54,7 +54,8 @@ class DenseOracle(SampleOracle):
         return structure_constant(self.affinity, self.sample.weights, loss)
 
     def transported(self, plan: Plan) -> Array:
-        return _transport(plan, affinity_times_plan(self.affinity, plan, self.workers))
+        transported = plan.T @ affinity_times_plan(self.affinity, plan, self.workers)
+        return np.asarray(0.5 * (transported + transported.T))  # the Z-step's compiled loops read only one half
 
     def supervision(self, plan: Plan) -> float:
         targets, loss = self.sample.targets, self.target_loss
@@ -91,7 +92,8 @@ class DenseOracle(SampleOracle):
         )
         solver = solve_balanced if plan.shape[0] == plan.shape[1] else solve_semirelaxed
         found = solver(problem, plan, tol=tol, workers=self.workers)
-        return Coupled(found.plan, _transport(found.plan, found.affinity_plan))
+        # Afresh, without the roundings of all the steps: a fit that resumes from a checkpoint has the same bits.
+        return Coupled(found.plan, self.transported(found.plan))
 
     def map_coefficients(self, plan: Plan, prototypes: Array) -> Array:
         assert self.projection is not None
@@ -231,9 +233,3 @@ def _initial_plan(
         target_kernel=problem.target_kernel,
         random_state=random_state,
     )
-
-
-def _transport(plan: Plan, affinity_plan: Array) -> Array:
-    """Return Tᵀ(CT), made exactly symmetric."""
-    transported = plan.T @ affinity_plan
-    return np.asarray(0.5 * (transported + transported.T))  # the Z-step's compiled loops read only one half

@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from distreduce._utils.typing import Array, Index, Plan
-from distreduce.coupling.problem import column_mass
+from distreduce.coupling.problem import column_mass, row_indices
 from distreduce.losses import supervised_rows
 from distreduce.sharding.shards import PlanPass, Shard
 
@@ -61,7 +61,7 @@ def prototype_means(sums: Array, mass: Array) -> Array:
 def distances_to_means(features: Any, plan: Plan, means: Array) -> Array:
     """Return |x_i − x̄_k|² for the entries of T, in their order."""
     found, step = np.empty(plan.nnz), max(1, BLOCK_NUMBERS // means.shape[1])
-    row_of = _row_indices(plan)
+    row_of = row_indices(plan)
     # By differences, not by expanded squares, which would cancel.
     for start in range(0, plan.nnz, step):
         entries = slice(start, min(plan.nnz, start + step))
@@ -99,7 +99,7 @@ def distances_within(distances: Array, plan: Plan) -> Array:
     that variance.
     """
     spread, mass, k = plan.T @ distances**2, column_mass(plan), plan.indices
-    found = np.asarray(spread[k, _row_indices(plan)] / mass[k])
+    found = np.asarray(spread[k, row_indices(plan)] / mass[k])
     twice = np.bincount(k, plan.data * found, plan.shape[1]) / np.where(mass > 0, mass, 1.0)
     return np.asarray(found - 0.5 * twice[k])
 
@@ -110,7 +110,7 @@ def nearest_members(plan: Plan, distances: Array, of_targets: Array | None = Non
         # A sample whose target is unknown is as far from the others as they are on average.
         relative = np.nan_to_num(_in_units_of_mean(of_targets, plan.data), nan=1.0)
         distances = _in_units_of_mean(distances, plan.data) + relative
-    row_of = _row_indices(plan)
+    row_of = row_indices(plan)
     # By prototype, then distance, then row, so that ties go to the first row.
     order = np.lexsort((row_of, distances, plan.indices))
     used, first = np.unique(plan.indices[order], return_index=True)
@@ -124,8 +124,3 @@ def _in_units_of_mean(distances: Array, mass: Array) -> Array:
     known = np.isfinite(distances)
     mean = float(mass[known] @ distances[known]) / max(float(mass[known].sum()), np.finfo(float).tiny)
     return distances / mean if mean > 0 else distances
-
-
-def _row_indices(plan: Plan) -> Index:
-    """Return the row of every entry."""
-    return np.repeat(np.arange(plan.shape[0]), np.diff(plan.indptr))
