@@ -186,6 +186,19 @@ def test_shards_choose_and_leave_out_too() -> None:
     assert not np.array_equal(model.embedding_left_out_, model.embedding_)
 
 
+def test_on_shards_a_plane_keeps_more_classes_than_it_has_room_for() -> None:
+    """Ten classes of ten Gaussians each: without predictions new samples were right in 0.79 of cases."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(100, size=5000)
+    X, y = rng.normal(size=(100, 30))[group] + 0.8 * rng.normal(size=(5000, 30)), group % 10
+    model = SDR(n_prototypes=60, affinity="sparse", max_iter=3, tol=1e-3, random_state=0).fit(X[:3000], y[:3000])
+    assert model.map_.predictions is not None
+    held_out = KNeighborsClassifier(10).fit(model.embedding_, y[:3000]).score(model.transform(X[3000:]), y[3000:])
+    assert held_out > 0.93
+    # Samples that taught the predictions are displayed no better than new ones.
+    assert 0.9 < model.neighbor_scores_["left_out"] < held_out + 0.01
+
+
 @pytest.mark.parametrize("affinity", ["dense", "sparse"])
 def test_prototypes_do_not_gather_samples_whose_noise_is_alike(affinity: str) -> None:
     rng = np.random.default_rng(0)

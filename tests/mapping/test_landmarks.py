@@ -37,7 +37,7 @@ def a_plan(rng, h, m=5, soft=False):
 def projection(X, h, landmarks, kernel, workers=None):
     """Over shards of unequal size, none of them a multiple of a block."""
     bounds = np.array([0, len(h) // 3, len(h) // 2 + 1, len(h)])
-    shards = local_shards({"features": X}, workers or Workers(1), bounds)
+    shards = local_shards({"features": X, "shares": None}, workers or Workers(1), bounds)
     return LandmarkRegression(shards, landmarks, kernel, h, MU, LAM)
 
 
@@ -206,7 +206,7 @@ def test_sums_over_two_shards_are_those_of_all_rows(name, triangular, q):
     similarity, axes = LandmarkKernel(RBF(), rng.normal(size=(r, 3))), 0.02 * rng.normal(size=(r, q))
     axes = np.triu(axes) if triangular else axes
     shared, plain, shares = whole_sums(features, weights, similarity, axes)
-    shards = local_shards({"features": features}, bounds=np.array([0, 300, 700]))
+    shards = local_shards({"features": features, "shares": None}, bounds=np.array([0, 300, 700]))
     found = shards.total(GatherInformation(weights, similarity, axes, RATIO))
     np.testing.assert_allclose(np.concatenate(found.shares), shares, rtol=1e-12)
     np.testing.assert_allclose(getattr(found, name), {"shared": shared, "plain": plain}[name], rtol=1e-9, atol=1e-10)

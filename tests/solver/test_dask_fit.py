@@ -38,14 +38,14 @@ def small_shards():
 
 @pytest.fixture(scope="module")
 def data():
-    """Eight groups in three classes; a few rows repeated, a few of weight zero."""
+    """Eight groups in five classes, more than a plane has room for; a few rows repeated, a few of weight zero."""
     rng = np.random.default_rng(0)
     group = rng.integers(8, size=N)
     X = 3 * rng.standard_normal((8, D))[group] + rng.standard_normal((N, D))
     X[100:120], group[100:120] = X[1000:1020], group[1000:1020]
     weights = np.ones(N)
     weights[[5, 700]] = 0.0
-    return X, group % 3, weights
+    return X, group % 5, weights
 
 
 def model(**changed):
@@ -103,6 +103,11 @@ def test_neither_partitions_of_unknown_sizes_nor_a_lost_worker_change_anything(c
     fitted = model().fit(rows, da.from_array(y, chunks=400), da.from_array(weights, chunks=333))
     client.wait_for_workers(2, timeout=60)
     assert lost and same(fitted, in_memory)
+
+
+def test_the_map_sees_predictions_on_a_cluster_too(in_memory):
+    """The other tests compare fits on a cluster with this one."""
+    assert in_memory.map_.predictions is not None
 
 
 def test_a_frame_gives_its_names_and_the_same_fit(client, data, in_memory):
@@ -203,7 +208,7 @@ def test_regression_predicts_lazily_what_it_predicts_of_the_same_blocks(data, rn
 
 
 def test_classification_predicts_lazily_what_it_predicts_in_memory(data, light):
-    X, y = data[0][:150], np.array(["a", "b", "c"])[data[1][:150]]
+    X, y = data[0][:150], np.array(["a", "b", "c"])[data[1][:150] % 3]
     fitted = SDRGPClassifier(2, random_state=0).fit(frame_of(X, 2), y)
     rows = frame_of(X, 4)
     here = rows.compute()

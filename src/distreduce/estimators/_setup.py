@@ -25,6 +25,7 @@ from distreduce.estimators._auto import (
     wants_choice,
 )
 from distreduce.estimators._expected import (
+    PREDICTION_SAMPLES,
     choose_with_predictions,
     expected_targets,
     regress_targets,
@@ -224,15 +225,21 @@ def _set_up_sharded(
     random_state = own_generator(estimator.random_state)
     merged, unit = rows.merge(_target_values(supervision), weights), _unit(estimator, rows.extremes)
     scale: float | Array = unit
+    shares = None
     if supervision is not None and wants_choice(estimator):
+        drawn = _draw_known(merged, supervision)
         if choice is None:
-            choice = choose(estimator, *_draw_known(rows, merged, supervision, unit), unit, workers)
+            chooser = choose if supervision.targets.classes is None else choose_with_predictions
+            choice = chooser(estimator, *_take_known(rows, drawn, merged, supervision, unit), unit, workers)
         supervision = replace(supervision, settings=resolve_eta(supervision.settings, choice, merged.weights.sum()))
-        scale = unit if choice.scales is None else unit * choice.scales
+        if choice.scales is not None:
+            scale = unit * choice.scales[: rows.shape[1]]
+        shares = _predict_shares(rows, merged.rows[drawn], choice)
     # Sorted by content, so that neither order nor partition of the rows matters.
     arrangement = rows.arrange(merged, scale, random_state)
     merged = arrangement.merged
-    sample = rows.to_shards(scale, *_solver_targets(supervision, merged), arrangement)
+    shares = None if shares is None else shares[merged.rows]
+    sample = rows.to_shards(scale, *_solver_targets(supervision, merged), arrangement, shares)
     n, m = rows.shape[0], _number_of_prototypes(estimator, rows.shape[0], len(merged.rows), len(merged.rows))
     problem = _problem(estimator, sample, sample.subsample, supervision, unit, n, m, merged, choice)
     if problem.n_prototypes is None:  # no more distinct samples than prototypes: few enough for dense arrays
@@ -250,14 +257,35 @@ def _sees_expected_targets(estimator: Any, choice: MapChoice) -> bool:
     return estimator.eta == "auto" and choice.has_signal and not np.isnan(choice.error)
 
 
-def _draw_known(rows: Rows, merged: Merged, supervision: Supervision, unit: float) -> tuple[Sample, Folds]:
+def _draw_known(merged: Merged, supervision: Supervision) -> Index:
     """Draw samples with known targets: the first by hash, a random order that does not depend on other samples."""
+    _, kernel_targets = _solver_targets(supervision, merged)
+    assert kernel_targets is not None
+    size = CHOICE_SAMPLES if supervision.targets.classes is None else PREDICTION_SAMPLES
+    return np.flatnonzero(supervised_rows(kernel_targets))[:size]
+
+
+def _take_known(
+    rows: Rows, drawn: Index, merged: Merged, supervision: Supervision, unit: float
+) -> tuple[Sample, Folds]:
+    """Return the samples that were drawn, and the folds in which they are left out."""
     targets, kernel_targets = _solver_targets(supervision, merged)
     assert targets is not None and kernel_targets is not None
-    chosen = np.flatnonzero(supervised_rows(kernel_targets))[:CHOICE_SAMPLES]
-    features = rows.take(merged.rows[chosen]) / unit
-    drawn = Sample(features, merged.weights[chosen], False, targets[chosen], kernel_targets[chosen])
-    return drawn, assign_folds(find_sites(features), drawn.weights, kernel_targets[chosen], merged.counts[chosen])
+    features = rows.take(merged.rows[drawn]) / unit
+    sample = Sample(features, merged.weights[drawn], False, targets[drawn], kernel_targets[drawn])
+    return sample, assign_folds(find_sites(features), sample.weights, kernel_targets[drawn], merged.counts[drawn])
+
+
+def _predict_shares(rows: Rows, drawn: Index, choice: MapChoice) -> Array | None:
+    """Return the shares of classes (n, c) that the map sees as further features, in its units; None if it sees none.
+
+    The rows that were drawn taught the predictor: their shares are those that the other folds predict.
+    """
+    if choice.predictions is None or choice.scales is None:
+        return None
+    shares = rows.map(choice.predictions)
+    shares[drawn] = choice.predictions.shares
+    return shares / choice.scales[rows.shape[1] :]
 
 
 def _target_values(supervision: Supervision | None) -> Array | None:

@@ -35,9 +35,9 @@ class Predictions:
     shares: Array  # P (n, c) of the training inputs, each predicted without the class of its own sample
     predictor: KernelMap  # ŷ(x)
 
-    def __call__(self, X: Any) -> Array:
+    def __call__(self, X: Any, workers: Workers = SERIAL) -> Array:
         """Predict the shares (t, c) of new rows."""
-        return np.asarray(softmax(self.predictor(X), axis=1))
+        return np.asarray(softmax(self.predictor(X, workers), axis=1))
 
 
 @dataclass(frozen=True)

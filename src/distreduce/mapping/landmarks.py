@@ -65,11 +65,11 @@ class LandmarkKernel:
         np.minimum(K, 0.0, out=K)  # a row that is a landmark: rounding may give a negative distance
         return np.exp(K, out=K)
 
-    def blocks(self, X: Any) -> Iterator[tuple[slice, Array]]:
-        """Yield slices of rows with their similarities, block by block."""
+    def blocks(self, X: Any, shares: Array | None) -> Iterator[tuple[slice, Array]]:
+        """Yield slices of rows with their similarities, block by block; see :func:`join_features`."""
         for start in range(0, X.shape[0], BLOCK_ROWS):
             rows = slice(start, min(X.shape[0], start + BLOCK_ROWS))
-            yield rows, self(X[rows])
+            yield rows, self(join_features(X[rows], None if shares is None else shares[rows]))
 
     @cached_property
     def _expanded(self) -> tuple[Array, Array, Array] | None:
@@ -85,6 +85,11 @@ class LandmarkKernel:
         origin = points.mean(axis=0)  # near the data: far from it the expansion of |a − b|² would cancel
         B = (points - origin) * scale
         return origin, scale, np.vstack([2.0 * B.T, -np.einsum("ik,ik->i", B, B), -np.ones(len(B))])
+
+
+def join_features(X: Any, shares: Array | None) -> Any:
+    """Return the features of the map: those of X and, if there are any, predicted shares of classes."""
+    return X if shares is None else np.hstack([X, shares])
 
 
 class LandmarkRegression:
@@ -114,7 +119,7 @@ class LandmarkRegression:
     therefore done in coordinates φ(x) = K(x, X_r) A with AᵀK_rrA = I, A (r, q) from a factor of K_rr:
     :math:`A^\top G A = \mu \sum_i v_i \varphi_i \varphi_i^\top + \lambda I` needs no repair.
 
-    The shards have the part "features"; landmarks are in the same units, dense or sparse.
+    The shards have the parts "features" and "shares"; landmarks have both, in the same units, dense or sparse.
     """
 
     def __init__(
@@ -219,18 +224,19 @@ def _ridge_factor(information: Array, mu: float, map_reg: float) -> tuple[Array,
 class _KernelTimesPlan(ShardPass[Array]):
     """K_rn T (r, m) of a shard; rows without entries in the plan cost nothing."""
 
-    reads = ("features",)
+    reads = ("features", "shares")
     per_sample = ("plan",)
     plan: Plan
     similarity: LandmarkKernel
 
     def __call__(self, shard: Shard) -> Array:
-        features, plan = shard.features, self.plan
+        features, shares, plan = shard.features, shard.shares, self.plan
         # Most rows of a change are empty; a full plan is not copied.
         used = np.flatnonzero(np.diff(plan.indptr))
-        features, plan = (features, plan) if len(used) == plan.shape[0] else (features[used], plan[used])
+        if len(used) < plan.shape[0]:
+            features, shares, plan = features[used], None if shares is None else shares[used], plan[used]
         total = np.zeros((plan.shape[1], self.similarity.landmarks.shape[0]))
-        for rows, K in self.similarity.blocks(features):
+        for rows, K in self.similarity.blocks(features, shares):
             total += plan[rows].T @ K
         return total.T
 
@@ -239,13 +245,13 @@ class _KernelTimesPlan(ShardPass[Array]):
 class _MapValues(ShardPass[Array]):
     """K(x_i, X_r) L of a shard's rows."""
 
-    reads = ("features",)
+    reads = ("features", "shares")
     similarity: LandmarkKernel
     coefficients: Array
 
     def __call__(self, shard: Shard) -> Array:
         values = np.empty((len(shard), self.coefficients.shape[1]))
-        for rows, K in self.similarity.blocks(shard.features):
+        for rows, K in self.similarity.blocks(shard.features, shard.shares):
             values[rows] = K @ self.coefficients
         return values
 
@@ -286,7 +292,7 @@ class Information:
 class GatherInformation(ShardPass[Information]):
     """:class:`Information` of one shard for φ(x) = K(x, X_r) A; `axes` is A and `ratio` is μ/λ."""
 
-    reads = ("features",)
+    reads = ("features", "shares")
     per_sample = ("weights",)
     weights: Array
     similarity: LandmarkKernel
@@ -300,7 +306,7 @@ class GatherInformation(ShardPass[Information]):
         # Of an upper triangle, which A is as a rule, each panel needs only the landmarks up to its last.
         triangular = not np.tril(self.axes, -1).any()
         panels = [(start + PANEL if triangular else None, slice(start, start + PANEL)) for start in range(0, q, PANEL)]
-        for rows, K in self.similarity.blocks(shard.features):
+        for rows, K in self.similarity.blocks(shard.features, shard.shares):
             phi, h = np.hstack([K[:, :used] @ self.axes[:used, panel] for used, panel in panels]), self.weights[rows]
             explained = np.einsum("ij,ij->i", phi, phi)  # |φ_i|² = Q_ii
             # D_ii = K_ii − Q_ii; rounding may make it negative.

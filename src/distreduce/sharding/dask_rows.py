@@ -217,7 +217,7 @@ class DaskRows(Rows):
         """The rows of a shard travel between the workers only."""
         features = self._regroup(arrangement.merged.rows, arrangement.bounds, unit)
         parts: list[dict[Part, Any]] = [
-            {"features": future, "targets": None, "kernel_targets": None} for future in features
+            {"features": future, "targets": None, "kernel_targets": None, "shares": None} for future in features
         ]
         shards = DaskShards(parts, arrangement.bounds, self._client)
         # Small arrays go to the workers as arguments of a pass: each shard gets its own rows.

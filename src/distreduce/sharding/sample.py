@@ -22,6 +22,7 @@ class Sample:
     precomputed: bool = False
     targets: Array | None = None  # Y of the supervision loss (n, c)
     kernel_targets: Array | None = None  # Y of the dependence term (n, c)
+    shares: Array | None = None  # predicted shares of classes (n, c) of a subsample: further features of the map
 
     def take(self, rows: Index) -> Sample:
         features = self.features[np.ix_(rows, rows)] if self.precomputed else self.features[rows]
@@ -34,7 +35,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class ShardedSample:
-    """Distinct samples in shards, which have the parts "features", "cells", "targets" and "kernel_targets"."""
+    """Distinct samples in shards with the parts "features", "shares", "cells", "targets" and "kernel_targets"."""
 
     shards: Shards
     weights: Array  # h of all samples (n,)

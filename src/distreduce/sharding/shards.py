@@ -30,7 +30,7 @@ MAX_SHARDS = 64
 Result = TypeVar("Result")
 Pass = TypeVar("Pass", bound="ShardPass[Any]")
 Part: TypeAlias = Literal[
-    "features", "cells", "targets", "kernel_targets", "searched", "nearest", "incoming", "graph", "affinity"
+    "features", "shares", "cells", "targets", "kernel_targets", "searched", "nearest", "incoming", "graph", "affinity"
 ]
 
 
@@ -74,6 +74,7 @@ class Shard:
     """
 
     features: Any  # rows of X: an array or a sparse matrix
+    shares: Array | None  # predicted shares of classes (rows, c): further features of the map
     cells: NDArray[np.int32]  # of every sample, sorted
     targets: Array | None  # of the supervision loss (rows, c)
     kernel_targets: Array | None  # of the dependence term (rows, c)

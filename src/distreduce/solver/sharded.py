@@ -27,7 +27,7 @@ from distreduce.embedding.optimize import prototypes_from_means
 from distreduce.exceptions import CheckpointError
 from distreduce.losses import CrossEntropyLoss, InnerLoss, supervised_rows
 from distreduce.mapping import LeftOut, barycentres
-from distreduce.mapping.landmarks import LandmarkRegression, Memory
+from distreduce.mapping.landmarks import LandmarkRegression, Memory, join_features
 from distreduce.sharding.sample import ShardedSample
 from distreduce.sharding.shards import PlanPass, Shard, Shards, Slice
 from distreduce.solver import medoids
@@ -42,7 +42,8 @@ LANDMARKS = 2000
 class ShardedOracle(SampleOracle):
     """The answers for samples in shards, of which there must be more than prototypes.
 
-    The shards have the parts "features", "affinity", "targets" and "kernel_targets" (these two None without targets).
+    The shards have the parts "features", "affinity", "targets", "kernel_targets" (these two None without targets) and
+    "shares" (None unless the map has predictions).
     """
 
     shards: Shards
@@ -127,7 +128,7 @@ def prepare_sharded(
     plan = _initial_plan(sample, problem, random_state)
     start = prototypes_from_means(_means(shards, plan), column_mass(plan), problem.n_components, random_state)
     stage("map")
-    landmarks = subsample.features[:LANDMARKS]  # its rows are in random order
+    landmarks = join_features(subsample.features, subsample.shares)[:LANDMARKS]  # rows in random order
     projection = LandmarkRegression(shards, landmarks, problem.input_kernel, weights, problem.mu, problem.map_reg)
     if problem.expects_targets:
         shares = isinstance(problem.target_loss, CrossEntropyLoss)
