@@ -21,6 +21,7 @@ from distreduce.report.prototypes import N_BINS, Distribution
 QUALITY = ("purity", "purity low", "purity high", "compactness", "separation")
 MUCH = 0.1  # a difference of scores worth a warning
 LITTLE = 0.03  # a difference of scores that neighbours on other samples could make
+SOMETHING = 0.1  # from this share of the error without a model on, something is known of the target
 
 
 def find_evidence(model: BaseReduction, y: ArrayLike | None, prototypes: Index, target: int, name: str) -> Distribution:
@@ -111,6 +112,10 @@ def describe_optimism(model: Any, within: str = "") -> Verdict | None:
         verdict, warns = "The map says next to nothing about the target of new samples", True
         if classes:
             verdict = "On the map, new samples are mostly next to the most frequent class"
+    elif left_out - guess < SOMETHING * (1.0 - guess):
+        verdict, warns = "The map says little about the target of new samples", True
+        if classes:
+            verdict = "The map predicts new samples little better than their most frequent class does"
     elif fitted > left_out + MUCH:
         verdict, warns = "The fitted places promise more than new samples hold", True
     elif every > left_out + MUCH:
