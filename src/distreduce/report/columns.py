@@ -23,7 +23,7 @@ MAX_VALUES = 400_000  # of all columns together: a megabyte
 MAX_CATEGORIES = 60  # a text column with more distinct values holds names, not categories
 NAMED = len(OKABE_ITO) - 1  # all other categories share the last colour
 YEARS = (1500, 2100)  # whole numbers of a column that lies between these are years, without thousands marks
-SKEWED = 0.15  # place of the median between the ends of the scale of colours
+SKEWED = 0.25  # if the median is nearer to an end of the scale, half of the values would share a quarter of the colours
 WIDE = 3.0  # if the range is this many times that of the middle 98 %, outliers are cut from the scale
 
 
