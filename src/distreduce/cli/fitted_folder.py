@@ -279,11 +279,6 @@ class Folder(FittedFolder):
         """Return the new rows that left-out places hold for."""
         return FitOptions(time=self.choice("time")).within
 
-    def n_usable(self) -> int | None:
-        """Return how many rows of the file the picture could have been fitted to."""
-        found = self._metric("rows", dict).get("usable")
-        return found if isinstance(found, int) else None
-
     def choice(self, name: str) -> str | None:
         """Return the column that an option of the fit named, such as "weights"."""
         found = self._metric("choices", dict).get(name)

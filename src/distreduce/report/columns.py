@@ -192,7 +192,7 @@ def _compare_numbers(values: Array, kind: str, own: Index, prototypes: Index, we
     inside, outside, spread = _average(values / (size or 1.0), own, prototypes, weights)
     if not spread > 0:
         return None
-    show = {"date": _date_text, "year": _year_text}.get(kind, number_text)
+    show = {"date": _date_text, "year": "{:.0f}".format}.get(kind, number_text)
     words = ("early", "late") if kind == "date" else ("low", "high")
     texts = [
         f"{words[int(a > b)]} ({show(size * a, 3)} against {show(size * b, 3)})" if a != b else ""
@@ -233,10 +233,6 @@ def _date_text(moment: float, _: int) -> str:
     return datetime.fromtimestamp(moment / 1000, timezone.utc).date().isoformat()
 
 
-def _year_text(year: float, _: int) -> str:
-    return f"{year:.0f}"
-
-
 MISSING = 65535  # the sixteen-bit code of a missing value
 LONGEST_TEXT = 200
 
@@ -254,7 +250,7 @@ def list_cells(column: pd.Series, rows: Sequence[int]) -> list[str]:
     numbers = read_numbers(column)
     if numbers is None or numbers[1] != "year":
         return [cell_text(value) for value in column.iloc[rows].tolist()]
-    return ["–" if np.isnan(year) else _year_text(year, 0) for year in numbers[0][rows]]
+    return ["–" if np.isnan(year) else f"{year:.0f}" for year in numbers[0][rows]]
 
 
 def cell_text(value: Any) -> str:

@@ -107,15 +107,14 @@ def describe_optimism(model: Any, within: str = "") -> Verdict | None:
     blind = getattr(model, "eta_", None) == 0 != model.eta
     if blind:  # few samples cannot show that there is nothing to see
         verdict, warns = "Left-out samples show nothing about the target, so the map was drawn without it", True
-    elif left_out < guess + LITTLE:
+    elif left_out < guess + LITTLE and classes:
         # A rare class hardly moves the accuracy, even where the map tells it apart.
-        verdict, warns = "The map says next to nothing about the target of new samples", True
-        if classes:
-            verdict = "On the map, new samples are mostly next to the most frequent class"
-    elif left_out - guess < SOMETHING * (1.0 - guess):
-        verdict, warns = "The map says little about the target of new samples", True
-        if classes:
-            verdict = "The map predicts new samples little better than their most frequent class does"
+        verdict, warns = "On the map, new samples are mostly next to the most frequent class", True
+    elif left_out < guess + SOMETHING * (1.0 - guess) and classes:
+        verdict, warns = "The map predicts new samples little better than their most frequent class does", True
+    elif left_out < SOMETHING:
+        how = "little" if left_out >= LITTLE else "next to nothing"
+        verdict, warns = f"The map says {how} about the target of new samples", True
     elif fitted > left_out + MUCH:
         verdict, warns = "The fitted places promise more than new samples hold", True
     elif every > left_out + MUCH:

@@ -118,10 +118,8 @@ def describe_headline(named: Mapping[str, Given], targets: Sequence[str]) -> Ver
     about = " and ".join(targets) or "the target"
     if low > 0:
         word, most = (next(word for share, word in WORDS.items() if value > share) for value in (low, gain))
-        verdict = f"The features say {word} about {about}"
-        if most != word:  # the interval is wide
-            least = word.replace("little", "a little")
-            verdict = f"The features say at least {least} about {about}, and perhaps {most}"
+        least = word if most == word else f"at least {'a ' * (word == 'little')}{word}"
+        verdict = f"The features say {least} about {about}{f', and perhaps {most}' if most != word else ''}"
     elif high > SOMETHING:
         verdict = f"Too few held-out rows to tell whether the features say anything about {about}"
     else:

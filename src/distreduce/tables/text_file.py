@@ -310,10 +310,8 @@ def _reject_title(found: list[str], rows: list[list[str]], where: str) -> None:
     names, *rest = [cells for row in rows if (cells := [cell for cell in row if cell.strip()])] or [[]]
     numbers = any(_is_number(cell) for row in rest for cell in row)
     if len(names) >= max(2, *map(len, rest), 0) and numbers and not any(map(_is_number, names)):
-        title = next(cell.strip() for cell in found if cell.strip())
-        raise InvalidInputError(
-            f"The first line of {where} ({title!r:.60}) looks like a title; delete the lines above the column names."
-        )
+        title = f"The first line of {where} ({''.join(found).strip()!r:.60}) looks like a title"
+        raise InvalidInputError(f"{title}; delete the lines above the column names.")
 
 
 def _is_number(text: str) -> bool:
