@@ -69,6 +69,15 @@ def test_the_same_seed_gives_the_same_tables(call, tmp_path):
     assert (tmp_path / "one/embedding.csv").read_bytes() == (tmp_path / "two/embedding.csv").read_bytes()
 
 
+def test_the_page_says_of_how_many_rows_its_samples_are(call, tmp_path):
+    messy().to_csv("t.csv", index=False)
+    page = tmp_path / "distreduce-t/report.html"
+    assert call("fit", "t.csv", "--target", "price", "--max-rows", "30", *QUICK)[0] == 0
+    written = page.read_text("utf-8")
+    assert f"<b>30</b><span>of {len(messy())} rows; " in written
+    assert call("report", "distreduce-t")[0] == 0 and page.read_text("utf-8") == written
+
+
 def test_numbers_beat_no_model_and_the_experts_are_shown(call):
     load_diabetes(as_frame=True).frame.iloc[::2].to_csv("t.csv", index=False)
     _, out, _ = call("fit", "t.csv", "--target", "target", "--json")

@@ -112,4 +112,4 @@ def test_targets_whose_squares_overflow_have_a_folder(tmp_path):
     assert run("fit", tmp_path / "huge.csv", *asked) == 0
     scores = json.loads((tmp_path / "out" / "metrics.json").read_text())["held_out"]["scores"]
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
-    assert scores["linear"]["r2"] > 0.99 and re.search("(say|perhaps) a lot,? about y", page)
+    assert scores["linear"]["r2"] > 0.99 and re.search("say a lot about y|about y, and perhaps a lot", page)

@@ -241,6 +241,22 @@ def test_copies_with_noise_are_on_one_side_of_the_split(tmp_path, monkeypatch):
     assert len(searches) == 1  # of all distances, which takes its time
 
 
+@pytest.mark.parametrize(
+    ("id_column", "said"),
+    [
+        (None, "Rows, counted from 0: 40 (like 0), 41 (like 1), 42 (like 2), …"),
+        ("name", "By 'name': 'n40' (like 'n0'), 'n41' (like 'n1'), 'n42' (like 'n2'), …"),
+    ],
+)
+def test_copies_are_named(tmp_path, id_column, said):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(40, 3)), columns=list("abc")).assign(y=rng.normal(size=40))
+    table = pd.concat([table, table[:4]]).assign(name=[f"n{row}" for row in range(44)])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    data = prepare(tmp_path / "t.csv", ["y"], id_column=id_column)
+    assert _split.describe_repeats(data, np.arange(44))[0].endswith(f"the answer. {said}")
+
+
 def test_weights_with_fractions_have_a_mean_of_one():
     column = pd.Series([0.0, 120.5, 241.0, 361.5], name="w")
     np.testing.assert_allclose(read_weights(column), [0.0, 0.5, 1.0, 1.5])

@@ -374,3 +374,15 @@ def test_intervals_of_purity_hold_the_share_of_new_samples(concentration) -> Non
     truth = shares[np.arange(300), evidence[targets.column_names()].to_numpy().argmax(axis=1)]
     inside = (evidence["purity low"] <= truth) & (truth <= evidence["purity high"])
     assert inside.mean() >= 0.95 and (evidence["purity high"] - evidence["purity low"]).median() < 0.6
+
+
+def test_a_tie_among_left_out_samples_does_not_contradict_the_fit() -> None:
+    """The fit believes in class 0 everywhere; left-out samples show it in 10, 8 and 3 of 20, and in 80 of 200."""
+    sizes, believed = [20, 20, 20, 200], [10, 8, 3, 80]
+    y = np.concatenate([np.repeat([0, 1], [k, n - k]) for n, k in zip(sizes, believed, strict=True)])
+    places = np.c_[np.repeat(np.arange(4.0), sizes), np.zeros(len(y))]
+    ones = np.ones(len(y))
+    targets = read_targets(y, len(y), "classification", ones)
+    prototypes, belief = np.c_[np.arange(4.0), np.zeros(4)], np.tile([0.55, 0.45], (4, 1))
+    evidence = prototype_evidence(prototypes, np.ones(4), belief, places, ones, targets)
+    assert evidence["dubious"].tolist() == [False, False, True, True]

@@ -90,6 +90,9 @@ def test_skewed_numbers_have_colours_by_quarters(colouring):
     quarters = np.quantile(values, [0, 0.25, 0.5, 0.75, 1])
     np.testing.assert_allclose(the_column(colouring, values)["shown"], quarters)
     assert len(the_column(colouring, np.r_[np.zeros(N - 9), np.arange(9.0)])["shown"]) == 2  # mostly one value
+    prices = np.r_[np.linspace(60, 160, N // 2), np.linspace(160, 300, N // 2 - 1), 640]  # half in a fifth of the range
+    assert len(the_column(colouring, prices)["shown"]) == 5
+    assert len(the_column(colouring, np.linspace(60, 160, N))["shown"]) == 2
 
 
 def test_rare_categories_share_the_last_colour(colouring):

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from distreduce.report.columns import find_contrasts
+from distreduce.report.prototypes import collect_rows
 
 OWN = np.array([0] * 40 + [1] * 60)
 
@@ -37,6 +38,14 @@ def test_dates_are_early_or_late():
     days = pd.Series(pd.date_range("2024-01-01", periods=100))
     found = find_contrasts(pd.DataFrame({"day": days}), OWN, np.array([0, 1]))
     assert found[0] == [("day", "early (2024-01-20 against 2024-03-10)")] and found[1][0][1].startswith("late")
+
+
+def test_years_have_no_thousands_marks():
+    table = pd.DataFrame({"built": np.r_[np.full(39, 1993.0), np.nan, np.full(60, 1970.0)], "area": 1.5})
+    assert find_contrasts(table, OWN, np.array([0]))[0] == [("built", "high (1993 against 1970)")]
+    assert find_contrasts(table + 0.25, OWN, np.array([0]))[0] == [("built", "high (1,993 against 1,970)")]
+    cells = collect_rows([[0, 39]], None, [], table, np.arange(100), None)["cells"]
+    assert cells == [["1993", "–"], ["1.5", "1.5"]]
 
 
 def test_weights_count_as_copies(rng):

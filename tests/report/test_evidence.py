@@ -70,6 +70,13 @@ CLASSES = {"classes_": ["a", "b"]}
             "On the map, new samples are mostly next to the most frequent class",
             True,
         ),
+        (Scored(0.9, 0.09, 0.1), "The map says little about the target of new samples", True),
+        (Scored(0.3, 0.2, 0.2), "What you see holds for new samples", False),
+        (
+            Scored(0.7, 0.63, 0.66, **CLASSES),
+            "The map predicts new samples little better than their most frequent class does",
+            True,
+        ),
         (Scored(0.7, 0.66, 0.66, **CLASSES), "What you see holds for new samples", False),
         (
             Scored(0.1, 0.0, 0.0, eta_=0.0),

@@ -182,6 +182,30 @@ def test_a_comment_above_the_names_is_said_to_be_one(write, comment, separator):
         TextFile.detect(write("t.csv", text))
 
 
+@pytest.mark.parametrize("separator", [",", ";"])
+@pytest.mark.parametrize("title", ["Report Q3 2026", "Report Q3 2026{0}{0}\n"])
+def test_a_title_above_the_names_is_said_to_be_one(write, title, separator):
+    text = (
+        f"{title.format(separator)}\na{separator}b{separator}c\nx{separator}2{separator}3\ny{separator}4{separator}5\n"
+    )
+    with pytest.raises(InvalidInputError, match="first line of t.csv .'Report Q3 2026'. looks like a title"):
+        TextFile.detect(write("t.csv", text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name\nanna\nbert\n",
+        "name,\nanna,red\nbert,blue\n",
+        "name,\nanna,1\nbert,2\n",
+        "name\nanna b\nbert 5\n",
+        "name,,\nanna,red,\nbert,blue,5\n",
+    ],
+)
+def test_a_table_with_one_name_has_no_title(write, text):
+    assert TextFile.detect(write("t.csv", text)).header.names[0] == "name"
+
+
 @pytest.mark.parametrize("cells", [["950", "1,250", "2,400"], ["1,234,567", "1,250"]])
 def test_commas_that_may_be_of_thousands_are_refused(write, cells):
     with pytest.raises(InvalidInputError, match=r"Column 'price' of t.csv has '1,2.*may mean thousands or a fraction"):

@@ -100,20 +100,26 @@ def find_units(data: PreparedTable, rows: Index) -> Index | None:
 def describe_repeats(data: PreparedTable, rows: Index, *, split: bool = True) -> list[str]:
     """Return a sentence that says how rows with equal features were read, none without such rows."""
     repeats = len(rows) - len(merge_duplicates(data.X[rows], None, np.ones(len(rows))).rows)
-    copies = int(np.sum(data.copies[rows] != rows))
-    if not repeats and not copies:
+    copies = rows[data.copies[rows] != rows]
+    if not repeats and not len(copies):
         return []
-    if not copies:
+    if not len(copies):
         alone = " They are held out one by one." if split and data.aside.blocks is None else ""
         return [
             f"{count_of(repeats, 'row')} with the features of another, but mostly other targets: read as repeated "
             f"measurements, not as copies.{alone}"
         ]
-    nearly = ", or nearly so" if copies > repeats else ""
-    return [
-        f"{count_of(copies, 'row')} with features and target of another{nearly}: read as copies. They are left out "
-        "together, so that they do not tell the answer."
-    ]
+    nearly = ", or nearly so" if len(copies) > repeats else ""
+    said = f"{count_of(len(copies), 'row')} with features and target of another{nearly}: read as copies."
+    return [f"{said} They are left out together, so that they do not tell the answer. {_name_copies(data, copies)}"]
+
+
+def _name_copies(data: PreparedTable, rows: Index) -> str:
+    """Name the first three copies, and what they are copies of, as the tables of the folder name rows."""
+    by = data.recipe.id_column
+    names = range(len(data.usable)) if by is None else [f"{str(each)!r:.40}" for each in data.table[by]]
+    pairs = ", ".join(f"{names[row]} (like {names[data.copies[row]]})" for row in rows[:3])
+    return f"{'Rows, counted from 0' if by is None else f'By {by!r}'}: {pairs}{', …' if len(rows) > 3 else '.'}"
 
 
 def draw_rows(rows: Index, labels: NDArray[Any] | None, size: int, seed: int) -> Index:

@@ -223,7 +223,7 @@ def fit(
                 study.held_out, recipe=data.recipe, predictor=study.predictor, experts=metrics["experts"],
                 row_numbers=rows, title=file.name, command=command, notes=metrics["notes"],
                 split=(metrics["held_out"] or {}).get("how", ""), within=options.within,
-                sample_weight=take_weights(data, rows),
+                sample_weight=take_weights(data, rows), n_rows=len(data.table),
             )  # fmt: skip
     # Only now is the folder in its place.
     if as_json:

@@ -98,6 +98,6 @@ def _rewrite_page(folder: Folder, path: Path, moved_to: Path | None) -> None:
         path, model, X, target, table.frame.iloc[rows], folder.held_out(recipe.task or "auto"),
         recipe=recipe, predictor=folder.predictor if folder._has_predictor else None,
         experts=folder.experts(), row_numbers=rows, title=file.name, command=source.command, notes=folder.notes(),
-        split=folder.split(), within=folder.within(),
+        split=folder.split(), within=folder.within(), n_rows=len(table.frame),
         sample_weight=None if weights is None else read_weights(table.frame[weights])[rows],
     )  # fmt: skip

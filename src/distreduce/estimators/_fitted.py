@@ -310,11 +310,12 @@ Description = tuple[dict[str, Array], Array, Array]
 
 
 def _class_shares(targets: Targets, Y: Array, h: Array, members: list[Index], believed: Array) -> Description:
-    """Return class shares, the largest of each prototype, and whether it belongs to another class than believed.
+    """Return class shares, the largest of each prototype, and whether it is clearly above that of the class believed.
 
     The largest share p of c classes among n samples is too high by chance. "purity low" and "purity high" are the ends
     of exact (Clopper-Pearson) 95 % intervals for all classes at once, so that they hold for the one that was chosen:
     with k = pn and α = 0.05/c, the α/2 quantile of Beta(k, n − k + 1) and the 1 − α/2 quantile of Beta(k + 1, n − k).
+    Clearly is two standard errors of the difference.
     """
     shares = np.array([np.average(Y[own], axis=0, weights=h[own]) for own in members])
     purity, n = shares.max(axis=1), np.array([h[own].sum() for own in members])
@@ -322,7 +323,9 @@ def _class_shares(targets: Targets, Y: Array, h: Array, members: list[Index], be
     high = betaincinv(k + 1.0, np.maximum(n - k, 1e-9), 1.0 - tail)  # 1 if all are of the class
     table = dict(zip(targets.column_names(), shares.T, strict=True))
     table |= {"purity low": betaincinv(k, n - k + 1.0, tail), "purity high": high}
-    return table, purity, shares.argmax(axis=1) != believed.argmax(axis=1)
+    ours = shares[np.arange(len(shares)), believed.argmax(axis=1)]
+    gap = purity - ours  # of two shares of one multinomial sample: its variance is (p + q − (p − q)²)/n
+    return table, purity, gap > 2.0 * np.sqrt(np.maximum(purity + ours - gap**2, 0.0) / n)
 
 
 def _number_ranges(targets: Targets, Y: Array, h: Array, members: list[Index], believed: Array) -> Description:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -21,7 +22,8 @@ LEAST_COLUMNS = 36
 MAX_VALUES = 400_000  # of all columns together: a megabyte
 MAX_CATEGORIES = 60  # a text column with more distinct values holds names, not categories
 NAMED = len(OKABE_ITO) - 1  # all other categories share the last colour
-SKEWED = 0.15  # place of the median between the ends of the scale of colours
+YEARS = (1500, 2100)  # whole numbers of a column that lies between these are years, without thousands marks
+SKEWED = 0.25  # if the median is nearer to an end of the scale, half of the values would share a quarter of the colours
 WIDE = 3.0  # if the range is this many times that of the middle 98 %, outliers are cut from the scale
 
 
@@ -131,7 +133,7 @@ class Colouring:
 
 
 def read_numbers(column: pd.Series) -> tuple[Array, str] | None:
-    """Return a column as numbers, NaN where unknown, and whether they are dates (milliseconds); None for categories."""
+    """Return a column as numbers, NaN where unknown, and "number", "year" or "date" (ms); None for categories."""
     types = pd.api.types
     if types.is_datetime64_any_dtype(column):
         moments = pd.to_datetime(column, utc=True).dt.tz_localize(None).to_numpy("datetime64[ms]")
@@ -139,7 +141,9 @@ def read_numbers(column: pd.Series) -> tuple[Array, str] | None:
     if not types.is_numeric_dtype(column) or types.is_bool_dtype(column) or types.is_complex_dtype(column):
         return None
     values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    return np.where(np.isfinite(values), values, np.nan), "number"
+    known = values[np.isfinite(values)]
+    years = len(known) and ((known >= YEARS[0]) & (known <= YEARS[1]) & (known % 1 == 0)).all()
+    return np.where(np.isfinite(values), values, np.nan), "year" if years else "number"
 
 
 def _encode_one_hot(codes: Array, n_classes: int) -> Array:
@@ -188,7 +192,7 @@ def _compare_numbers(values: Array, kind: str, own: Index, prototypes: Index, we
     inside, outside, spread = _average(values / (size or 1.0), own, prototypes, weights)
     if not spread > 0:
         return None
-    show = _date_text if kind == "date" else number_text
+    show = {"date": _date_text, "year": "{:.0f}".format}.get(kind, number_text)
     words = ("early", "late") if kind == "date" else ("low", "high")
     texts = [
         f"{words[int(a > b)]} ({show(size * a, 3)} against {show(size * b, 3)})" if a != b else ""
@@ -239,6 +243,14 @@ def quantise(values: Array, low: float, high: float) -> NDArray[np.uint16]:
     half = (high / 2 - low / 2) or 1.0  # halves: the difference of two large numbers may overflow
     share = (np.where(known, values, low) / 2 - low / 2) / half
     return np.where(known, np.round(np.clip(share, 0, 1) * (MISSING - 1)), MISSING).astype(np.uint16)
+
+
+def list_cells(column: pd.Series, rows: Sequence[int]) -> list[str]:
+    """Return some cells of a column as people read them: years without thousands marks."""
+    numbers = read_numbers(column)
+    if numbers is None or numbers[1] != "year":
+        return [cell_text(value) for value in column.iloc[rows].tolist()]
+    return ["–" if np.isnan(year) else f"{year:.0f}" for year in numbers[0][rows]]
 
 
 def cell_text(value: Any) -> str:

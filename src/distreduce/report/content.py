@@ -42,6 +42,7 @@ class Subject:
     image_shape: tuple[int, int] | None
     sample_weight: Array | None = None
     within: str = ""
+    n_rows: int = 0
 
     @cached_property
     def selection(self) -> Selection:

@@ -108,7 +108,7 @@ function numberText(value, kind = "number", digits = 4) {
   if (kind === "date") return new Date(value).toISOString().slice(0, 10);
   // Very large and very small numbers are shown with an exponent.
   const extreme = Math.abs(value) >= 1e9 || (value && Math.abs(value) < 1e-3);
-  const text = extreme ? value.toExponential(2) : Number(value.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 9 });
+  const text = extreme ? value.toExponential(2) : Number(value.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 9, useGrouping: kind !== "year" });
   return text.replace("-", "−");
 }
 

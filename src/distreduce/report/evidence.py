@@ -21,6 +21,7 @@ from distreduce.report.prototypes import N_BINS, Distribution
 QUALITY = ("purity", "purity low", "purity high", "compactness", "separation")
 MUCH = 0.1  # a difference of scores worth a warning
 LITTLE = 0.03  # a difference of scores that neighbours on other samples could make
+SOMETHING = 0.1  # from this share of the error without a model on, something is known of the target
 
 
 def find_evidence(model: BaseReduction, y: ArrayLike | None, prototypes: Index, target: int, name: str) -> Distribution:
@@ -106,11 +107,14 @@ def describe_optimism(model: Any, within: str = "") -> Verdict | None:
     blind = getattr(model, "eta_", None) == 0 != model.eta
     if blind:  # few samples cannot show that there is nothing to see
         verdict, warns = "Left-out samples show nothing about the target, so the map was drawn without it", True
-    elif left_out < guess + LITTLE:
+    elif left_out < guess + LITTLE and classes:
         # A rare class hardly moves the accuracy, even where the map tells it apart.
-        verdict, warns = "The map says next to nothing about the target of new samples", True
-        if classes:
-            verdict = "On the map, new samples are mostly next to the most frequent class"
+        verdict, warns = "On the map, new samples are mostly next to the most frequent class", True
+    elif left_out < guess + SOMETHING * (1.0 - guess) and classes:
+        verdict, warns = "The map predicts new samples little better than their most frequent class does", True
+    elif left_out < SOMETHING:
+        how = "little" if left_out >= LITTLE else "next to nothing"
+        verdict, warns = f"The map says {how} about the target of new samples", True
     elif fitted > left_out + MUCH:
         verdict, warns = "The fitted places promise more than new samples hold", True
     elif every > left_out + MUCH:

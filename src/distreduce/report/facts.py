@@ -33,7 +33,8 @@ def collect_facts(subject: Subject, named: Mapping[str, Given]) -> list[Fact]:
     n, m = model.coupling_.shape
     used = int(np.count_nonzero(model.prototype_weights_))
     # How much was reduced to how little.
-    facts = [Fact(f"{n:,}", "samples", f"{model.n_features_in_:,} features")]
+    drawn = f"of {subject.n_rows:,} rows; " if subject.n_rows > n else ""
+    facts = [Fact(f"{n:,}", "samples", f"{drawn}{model.n_features_in_:,} features")]
     if subject.one_to_one:
         facts.append(Fact(f"{m:,}", "prototypes", "one for every sample"))
     else:

@@ -14,7 +14,7 @@ from distreduce._utils.text import count_of, decimal_text, number_text
 from distreduce._utils.typing import Array
 from distreduce.metrics.calibration import average, read_probabilities, read_weights
 from distreduce.metrics.held_out import accuracy_interval, gain_interval, r2_interval
-from distreduce.report.evidence import Verdict
+from distreduce.report.evidence import SOMETHING, Verdict
 
 NO_MODEL = "no model"  # the name among held-out predictions that the headline compares with
 
@@ -97,8 +97,7 @@ class HeldOutClasses:
 
 Given = HeldOut | HeldOutClasses
 
-WORDS = {0.5: "a lot", 0.1: "something", 0.0: "little"}  # by the share of the squared error without a model
-SOMETHING = 0.1
+WORDS = {0.5: "a lot", SOMETHING: "something", 0.0: "little"}  # by the share of the squared error without a model
 FEW_ROWS = 0.05  # of the held-out rows, which may hold half of the squared error
 
 
@@ -121,7 +120,8 @@ def describe_headline(named: Mapping[str, Given], targets: Sequence[str]) -> Ver
     about, typical = " and ".join(targets) or "the target", None
     if low > 0:
         word, most = (next(word for share, word in WORDS.items() if value > share) for value in (low, gain))
-        verdict = f"The features say {word}{f', perhaps {most},' if most != word else ''} about {about}"
+        least = word if most == word else f"at least {'a ' * (word == 'little')}{word}"
+        verdict = f"The features say {least} about {about}{f', and perhaps {most}' if most != word else ''}"
     elif (typical := _judge_typical_rows(first)) is not None:
         verdict = f"The features say {typical[0]} about {about}, but a few rows are far off"
     elif high > SOMETHING:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,7 @@ def write_report(
     notes: Sequence[str] = (),
     split: str = "",
     within: str = "",
+    n_rows: int = 0,
 ) -> Path:
     """Write the interactive page of a fitted reduction: one HTML file that needs no network.
 
@@ -103,6 +105,8 @@ def write_report(
         A sentence that says how the held-out samples were chosen.
     within : str, optional
         The new samples that left-out places hold for, such as "of the same clinic", if the fit knew no groups.
+    n_rows : int, optional
+        Number of rows that the samples were drawn from, if there are more.
 
     Returns
     -------
@@ -122,7 +126,8 @@ def write_report(
     '<!DOCTYPE html>'
     """
     # Check and render everything before the file is touched.
-    subject = _check(model, X, y, sample_weight, table, row_numbers, image_shape, within)
+    subject = _check(model, X, y, sample_weight, table, row_numbers, image_shape)
+    subject = replace(subject, within=within, n_rows=n_rows)
     text = _render(subject, recipe, predictor, held_out, experts, title, command, notes, split)
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
@@ -135,9 +140,7 @@ def write_report(
     return target
 
 
-def _check(
-    model: Any, X: Any, y: Any, sample_weight: Any, table: Any, row_numbers: Any, image_shape: Any, within: str
-) -> Subject:
+def _check(model: Any, X: Any, y: Any, sample_weight: Any, table: Any, row_numbers: Any, image_shape: Any) -> Subject:
     check_reduction(model)
     n = len(model.embedding_)
     samples = X.to_numpy() if isinstance(X, pd.DataFrame) else X.tocsr() if sparse.issparse(X) else np.asarray(X)
@@ -162,7 +165,7 @@ def _check(
     unknown = y is not None and bool(pd.isna(np.asarray(y, dtype=object)).all())
     weights = None if sample_weight is None else read_weights(sample_weight, model.embedding_)
     rows = _read_row_numbers(row_numbers, n)
-    return Subject(model, samples, None if unknown else y, table, rows, image_shape, weights, within)
+    return Subject(model, samples, None if unknown else y, table, rows, image_shape, weights)
 
 
 def _read_row_numbers(given: Any, n: int) -> Index:

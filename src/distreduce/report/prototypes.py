@@ -18,7 +18,7 @@ from distreduce.estimators._base import BaseReduction
 from distreduce.interop._predictor import Node, pack
 from distreduce.metrics.reduction import find_nearest_prototypes
 from distreduce.plotting.targets import average_on_prototypes, choose_places, read_shown_targets, sample_shares
-from distreduce.report.columns import cell_text
+from distreduce.report.columns import cell_text, list_cells
 
 N_BINS = 12
 MAX_HEAT_MAP = 1000  # prototypes
@@ -164,7 +164,7 @@ def collect_rows(
         part = table.iloc[wanted, : max(1, min(MAX_ROW_COLUMNS, MAX_CELLS // len(wanted)))]
         node["columns"] = [str(name) for name in part.columns]
         node["leftOut"] = table.shape[1] - part.shape[1]
-        node["cells"] = [[cell_text(value) for value in part.iloc[:, c].tolist()] for c in range(part.shape[1])]
+        node["cells"] = [list_cells(table.iloc[:, c], wanted) for c in range(part.shape[1])]
         if not isinstance(table.index, pd.RangeIndex):  # the user's own names of the rows
             node["names"] = [cell_text(name) for name in part.index]
     return node if image_shape is None else node | {"images": _encode_images(X, wanted, image_shape)}

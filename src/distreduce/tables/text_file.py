@@ -229,8 +229,14 @@ def find_header(text: str, where: str, layout: TextLayout, *, tabs_first: bool) 
     if len(found) > MAX_COLUMNS:
         raise InvalidInputError(f"{where} has {len(found):,} columns; at most {MAX_COLUMNS:,} can be read.")
     # Checks that need the rows below the names.
+    below = stream.tell()
     rows = _sample_rows(stream, separator)
     _reject_comment(found, rows, where)
+    if layout.named and sum(bool(cell.strip()) for cell in found) == 1:
+        # A title alone does not show what separates the cells.
+        sign = layout.separator or _detect_separator(body[below:], tabs_first=tabs_first)
+        if sign != " ":  # these are words of a text
+            _reject_title(found, _sample_rows(io.StringIO(body[below:], newline=""), sign), where)
     if not layout.named:
         rows, found = [found, *rows], [""] * len(found)
     # Without names, the first sample would silently become the header.
@@ -297,6 +303,15 @@ def _reject_comment(found: list[str], rows: list[list[str]], where: str) -> None
         raise InvalidInputError(
             f"{where} begins with a comment ({found[0]!r:.60}); delete the lines above the column names."
         )
+
+
+def _reject_title(found: list[str], rows: list[list[str]], where: str) -> None:
+    # Only if names stand below it: several texts without a number, above rows that are no longer and have numbers.
+    names, *rest = [cells for row in rows if (cells := [cell for cell in row if cell.strip()])] or [[]]
+    numbers = any(_is_number(cell) for row in rest for cell in row)
+    if len(names) >= max(2, *map(len, rest), 0) and numbers and not any(map(_is_number, names)):
+        title = f"The first line of {where} ({''.join(found).strip()!r:.60}) looks like a title"
+        raise InvalidInputError(f"{title}; delete the lines above the column names.")
 
 
 def _is_number(text: str) -> bool:

@@ -55,6 +55,7 @@ def test_a_quarter_of_skewed_numbers_has_a_quarter_of_the_colours(page, pages):
     assert skewed == even
     ends = page.run("return scaleBar({kind: 'number', low: 0, high: 1000, shown: [0, 1, 10, 100, 1000]})[1].innerText")
     assert ends == "0101,000"
+    assert page.run("return [numberText(1993.2), numberText(1993.2, 'year')]") == ["1,993", "1993"]
 
 
 def test_dates_are_dates_in_the_legend(page, pages):
