@@ -123,7 +123,7 @@ class DataWarning(DistReduceWarning):
 
 
 class NoSignalWarning(DistReduceWarning):
-    """Issued if X does not predict left-out targets better than their mean does. The fit then leaves y out."""
+    """Issued if X does not predict left-out targets clearly better than their mean does. The fit then leaves y out."""
 
 
 class FewSamplesWarning(DistReduceWarning):

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from distreduce._utils.threads import workers
 from distreduce._utils.typing import Array
 from distreduce.estimators._auto import MapChoice
+from distreduce.estimators._evidence import QUALITY
 from distreduce.estimators._fit_context import (
     CallbackSupportMixin,
     progress,
@@ -24,7 +25,7 @@ from distreduce.estimators._fit_context import (
     watch,
     whole_fit,
 )
-from distreduce.estimators._fitted import QUALITY, fitted_attributes
+from distreduce.estimators._fitted import fitted_attributes
 from distreduce.estimators._mixins import (
     DisplayMixin,
     RenamedParametersMixin,

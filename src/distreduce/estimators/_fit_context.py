@@ -230,8 +230,8 @@ def warn_about_picture(estimator: Any, *, has_signal: bool, n_known: int) -> Non
         warn_about_few(n_known, "the picture and its left-out scores")
     if not has_signal:
         message = (
-            "X does not predict left-out targets better than their mean does, so y was left out of the fit: the "
-            "picture shows the geometry of X alone, as DistR does. Look for missing features or a wrong scale "
+            "X does not predict left-out targets clearly better than their mean does, so y was left out of the fit. "
+            "The picture shows the geometry of X alone, as DistR does. Look for missing features or a wrong scale "
             "of X; a number for eta uses y nevertheless."
         )
         warn_user(message, NoSignalWarning)

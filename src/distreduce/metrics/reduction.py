@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from distreduce._utils.typing import Array, Index
 from distreduce.dependence import cka
-from distreduce.estimators._fitted import LEAST_EVIDENCE
+from distreduce.estimators._evidence import LEAST_EVIDENCE
 from distreduce.estimators._refits import align_embedding
 from distreduce.estimators._targets import Targets, read_targets
 from distreduce.kernels import RBF, Delta, RationalQuadratic

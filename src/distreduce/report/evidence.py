@@ -11,7 +11,7 @@ from distreduce._utils.numerics import nearest as find_closest
 from distreduce._utils.text import decimal_text, number_text
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
-from distreduce.estimators._fitted import LEAST_EVIDENCE
+from distreduce.estimators._evidence import LEAST_EVIDENCE
 from distreduce.interop._predictor import Node
 from distreduce.metrics.reduction import criticisms, find_nearest_prototypes
 from distreduce.plotting.targets import prototype_means, sample_shares

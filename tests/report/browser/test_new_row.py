@@ -118,7 +118,7 @@ def test_the_page_says_what_transform_and_predict_say(page, written, fitted, nam
     path, model = written[name]
     preparer, _, predictors = fitted
     page.visit(path, width)
-    with pytest.warns(UserWarning, match="did not know"):
+    with pytest.warns(UserWarning, match="did not know"), pytest.warns(UserWarning, match="later than all rows"):
         X = preparer.transform(pd.DataFrame(NEW))
     predictor, Z = predictors[name], model.transform(X)
     nearest, _ = find_nearest_prototypes(model, Z)
