@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from distreduce._utils.typing import Array, Index
 from distreduce.dependence import cka
-from distreduce.estimators._evidence import LEAST_EVIDENCE
+from distreduce.estimators._evidence import LEAST_OF_CLASSES
 from distreduce.estimators._refits import align_embedding
 from distreduce.estimators._targets import Targets, read_targets
 from distreduce.kernels import RBF, Delta, RationalQuadratic
@@ -189,7 +189,7 @@ def _find_surprise(model: Any, y: Any, nearest: Index) -> Array:
         deviation = (targets.values - expected) / np.maximum(spread, np.finfo(np.float64).eps)
         return np.asarray((deviation**2).mean(axis=1) / 2)
     # One more sample of each class, or a class that was not seen nearby would be infinitely surprising.
-    count = np.maximum(evidence["n_samples"].to_numpy(), LEAST_EVIDENCE)[:, None]
+    count = np.maximum(evidence["n_samples"].to_numpy(), LEAST_OF_CLASSES)[:, None]
     shares = (expected * count + 1) / (count + expected.shape[1])
     own = pd.Index(model.classes_).get_indexer(pd.Index(targets.classes))[np.nan_to_num(targets.values).argmax(axis=1)]
     found = np.log(shares.max(axis=1) / shares[np.arange(len(own)), own])
