@@ -20,8 +20,7 @@ X_train, X_test, y_train, y_test = train_test_split(X / 16, y, stratify=y, rando
 
 # %%
 # The coupling says how each sample is shared among the prototypes. It turns any column of the data into one mean per
-# prototype. Here the columns are pixels: at most 40 images represent 1347, each with a class and a weight. Prototypes
-# that would lie on each other in the picture are merged.
+# prototype. Here the columns are pixels: at most 40 images represent 1347, each with a class and a weight.
 def summarise(m):
     model = SDR(n_prototypes=m, random_state=0).fit(X_train, y_train)
     used = np.flatnonzero(model.prototype_weights_)
@@ -31,9 +30,8 @@ def summarise(m):
 
 
 means, classes, weights, _ = summarise(40)
-figure, axes = plt.subplots(4, 10, figsize=(9, 4.4), layout="constrained")
-for ax in axes.flat:
-    ax.set_axis_off()
+empty = {"xticks": [], "yticks": [], "frame_on": False}
+figure, axes = plt.subplots(4, 10, figsize=(9, 4.4), layout="constrained", subplot_kw=empty)
 for ax, k in zip(axes.T.flat, np.lexsort((-weights, classes)), strict=False):
     ax.imshow(means[k].reshape(8, 8), cmap="gray_r")
     ax.set_title(f"{classes[k]}: {weights[k]:.1%}", fontsize=8)
