@@ -11,7 +11,7 @@ from distreduce._utils.numerics import nearest as find_closest
 from distreduce._utils.text import decimal_text, number_text
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
-from distreduce.estimators._evidence import LEAST_EVIDENCE
+from distreduce.estimators._evidence import LEAST_EVIDENCE, LEAST_OF_CLASSES
 from distreduce.interop._predictor import Node
 from distreduce.metrics.reduction import criticisms, find_nearest_prototypes
 from distreduce.plotting.targets import prototype_means, sample_shares
@@ -55,9 +55,11 @@ def _bin_nearby(model: BaseReduction, y: ArrayLike, prototypes: Index, target: i
 
 
 def encode_quality(model: BaseReduction, prototypes: Index) -> Node:
-    """Return count, quality and flag of the prototypes."""
+    """Return count, quality and flag of the prototypes, and how many samples speak where fewer are nearest."""
     table = model.prototype_evidence_.iloc[prototypes]
     node: Node = {"count": table["n_samples"].astype(int).tolist(), "dubious": table["dubious"].astype(bool).tolist()}
+    least = LEAST_OF_CLASSES if hasattr(model, "classes_") else LEAST_EVIDENCE
+    node["least"] = min(least, len(model.embedding_))
     # JSON has no infinity: the separation of a single prototype.
     return node | {
         name: [float(v) if np.isfinite(v) else None for v in table[name]] for name in QUALITY if name in table

@@ -184,7 +184,7 @@ function evidenceParts(k) {
   const n = data.evidence.count[k];
   const parts = [];
   if (isDubious(k)) parts.push(make("p", { class: "warning" }, n ? "Do not rely on this prototype: left-out samples near it contradict what the fit believes." : "Do not rely on this prototype: no left-out sample is nearest to it."));
-  const least = Math.min(19, nSamples); // as in metrics/reduction.py
+  const { least } = data.evidence;
   parts.push(make("p", { class: "note" }, n >= least ? `${n.toLocaleString("en")} samples are nearest to it when left out of the fit. They show:`
     : `Only ${n === 1 ? "1 sample is" : `${n} samples are`} nearest to it when left out of the fit. The ${least} nearest show:`));
   data.distributions.forEach((each, t) => parts.push(
