@@ -100,3 +100,41 @@ def test_shares_are_as_sharp_as_left_out_classes_allow() -> None:
     grid = np.geomspace(0.1, 300, 2000)
     assert_allclose(_expected._sharpen(scores, Y, weights), grid[np.argmin([loss(s) for s in grid])], rtol=0.01)
     assert _expected._sharpen(-scores, Y, weights) < 0.06
+
+
+def clusters_of_classes(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """100 Gaussians in 50 dimensions, ten of each class: near samples are rare."""
+    rng = np.random.default_rng(0)
+    centres, number = rng.normal(scale=0.7, size=(100, 50)), rng.integers(100, size=n)
+    return centres[number] + rng.normal(size=(n, 50)), number % 10
+
+
+def test_samples_far_from_each_other_are_placed_by_their_predictions(monkeypatch) -> None:
+    X, y = clusters_of_classes(2500)
+
+    def accuracy() -> float:
+        model = SDR(n_prototypes=50, random_state=0).fit(X[:800], y[:800])
+        return KNeighborsClassifier(10).fit(model.embedding_, y[:800]).score(model.transform(X[800:]), y[800:])
+
+    found = accuracy()
+    monkeypatch.setattr(_expected, "WIDER", (1.0,))
+    assert found > accuracy() + 0.05
+
+
+def test_on_shards_all_samples_teach_the_predictions(monkeypatch) -> None:
+    """The oracle solves the normal equations of all samples on the landmarks."""
+    monkeypatch.setattr(_expected, "PREDICTION_SAMPLES", 300)
+    X, y = clusters_of_classes(2500)
+    model = SDR(n_prototypes=50, affinity="sparse", random_state=0).fit(X, y)
+    predictor = model.map_.predictions.predictor
+    scale = predictor.unit * np.asarray(predictor.kernel.length_scale)
+    landmarks, Y = predictor.inputs * predictor.unit, np.eye(10)[y]
+
+    def rbf(A):
+        return np.exp(-0.5 * cdist(A / scale, landmarks / scale, "sqeuclidean"))
+
+    K, best = rbf(X), []
+    for ridge in 10.0 ** np.arange(-4.0, 2.1, 0.5):
+        L = np.linalg.solve(K.T @ K + ridge * rbf(landmarks), K.T @ (Y - Y.mean(axis=0)))
+        best.append(np.corrcoef((K @ L).ravel(), predictor(X).ravel())[0, 1])
+    assert len(landmarks) == 300 and max(best) > 1 - 1e-9

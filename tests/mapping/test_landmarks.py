@@ -261,6 +261,19 @@ def test_left_out_is_the_map_fitted_without_the_sample(rng, monkeypatch):
         np.testing.assert_allclose(found[i], (RBF(1.2)(X[[i]], landmarks) @ L)[0], rtol=0.02, atol=0.01)
 
 
+def test_cross_fit_needs_no_diagonal_and_predicts_what_has_no_weight(rng):
+    X, h, _, _ = case(rng)
+    h[::5] = 0.0
+    Y = np.where(h > 0, rng.normal(size=len(h)), 0.0)[:, None]
+    bounds = np.array([0, 20, len(h)])
+    shards = local_shards({"features": X, "shares": None}, Workers(1), bounds)
+    regression = LandmarkRegression(shards, X[:15], RBF(1.2), h, MU, LAM, independent=False)
+    values, coefficients = regression.cross_fit(Y)
+    L, _ = brute_force(X, h, Y, X[:15], RBF(1.2))
+    np.testing.assert_allclose(coefficients, L, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(values[::5], (RBF(1.2)(X, X[:15]) @ L)[::5], rtol=1e-6, atol=1e-8)
+
+
 def test_expected_targets_are_those_of_the_regression_on_the_other_samples(rng, monkeypatch):
     monkeypatch.setattr(landmarks_module, "PROJECTIONS", 100_000)
     X, h, _, _ = case(rng)

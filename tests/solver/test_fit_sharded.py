@@ -149,8 +149,8 @@ def test_saved_and_loaded(fitted, digits, tmp_path):
 
 
 def test_auto_is_sparse_above_the_limit(digits, monkeypatch):
-    monkeypatch.setattr("distreduce.estimators._setup.MOST_DENSE", 1000)
-    monkeypatch.setattr("distreduce.solver.sharded.LANDMARKS", 50)
+    monkeypatch.setattr("distreduce.estimators._setup.MOST_DENSE_AUTO", 1000)
+    monkeypatch.setattr("distreduce.solver.sharded.LANDMARKS_BESIDE_PREDICTIONS", 50)
     model = SDR(n_prototypes=20, max_iter=1, random_state=0).fit(*digits)
     assert model.map_.inputs.shape[0] == 50
 

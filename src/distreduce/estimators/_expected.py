@@ -33,7 +33,9 @@ from distreduce.kernels import RBF, Kernel
 from distreduce.losses import keep_in_range, supervised_rows
 from distreduce.mapping import KernelMap, Predictions
 from distreduce.mapping.folds import Folds
-from distreduce.sharding.sample import Sample
+from distreduce.mapping.landmarks import LandmarkRegression
+from distreduce.sharding.sample import Sample, ShardedSample
+from distreduce.sharding.shards import Slice
 
 PREDICTION_SAMPLES = 2000  # of a regression; to learn its length scales costs more, and takes fewer
 
@@ -125,17 +127,19 @@ def expected_without_folds(
 
 
 REACHES = (0.25, 0.5, 1.0)  # length scales of predicted shares, in units of their spread
+WIDER = (1.0, 2.0, 4.0)  # length scales of the features beside them, in units of the one chosen for the features alone
 SHARPNESS = (-3.0, 6.0)  # logarithms of the least and the greatest
 
 
 def choose_with_predictions(estimator: Any, sample: Sample, folds: Folds, unit: float, workers: Workers) -> MapChoice:
     r"""Choose kernel, metric and ridge; predicted shares p(x) of classes join the features if left-out samples gain.
 
-    .. math:: k(x, x') = \exp\Big(-\frac{|x - x'|^2}{2 l^2} - \frac{|p(x) - p(x')|^2}{2 g^2 r^2}\Big)
+    .. math:: k(x, x') = \exp\Big(-\frac{|x - x'|^2}{2 f^2 l^2} - \frac{|p(x) - p(x')|^2}{2 g^2 r^2}\Big)
 
-    Metric and length scale l are those chosen for x alone: x keeps its say, which spreads the prototypes of a class.
-    r² is the mean variance of the shares. Training samples have those that the other folds predict, which look like
-    those of new samples.
+    Metric and length scale l are those chosen for x alone, and r² is the mean variance of the shares. Training samples
+    have those that the other folds predict, which look like those of new samples. With the smallest f x has most say,
+    which spreads the prototypes of a class. But in many dimensions samples far from each other in x would learn
+    nothing from equal predictions, so a larger f is taken where left-out samples are clearly better off.
     """
     alone = choose(estimator, sample, folds, unit, workers)
     if not _can_predict(estimator, alone, sample):
@@ -150,20 +154,24 @@ def choose_with_predictions(estimator: Any, sample: Sample, folds: Folds, unit: 
     predictions = _predictions(regression, unit)
     c, d, size = predictions.shares.shape[1], sample.features.shape[1], _spread(predictions.shares, sample.weights)
 
-    def lengths(scales: Array | None, reach: float) -> Array:
-        return np.r_[length * (np.ones(d) if scales is None else scales), np.full(c, reach * size)]
+    def lengths(scales: Array | None, wider: float, reach: float) -> Array:
+        return np.r_[wider * length * (np.ones(d) if scales is None else scales), np.full(c, reach * size)]
 
-    reaches: dict[Kernel, float] = {RBF(lengths(alone.scales, reach)): reach for reach in REACHES}
-    wide = replace(drawn, features=np.hstack([drawn.features, predictions.shares[rows]]))
-    parts = folds.take(rows)
-    found = choose_map(wide, Y, parts, [(kernel, None) for kernel in reaches], workers=workers)
-    assert found.misses is not None and alone.misses is not None
-    if not _is_clearly_less(found.misses, alone.misses, parts.weights):
+    wide, parts = replace(drawn, features=np.hstack([drawn.features, predictions.shares[rows]])), folds.take(rows)
+    tried: list[tuple[MapChoice, float, float]] = []
+    for wider in WIDER:
+        reaches: dict[Kernel, float] = {RBF(lengths(alone.scales, wider, reach)): reach for reach in REACHES}
+        found = choose_map(wide, Y, parts, [(kernel, None) for kernel in reaches], workers=workers)
+        tried.append((found, wider, reaches[found.kernel]))
+    best = min((found for found, _, _ in tried), key=lambda found: found.error)
+    # The smallest that is not clearly worse than the best.
+    found, wider, reach = next(one for one in tried if not _is_clearly_better(best, one[0], parts.weights))
+    if not _is_clearly_better(found, alone, parts.weights):
         return alone
-    reach, fold_scales = reaches[found.kernel], alone.fold_scales
+    fold_scales = alone.fold_scales
     if fold_scales is not None:
-        fold_scales = [lengths(scales, reach) for scales in fold_scales]
-    scales = lengths(alone.scales, reach)
+        fold_scales = [lengths(scales, wider, reach) for scales in fold_scales]
+    scales = lengths(alone.scales, wider, reach)
     found = replace(found, kernel=RBF(1.0), scales=scales, fold_scales=fold_scales, predictions=predictions)
     return replace(found, alone=alone, regression=regression)
 
@@ -225,6 +233,37 @@ def _predictions(regression: TargetRegression, unit: float) -> Predictions:
     return Predictions(shares, KernelMap(kernel, drawn.features, sharpness * coefficients, unit))
 
 
+def predict_on_shards(
+    choice: MapChoice, sample: ShardedSample, order: Index, unit: float
+) -> tuple[MapChoice, ShardedSample]:
+    """Return choice and sample with predictions of a regression on all samples instead of those that were drawn.
+
+    The regression has landmarks, the first of the subsample, and every sample has what the others predict for it.
+    """
+    alone, subsample, h = choice.metric, sample.subsample, sample.weights
+    assert choice.scales is not None and choice.predictions is not None and isinstance(alone.kernel, RBF)
+    d = subsample.features.shape[1]
+    lengths = alone.kernel.length_scale * (np.ones(d) if alone.scales is None else alone.scales)
+    Y = np.concatenate(sample.shards.collect_part("kernel_targets")).astype(np.float64)
+    known = supervised_rows(Y)
+    mean = h[known] @ Y[known] / h[known].sum()
+    landmarks = subsample.features[:PREDICTION_SAMPLES]
+    # The samples are divided by the scales of the map, in which the features may have less say.
+    kernel = RBF(lengths / choice.scales[:d])
+    weights = np.where(known, h, 0.0)
+    regression = LandmarkRegression(sample.shards, landmarks, kernel, weights, 1.0, alone.ridge, independent=False)
+    scores, coefficients = regression.cross_fit(np.where(known[:, None], Y - mean, 0.0))
+    sharpness = _sharpen(scores[known], Y[known], h[known])
+    shares = softmax(sharpness * scores, axis=1)
+    scales = choice.scales.copy()
+    scales[d:] *= _spread(shares, h) / _spread(choice.predictions.shares, np.ones(len(choice.predictions.shares)))
+    predictor = KernelMap(RBF(lengths), landmarks * choice.scales[:d], sharpness * coefficients, unit)
+    choice = replace(choice, scales=scales, predictions=Predictions(shares[order[:PREDICTION_SAMPLES]], predictor))
+    shares /= scales[d:]
+    sample.shards.keep("shares", Slice(shares))
+    return choice, replace(sample, subsample=replace(subsample, shares=shares[order[: len(subsample.weights)]]))
+
+
 def _sharpen(scores: Array, Y: Array, weights: Array) -> float:
     """Return the factor of the scores (n, c) under which the classes Y are most probable."""
 
@@ -240,8 +279,9 @@ def _spread(shares: Array, weights: Array) -> float:
     return float(np.sqrt(weights @ ((shares - mean) ** 2).sum(axis=1) / weights.sum())) or 1.0
 
 
-def _is_clearly_less(one: Array, other: Array, weights: Array) -> bool:
-    """Return whether the mean of one is below that of the other by two standard errors of the difference."""
-    less = other - one
+def _is_clearly_better(one: MapChoice, other: MapChoice, weights: Array) -> bool:
+    """Return whether the left-out error of one is below that of the other by two standard errors of the difference."""
+    assert one.misses is not None and other.misses is not None
+    less = other.misses - one.misses
     mean = weights @ less / weights.sum()
     return bool(mean > 2.0 * np.sqrt(weights @ (less - mean) ** 2) / weights.sum())

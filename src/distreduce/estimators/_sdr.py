@@ -89,7 +89,7 @@ class SDR(BaseReduction):
         How the affinity of the samples is stored. "dense": all pairs, in n×n arrays. "sparse": a graph of nearest
         neighbours, and landmarks for the map, so that time and memory grow linearly with the samples; it needs
         `n_prototypes`. An integer is a sparse graph with that many neighbours per sample; "sparse" takes three times
-        the perplexity. "auto" is sparse above 10,000 samples if `n_prototypes` is given.
+        the perplexity. "auto" is sparse above 5,000 samples (10,000 if `eta` is a number) if `n_prototypes` is given.
         An array or sparse matrix is a graph, or any non-negative similarity of the samples: it replaces the affinity
         of the features, which then drive the map alone. With "precomputed" X is that graph, and a new sample is the
         row of its similarities to the samples of the fit.

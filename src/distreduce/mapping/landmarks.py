@@ -123,15 +123,28 @@ class LandmarkRegression:
     """
 
     def __init__(
-        self, shards: Shards, landmarks: Any, kernel: Kernel, weights: Array, mu: float, map_reg: float
+        self,
+        shards: Shards,
+        landmarks: Any,
+        kernel: Kernel,
+        weights: Array,
+        mu: float,
+        map_reg: float,
+        *,
+        independent: bool = True,
     ) -> None:
-        """One pass over the samples, of about 3 n q r multiplications."""
+        """One pass over the samples, of about 3 n q r multiplications, or 2 n q r without the `independent` part D.
+
+        Without D there are only :meth:`coefficients` and :meth:`cross_fit`, which do not need it.
+        """
         self.mu, self.map_reg, self.weights = mu, map_reg, weights
         self._shards, self._similarity = shards, LandmarkKernel(kernel, landmarks)
         # The landmarks' own coordinates, then one pass over the samples.
         self._axes = orthonormal_axes(self._similarity(landmarks))
-        self._information = shards.total(GatherInformation(weights, self._similarity, self._axes, mu / map_reg))
-        self._factor = _ridge_factor(self._information.shared, mu, map_reg)  # of AᵀGA, not of G, which may be singular
+        ratio = mu / map_reg if independent else 0.0
+        self._information = shards.total(GatherInformation(weights, self._similarity, self._axes, ratio))
+        if independent:  # of AᵀGA, not of G, which may be singular
+            self._factor = _ridge_factor(self._information.shared, mu, map_reg)
         self._shares = np.concatenate(self._information.shares)
         self.memory: Memory | None = None  # M of the latest plan
 
@@ -166,6 +179,10 @@ class LandmarkRegression:
         samples than landmarks, are estimated from random projections, to about a fifth of their size: exactly they
         would cost as much as all else of the map.
         """
+        return self.cross_fit(F)[0]
+
+    def cross_fit(self, F: Array) -> tuple[Array, Array]:
+        """Return the values of :meth:`left_out` and the coefficients (r, p) of the regression on all samples."""
         factor = _ridge_factor(self._information.plain, self.mu, self.map_reg)
         draws = check_random_state(0).standard_normal((len(factor[0]), PROJECTIONS)) / np.sqrt(PROJECTIONS)
         rays = self._axes @ solve_triangular(factor[0], draws, lower=True, trans=1)
@@ -174,7 +191,7 @@ class LandmarkRegression:
         # One pass for the map's values and the projections.
         values = np.concatenate(self._shards.collect(_MapValues(self._similarity, np.hstack([L, rays]))))
         leverages = self.mu * self.weights * np.einsum("ij,ij->i", values[:, p:], values[:, p:])
-        return np.asarray(F - (F - values[:, :p]) / (1.0 - np.minimum(leverages, MOST_LEVERAGE))[:, None])
+        return F - (F - values[:, :p]) / (1.0 - np.minimum(leverages, MOST_LEVERAGE))[:, None], L
 
     def expect(self, Y: Array, *, shares: bool) -> Array:
         """Return what the other samples say about the targets (n, c) of each, all known; see :func:`keep_in_range`."""
@@ -290,7 +307,7 @@ class Information:
 
 @dataclass(frozen=True)
 class GatherInformation(ShardPass[Information]):
-    """:class:`Information` of one shard for φ(x) = K(x, X_r) A; `axes` is A and `ratio` is μ/λ."""
+    """:class:`Information` of one shard for φ(x) = K(x, X_r) A; `axes` is A and `ratio` is μ/λ, or 0 without D."""
 
     reads = ("features", "shares")
     per_sample = ("weights",)
@@ -315,6 +332,8 @@ class GatherInformation(ShardPass[Information]):
             # Scaled in place, first by h and then from h to v.
             phi *= np.sqrt(h)[:, None]
             _add_gram(plain, phi)
+            if self.ratio == 0.0:  # v = h, and nobody asks for that sum
+                continue
             phi *= np.sqrt(shares[rows])[:, None]
             _add_gram(shared, phi)
         return found

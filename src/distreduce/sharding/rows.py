@@ -76,11 +76,10 @@ class Rows(ABC):
         targets: Array | None,
         kernel_targets: Array | None,
         arrangement: Arrangement,
-        shares: Array | None = None,
     ) -> ShardedSample:
         """Cut the arranged rows, divided by `unit`, into shards; the arrays have one row per distinct sample."""
         small: Arrays = {
-            "cells": arrangement.cells, "targets": targets, "kernel_targets": kernel_targets, "shares": shares
+            "cells": arrangement.cells, "targets": targets, "kernel_targets": kernel_targets, "shares": None
         }  # fmt: skip
         shards, merged = self._cut(unit, small, arrangement), arrangement.merged
         # A subsample for starting points and landmarks. Sparse rows are small, however many columns they have.
@@ -91,7 +90,6 @@ class Rows(ABC):
             merged.weights[chosen],
             targets=None if targets is None else targets[chosen],
             kernel_targets=None if kernel_targets is None else kernel_targets[chosen],
-            shares=None if shares is None else shares[chosen],
         )
         return ShardedSample(shards, merged.weights, subsample, arrangement.probes)
 
