@@ -51,6 +51,7 @@ from distreduce.estimators._validate import (
 from distreduce.exceptions import DataWarning, InvalidInputError
 from distreduce.kernels import Kernel
 from distreduce.losses import BregmanLoss, SquaredLoss, supervised_rows
+from distreduce.mapping.axes import MOST_AXES
 from distreduce.mapping.folds import Folds, assign_folds, find_noisy_copies, find_sites
 from distreduce.mapping.relevance import input_kernel
 from distreduce.sharding.dask_rows import compute, empty_rows, is_dask, read_rows
@@ -341,9 +342,16 @@ def _problem(
         fold_scales=None if choice is None else choice.fold_scales,
         predictions=None if choice is None else choice.predictions,
         prototypes_on_map=choice is not None and estimator.eta == "auto",
+        opens_axes=_opens_axes(estimator, choice),
         has_signal=choice is None or choice.has_signal,
         n_neighbors=int(estimator.affinity) if isinstance(estimator.affinity, Integral) else None,
     )
+
+
+def _opens_axes(estimator: Any, choice: MapChoice | None) -> bool:
+    """Return whether the fit is a picture of what y says, and the user leaves its form to the data."""
+    automatic = choice is not None and choice.has_signal and estimator.eta == estimator.embedding_kernel == "auto"
+    return automatic and estimator.n_components <= MOST_AXES
 
 
 def _settings(estimator: Any, supervision: Supervision | None, *, sharded: bool) -> Settings:

@@ -159,15 +159,13 @@ class LandmarkRegression:
         R = self.mu * gram - self.mu**2 * explained.T @ explained
         return np.asarray(0.5 * (R + R.T))
 
-    def coefficients(self, plan: Plan, Z: Array) -> Array:
-        """L (r, p) of the landmarks' map that is nearest to the samples' places, all samples counting fully.
+    def coefficients(self, F: Array) -> Array:
+        """L (r, p) of the landmarks' map that is nearest to the samples' places F, all samples counting fully.
 
         D does not apply to new samples. With the weights v, which leave to D what the landmarks cannot follow, fewer of
         them are placed correctly (mixtures of Gaussians, 2000 landmarks: 0.39 in their class against 0.41).
         """
-        MZ = self._axes.T @ (self._pass(plan) @ Z)  # without V: all samples count fully
-        factor = _ridge_factor(self._information.plain, self.mu, self.map_reg)
-        return np.asarray(self._axes @ cho_solve(factor, self.mu * MZ))
+        return self._solve(_ridge_factor(self._information.plain, self.mu, self.map_reg), F)
 
     def left_out(self, F: Array) -> Array:
         r"""Values (n, p) at the samples of the regression of F fitted without each, in closed form.
@@ -186,12 +184,15 @@ class LandmarkRegression:
         factor = _ridge_factor(self._information.plain, self.mu, self.map_reg)
         draws = check_random_state(0).standard_normal((len(factor[0]), PROJECTIONS)) / np.sqrt(PROJECTIONS)
         rays = self._axes @ solve_triangular(factor[0], draws, lower=True, trans=1)
-        MF = self._axes.T @ self._pass(sparse.csr_array(self.weights[:, None] * F))
-        L, p = self._axes @ cho_solve(factor, self.mu * MF), F.shape[1]
+        L, p = self._solve(factor, F), F.shape[1]
         # One pass for the map's values and the projections.
         values = np.concatenate(self._shards.collect(_MapValues(self._similarity, np.hstack([L, rays]))))
         leverages = self.mu * self.weights * np.einsum("ij,ij->i", values[:, p:], values[:, p:])
         return F - (F - values[:, :p]) / (1.0 - np.minimum(leverages, MOST_LEVERAGE))[:, None], L
+
+    def _solve(self, factor: tuple[Array, bool], F: Array) -> Array:
+        MF = self._axes.T @ self._pass(sparse.csr_array(self.weights[:, None] * F))  # without V
+        return np.asarray(self._axes @ cho_solve(factor, self.mu * MF))
 
     def expect(self, Y: Array, *, shares: bool) -> Array:
         """Return what the other samples say about the targets (n, c) of each, all known; see :func:`keep_in_range`."""

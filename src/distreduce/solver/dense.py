@@ -28,7 +28,7 @@ from distreduce.mapping.kernel_map import kernel_matrix, kernel_rows, ridge_for_
 from distreduce.mapping.left_out import cross_fitted
 from distreduce.sharding.sample import Sample
 from distreduce.solver.medoids import medoids, medoids_from_distances
-from distreduce.solver.problem import Coupled, ReductionProblem, Refine, SampleOracle, Settings
+from distreduce.solver.problem import Coupled, Draw, ReductionProblem, Refine, SampleOracle, Settings
 
 # From here on the n×n affinity is kept in single precision: 10,000 samples then take 0.4 GB instead of 0.8.
 SINGLE_PRECISION_FROM = 4000
@@ -95,17 +95,20 @@ class DenseOracle(SampleOracle):
         # Afresh, without the roundings of all the steps: a fit that resumes from a checkpoint has the same bits.
         return Coupled(found.plan, self.transported(found.plan))
 
-    def map_coefficients(self, plan: Plan, prototypes: Array) -> Array:
+    def map_coefficients(self, F: Array) -> Array:
         assert self.projection is not None
-        return self.projection.coefficients(barycentres(plan, self.sample.weights) @ prototypes)
+        return self.projection.coefficients(F)
 
-    def left_out(self, plan: Plan, prototypes: Array, refine: Refine) -> LeftOut | None:
+    def project(self, directions: Array) -> Array:
+        return np.asarray(self.sample.features @ directions)
+
+    def left_out(self, plan: Plan, prototypes: Array, refine: Refine, draw: Draw) -> LeftOut | None:
         """Where the samples would lie had neither map nor metric seen their fold; None without folds."""
         sample, projection = self.sample, self.projection
         if self.folds is None:
             return None
         assert projection is not None and sample.kernel_targets is not None
-        F = barycentres(plan, sample.weights) @ prototypes
+        F = draw(barycentres(plan, sample.weights) @ prototypes, np.arange(len(sample.weights)))
         if len(F) > MOST_CROSS_FITTED:
             return LeftOut(projection.left_out(F))
 
@@ -119,7 +122,7 @@ class DenseOracle(SampleOracle):
             stays = sparse.diags_array(weights / sample.weights[rest])  # one where no part of a sample leaves
             start = {"plan": sparse.csr_array(stays @ plan[rest]), "prototypes": prototypes}
             found, Z = refine(replace(self, sample=others, affinity=affinity, projection=regression, **start))
-            return barycentres(found, others.weights) @ Z, regression
+            return draw(barycentres(found, others.weights) @ Z, rest), regression
 
         known = supervised_rows(sample.kernel_targets)
         fitted = projection.fitted(F, projection.coefficients(F))

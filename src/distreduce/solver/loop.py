@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distreduce._utils.numerics import divide_columns
+from distreduce._utils.numerics import divide_columns, evenly_spaced
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index, Plan
 from distreduce.exceptions import NumericalError
 from distreduce.kernels import RBF
-from distreduce.mapping import KernelMap, LeftOut
+from distreduce.mapping import KernelMap, LeftOut, barycentres
+from distreduce.mapping.axes import DIRECTION_SAMPLES, Axes, find_directions
+from distreduce.mapping.kernel_map import kernel_rows
 from distreduce.mapping.landmarks import Memory
 from distreduce.sharding.sample import ShardedSample
 from distreduce.solver.dense import prepare_dense
@@ -117,7 +119,7 @@ def fit_reduction(
     reduction = solve(oracle, problem.settings, monitor=monitor)
     # Extend: what the loop itself does not need.
     medoids = oracle.medoids(reduction.plan)
-    coefficients, left_out = _extend(oracle, reduction, problem)
+    reduction, coefficients, left_out = _extend(oracle, reduction, problem)
     assert oracle.projection is not None
     ridge = oracle.projection.map_reg / oracle.projection.mu
     return Fitted(reduction, _in_features(problem, oracle.map_inputs, coefficients), medoids, left_out, ridge)
@@ -135,22 +137,58 @@ def _in_features(problem: ReductionProblem, inputs: Any, coefficients: Array) ->
     return KernelMap(kernel, inputs, coefficients, problem.unit, predictions)
 
 
-def _extend(oracle: SampleOracle, reduction: Reduction, problem: ReductionProblem) -> tuple[Array, LeftOut | None]:
-    """Return L, and with targets the left-out places; if they cannot be computed, the error carries the reduction."""
+def _extend(
+    oracle: SampleOracle, reduction: Reduction, problem: ReductionProblem
+) -> tuple[Reduction, Array, LeftOut | None]:
+    """Return the reduction in the axes of the picture, L, and with targets the left-out places.
+
+    If they cannot be computed, the error carries the reduction.
+    """
     plan, Z = reduction.plan, reduction.prototypes
     try:
-        L = oracle.map_coefficients(plan, Z)
+        F = barycentres(plan, problem.sample.weights) @ Z
+        L = oracle.map_coefficients(F)
         if not np.isfinite(L).all():
             raise NumericalError("Its coefficients are not finite")
         if problem.target_kernel is None:
-            return L, None
-        return L, oracle.left_out(plan, Z, partial(refine, settings=problem.settings))
+            return reduction, L, None
+        axes = _draw_axes(oracle, problem, F, L) if problem.opens_axes else None
+        if axes is not None:
+            L = oracle.map_coefficients(axes(F))
+            reduction = replace(reduction, prototypes=Z @ axes.kept)  # used ones are moved onto the map later
+        return reduction, L, oracle.left_out(plan, Z, partial(refine, settings=problem.settings), axes or _as_solved)
     except FAILURES as error:
         raise NumericalError(
             f"The out-of-sample map of the reduction could not be computed ({error}); raise map_reg or scale X. "
             "The reduction itself is this error's `best`.",
             best=reduction,
         ) from error
+
+
+def _as_solved(F: Array, rows: Index) -> Array:
+    return F
+
+
+def _draw_axes(oracle: SampleOracle, problem: ReductionProblem, F: Array, L: Array) -> Axes | None:
+    """Return the axes of the picture if the map L puts samples on one that is too narrow; F are the solver's places."""
+    sample, inputs, projection = problem.sample, oracle.map_inputs, oracle.projection
+    if inputs is None:  # distances have no directions
+        return None
+    assert projection is not None
+    # Inputs of the map that decide: training samples, or the first of the subsample.
+    rows = evenly_spaced(inputs.shape[0], DIRECTION_SAMPLES)
+    drawn = sample.subsample if isinstance(sample, ShardedSample) else sample
+    X, h = drawn.features[rows], drawn.weights[rows]
+    K = kernel_rows(problem.input_kernel, inputs[rows], inputs)
+    # Directions of the features as the user gave them, except beside predictions, which have a metric of their own.
+    scales = problem.scales if problem.predictions is None else None
+    found = find_directions(K @ L, X, K[:, rows], h, projection.map_reg / projection.mu, scales)
+    if found is None:
+        return None
+    products = oracle.project(found.features)
+    products -= sample.weights @ products / sample.weights.sum()
+    values = K @ oracle.map_coefficients(found.draw(products)(F))
+    return found.draw(products / found.widths(values, h))
 
 
 def solve(oracle: SampleOracle, settings: Settings, *, monitor: Monitor | None = None) -> Reduction:

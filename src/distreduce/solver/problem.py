@@ -78,6 +78,8 @@ class ReductionProblem:
     raises_map_reg: bool = False
     # Whether a prototype ends at the mean place of its samples on the map; a large ridge moves the map away from Z.
     prototypes_on_map: bool = False
+    # Whether axes that are too narrow to see show more of the features instead.
+    opens_axes: bool = False
     has_signal: bool = True  # False: the targets were left out because X says nothing about them
     n_neighbors: int | None = None  # in the graph of a sharded sample; None is three times the perplexity
     graph: Any = None  # similarities (n, n) to use as C; None computes C from the features
@@ -142,15 +144,19 @@ class SampleOracle(ABC):
 
     # Asked after the loop.
     @abstractmethod
-    def map_coefficients(self, plan: Plan, prototypes: Array) -> Array:
-        """Return the coefficients L of the best map for T and Z."""
+    def map_coefficients(self, F: Array) -> Array:
+        """Return the coefficients L of the best map for the places F (n, p) of the samples."""
 
     @abstractmethod
-    def left_out(self, plan: Plan, prototypes: Array, refine: Refine) -> LeftOut | None:
+    def project(self, directions: Array) -> Array:
+        """Return the products (n, r) of the features with directions (d, r)."""
+
+    @abstractmethod
+    def left_out(self, plan: Plan, prototypes: Array, refine: Refine, draw: Draw) -> LeftOut | None:
         """Return where the samples would lie had the map not seen them; None without folds to leave out.
 
         Where the coupling has seen predictions that know the targets of left-out samples, `refine` repeats its last
-        step without them.
+        step without them. `draw` turns the places of the plan's prototypes into those of the picture.
         """
 
     @abstractmethod
@@ -160,3 +166,5 @@ class SampleOracle(ABC):
 
 # One T-step and one Z-step from the coupling and the prototypes of an oracle.
 Refine = Callable[[SampleOracle], tuple[Plan, Array]]
+# From places (k, p) of some samples, and their numbers, to places in the picture.
+Draw = Callable[[Array, Index], Array]

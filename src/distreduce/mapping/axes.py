@@ -1,0 +1,103 @@
+"""The axes of a picture: one that is too narrow to see shows what new samples keep of the features instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from distreduce._utils.typing import Array, Index
+from distreduce.mapping.left_out import left_out_embedding
+
+# Axes narrower than this part of the widest are drawn anew, and then are this wide. With a third, ten neighbours in the
+# plane say as much about y as before, and more neighbours in X stay neighbours (decision 21).
+NARROW = 1.0 / 3.0
+MOST_AXES = 3  # of a picture; an embedding with more is not looked at
+DIRECTION_SAMPLES = 400  # that decide on the directions
+SMALLEST = 1e-9  # singular value, relative to the size of the features, from which on a direction counts
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Places with some axes drawn anew: f ↦ f P + g_i."""
+
+    kept: Array  # P (p, p), the projection onto the other axes
+    drawn: Array  # g (n, p)
+
+    def __call__(self, F: Array, rows: Index | slice = slice(None)) -> Array:
+        """Return the places of the samples `rows`, which the solver has put at F."""
+        return np.asarray(F @ self.kept + self.drawn[rows])
+
+
+@dataclass(frozen=True)
+class Directions:
+    """Directions of the features in place of narrow axes."""
+
+    wide: Array  # (p, p - r), orthonormal: the axes that stay
+    narrow: Array  # (p, r), orthonormal: the others
+    features: Array  # (d, r): what is drawn along these
+
+    def draw(self, products: Array) -> Axes:
+        """Return axes along which samples lie at their products (n, r) with the directions."""
+        return Axes(self.wide @ self.wide.T, products @ self.narrow.T)
+
+    def widths(self, values: Array, weights: Array) -> Array:
+        """Return how wide the new axes are in a picture (k, p), relative to how wide they should be."""
+        spread = np.sqrt(_covariance(values @ self.narrow, weights).diagonal())
+        widest = np.sqrt(np.linalg.eigvalsh(_covariance(values @ self.wide, weights))[-1])
+        return np.asarray(np.where(spread > 0, spread, 1.0) / (NARROW * widest))
+
+
+def find_directions(
+    places: Array, X: Any, K: Array, weights: Array, ridge: float, scales: Array | None = None
+) -> Directions | None:
+    r"""Return directions of the features X (k, d) for the axes that are too narrow; None if there are none.
+
+    Features that were divided by `scales` count as they were before. With U the coordinates of the places (k, p) on the
+    wide axes and X̂ the features as kernel ridge regression in the map's kernel predicts them for left-out samples,
+
+    .. math:: \max_W \mathrm{Tr}\big(W^\top \tfrac12 (X^\top H \hat X + \hat X^\top H X) W\big), \qquad
+        W^\top W = I, \quad W^\top X^\top H U = 0
+
+    with H the diagonal of the weights, and columns centred. These are principal components of X, uncorrelated with the
+    wide axes, of which only that part counts which the map keeps for new samples: a feature that has no say in its
+    metric has no covariance with what is predicted of it.
+    """
+    variances, axes = np.linalg.eigh(_covariance(places, weights))
+    is_narrow = variances < NARROW**2 * variances[-1]
+    r, wide = int(is_narrow.sum()), axes[:, ~is_narrow]
+    if r == 0:
+        return None
+    root = np.sqrt(weights / weights.sum())[:, None]
+    units = np.ones(X.shape[1]) if scales is None else scales
+    rows, U = root * _centre(X, weights) * units, root * _centre(places @ wide, weights)
+    # The features less what is correlated with the wide axes, in coordinates of their own.
+    correlated = np.linalg.qr(rows.T @ U)[0]
+    _, sizes, basis = np.linalg.svd(rows - (rows @ correlated) @ correlated.T, full_matrices=False)
+    basis = basis[sizes > SMALLEST * np.linalg.norm(rows)]
+    if len(basis) < r:
+        return None
+    inside = rows @ basis.T
+    predicted = left_out_embedding(root * K * root.T, inside, ridge / weights.sum(), np.arange(len(inside)))
+    values, vectors = np.linalg.eigh(_symmetric(inside.T @ predicted))
+    if not values[-r] > 0:  # the map keeps nothing else of X
+        return None
+    found = basis.T @ vectors[:, -r:]
+    signs = np.sign(found[np.abs(found).argmax(axis=0), np.arange(r)])  # eigenvectors have no sign of their own
+    return Directions(wide, axes[:, is_narrow], units[:, None] * found * signs)
+
+
+def _centre(X: Any, weights: Array) -> Array:
+    X = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+    return np.asarray(X - weights @ X / weights.sum())
+
+
+def _covariance(X: Array, weights: Array) -> Array:
+    centred = _centre(X, weights)
+    return np.asarray((weights / weights.sum() * centred.T) @ centred)
+
+
+def _symmetric(A: Array) -> Array:
+    return 0.5 * (A + A.T)
