@@ -21,10 +21,9 @@ from distreduce.kernels import RBF, Kernel, Linear, RationalQuadratic, get_kerne
 from distreduce.losses import LOSSES, BregmanLoss, get_loss
 
 DEPENDENCES = ("cka", "cka_uncentered", "hsic")
-# Kernels on standardized numbers and on their prototypes if eta="auto" and every sample is a prototype. The paper's, of
-# length scale 1, do not tell far targets apart, and hold the picture so small that geometry has no say: a single number
-# becomes a line. With fewer prototypes the first gains nothing and the second loses (decision 21: wide kernels).
-WIDE = (RBF(3.0), RationalQuadratic(length_scale=3.0))
+# Kernel on standardized numbers if eta="auto" and every sample is a prototype: the paper's, of length scale 1, does not
+# tell far targets apart. With fewer prototypes it gains nothing (decision 21).
+WIDE = RBF(3.0)
 
 
 class SDR(BaseReduction):
@@ -74,8 +73,9 @@ class SDR(BaseReduction):
         samples the targets of a prototype are the mean over its samples, and all prototypes count alike. Append ":mass"
         to weight the prototypes by their mass, or ":transport" for the paper's T'K_Y T, as in "cka:transport".
     embedding_kernel : {"auto", "rq", "rbf", "linear"} or kernel, default="auto"
-        Kernel on the prototypes in the dependence. "auto" is rq, for regression of length scale 3 with ``eta="auto"``
-        and ``n_prototypes=None``, else 1. "linear" leaves more of the picture to the geometry.
+        Kernel on the prototypes in the dependence. "auto" is rq. With it and ``eta="auto"``, up to three axes are a
+        picture: one that is less than a third as wide as the widest then shows the direction of X that the map keeps
+        best for new samples.
     input_kernel : {"rbf", "rq", "linear"} or callable, default="rbf"
         Kernel of the out-of-sample map.
     length_scale : {"auto", "median", "ard"}, float or array-like, default="auto"
@@ -330,7 +330,7 @@ class SDR(BaseReduction):
         loss = "cross_entropy" if classes else "squared"
         kernels: Any = ("delta", "rq") if classes else ("rbf", "rq")
         if not classes and self.eta == "auto" and self.n_prototypes is None:
-            kernels = WIDE
+            kernels = (WIDE, "rq")
         target_loss = get_loss(loss if self.target_loss == "auto" else self.target_loss)
         target_loss.validate(targets.values)  # raises, for example for negative counts
         given = (self.target_kernel, self.embedding_kernel)

@@ -279,7 +279,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
             length_scale=self.length_scale,
             map_reg=self.map_reg,
             task="classification" if hasattr(self, "classes_") else "regression",
-            embedding_kernel="rq",  # nobody looks at this embedding: nothing of it has to go to the geometry
+            embedding_kernel="rq",  # nobody looks at this embedding: none of its axes has to show the features
             # The identity plan of pure dimensionality reduction is a stationary point already (decision 12).
             max_iter=0 if self.n_prototypes is None else 50,
             n_jobs=self.n_jobs,
