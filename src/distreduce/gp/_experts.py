@@ -26,7 +26,7 @@ from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, Ridge
 
 from distreduce._utils.numerics import evenly_spaced
 from distreduce._utils.typing import Array, Index
-from distreduce.gp._exact import ExactGP, MergedRows, NeighbourGP, merged_likelihood
+from distreduce.gp._exact import ExactGP, MergedRows, NeighbourGP
 from distreduce.gp._hyperparameters import Hyperparameters, Objective, Training
 from distreduce.gp._trees import Trees
 from distreduce.kernels import RBF, DistanceKernel, Matern32
@@ -126,11 +126,11 @@ def learn_hyperparameters(
     if known is not None:
         starts.append(Hyperparameters(known.length_scales, known.signal / variance, known.noise / variance))
     training = replace(training, least_gain=LEAST_GAIN * m * rows.targets.shape[1])
-    objective: Objective = partial(merged_likelihood, rows=unit, kernel=kernel)
+    objective: Objective = partial(unit.likelihood, kernel=kernel)
     if isotropic:
         # One factor for all length scales: its derivative is the sum of theirs.
         def objective(parameters: Array) -> tuple[float, Array]:
-            value, gradient = merged_likelihood(np.r_[np.full(d, parameters[0]), parameters[1:]], unit, kernel)
+            value, gradient = unit.likelihood(np.r_[np.full(d, parameters[0]), parameters[1:]], kernel)
             return value, np.r_[gradient[:d].sum(), gradient[d:]]
 
         starts = [replace(start, length_scales=start.length_scales[:1]) for start in starts]
