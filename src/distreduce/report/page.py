@@ -25,12 +25,13 @@ from distreduce._utils.typing import Index
 from distreduce.estimators._base import BaseReduction
 from distreduce.estimators._validate import read_weights
 from distreduce.exceptions import InvalidInputError
+from distreduce.interop._predictor import Node
 from distreduce.plotting.axes import check_reduction
 from distreduce.plotting.palette import OKABE_ITO
 from distreduce.report.content import Subject, describe_criticisms, encode_page, find_targets, list_prototypes
 from distreduce.report.evidence import describe_optimism, list_criticisms
 from distreduce.report.facts import collect_facts, collect_warnings, describe_call, describe_end, draw_history
-from distreduce.report.held_out import HeldOut, HeldOutClasses, describe_headline
+from distreduce.report.held_out import Given, HeldOut, HeldOutClasses, describe_headline
 from distreduce.report.new_row import describe_new_row, encode_new_row
 from distreduce.report.predictions import describe_predictions, name_models, sort_experts
 from distreduce.report.renderer import HERE, as_json, render_page
@@ -128,7 +129,20 @@ def write_report(
     # Check and render everything before the file is touched.
     subject = _check(model, X, y, sample_weight, table, row_numbers, image_shape)
     subject = replace(subject, within=within, n_rows=n_rows)
-    text = _render(subject, recipe, predictor, held_out, experts, title, command, notes, split)
+    predictions, named = describe_predictions(held_out), name_models(held_out)  # first: they are checked there
+    new_row = encode_new_row(subject, recipe, predictor)
+    n, m = model.coupling_.shape
+    context = {
+        **_describe_fit(subject, named, new_row),
+        **describe_new_row(new_row, predictor),
+        "title": title or f"{n:,} samples, {m:,} prototypes",
+        "warnings": [*collect_warnings(subject), *notes],
+        "command": describe_call(subject) if command is None else command,
+        "predictions": predictions,
+        "split": split,
+        "experts": sort_experts(experts or {}),
+    }
+    text = render_page("page.html.j2", context, package=HERE, styles=("page.css",), scripts=SCRIPTS)
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
         raise InvalidInputError(
@@ -187,42 +201,21 @@ def _make_table(X: Any, samples: Any, model: BaseReduction) -> pd.DataFrame:
     return pd.DataFrame(samples, columns=list(names))
 
 
-def _render(
-    subject: Subject,
-    recipe: ColumnRecipe | None,
-    predictor: Any,
-    held_out: Any,
-    experts: Any,
-    title: str,
-    command: str | None,
-    notes: Sequence[str],
-    split: str,
-) -> str:
-    found = find_targets(subject)
-    worst = list_criticisms(subject.model, subject.y)
-    n, m = subject.model.coupling_.shape
-    # Predictions first: they are checked there.
-    predictions, named = describe_predictions(held_out), name_models(held_out)
+def _describe_fit(subject: Subject, named: Mapping[str, Given], new_row: Node | None) -> dict[str, Any]:
+    """Return what the template says of the fit, and the data of the script, of which `new_row` is a part."""
+    model, found, worst = subject.model, find_targets(subject), list_criticisms(subject.model, subject.y)
     headline = describe_headline(named, subject.target_names()) if named else None
-    new_row = encode_new_row(subject, recipe, predictor)
-    context = {
-        **describe_new_row(new_row, predictor),
-        "title": title or f"{n:,} samples, {m:,} prototypes",
+    return {
         "headline": headline,
-        "verdicts": [each for each in (headline, describe_optimism(subject.model, subject.within)) if each is not None],
+        "verdicts": [each for each in (headline, describe_optimism(model, subject.within)) if each is not None],
         "facts": collect_facts(subject, named),
-        "warnings": [*collect_warnings(subject), *notes],
-        "command": describe_call(subject) if command is None else command,
         "history": draw_history(subject),
         "ended": describe_end(subject),
-        "predictions": predictions,
-        "split": split,
-        "experts": sort_experts(experts or {}),
         "prototypes": list_prototypes(subject, found),
         "criticisms": describe_criticisms(subject, worst),
         "target_names": [each.believed.name for each in found],
-        "supervised": hasattr(subject.model, "prototype_targets_"),
-        "left_out": hasattr(subject.model, "embedding_left_out_"),
+        "supervised": hasattr(model, "prototype_targets_"),
+        "left_out": hasattr(model, "embedding_left_out_"),
         "with_evidence": subject.with_evidence,
         "images": subject.image_shape is not None,
         "one_to_one": subject.one_to_one,
@@ -231,4 +224,3 @@ def _render(
         "heat_maps": [each.shown.name for each in found if each.shown.encode().get("order")],
         "document": as_json(encode_page(subject, found, worst) | {"newRow": new_row}),
     }
-    return render_page("page.html.j2", context, package=HERE, styles=("page.css",), scripts=SCRIPTS)
