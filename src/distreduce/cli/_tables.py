@@ -74,7 +74,7 @@ def prediction_table(
 ) -> pd.DataFrame:
     """Return the predictions for the rows of X, with conformal intervals or sets of classes if `coverage` is given.
 
-    The last column, `novelty`, is a p-value for "this row is like those of the fit"; older models have none.
+    The last column, `novelty`, is a p-value for "this row is like those of the fit".
     """
     names = recipe.targets
     if hasattr(predictor, "predict_proba"):
@@ -217,12 +217,12 @@ def read_held_out(table: pd.DataFrame, target: Target, about: dict[str, str]) ->
 
 
 def _read_numbers(part: pd.DataFrame, target: Target, about: str) -> HeldOut:
-    """Levels are empty for a model without its own quantiles; older folders have neither levels nor scales."""
+    """Levels are empty for a model without its own quantiles."""
     shape = (len(part), len(target.names)) if len(target.names) > 1 else (len(part),)
     found: dict[str, Any] = {}
     for field, name in PREDICTED.items():
         columns = [name + end for end in target_suffixes(target.names)]
-        if field in ("mean", "std") or (set(columns) <= set(part) and part[columns].notna().any(axis=None)):
+        if field in ("mean", "std") or part[columns].notna().any(axis=None):
             found[field] = part[columns].to_numpy(dtype=np.float64).reshape(shape)
     if "scale" in found:
         found["scale"] = found["scale"][0]  # the same in every row

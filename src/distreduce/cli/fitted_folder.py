@@ -89,9 +89,7 @@ class FittedFolder:
         """Load a model; raise ModelFileError if the recipe was written with another file of this name."""
         path, recipe = self.path / name, self.recipe
         model = load(path)
-        # An older recipe names no files: only the number of columns can be compared.
-        belongs = recipe.files[name] == file_sha256(path) if name in recipe.files else not recipe.files
-        if not belongs or model.n_features_in_ != len(recipe.columns):
+        if recipe.files.get(name) != file_sha256(path) or model.n_features_in_ != len(recipe.columns):
             raise ModelFileError(f"{path} and {RECIPE} beside it do not belong together; restore them, or fit again.")
         return model
 
@@ -157,16 +155,16 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas")
 class Source:
     """The fitted file, the targets and the task as requested, and the command.
 
-    The task is that of --task, which decides whether words among numbers are classes; None in older folders.
+    The task is that of --task, which decides whether words among numbers are classes.
     """
 
     file: str
     sha256: str
     targets: tuple[str, ...]
     command: str
-    task: str | None = None
-    separator: str | None = None
-    named: bool = True
+    task: str
+    separator: str | None
+    named: bool
 
     @classmethod
     def describe(cls, path: Path, targets: list[str], command: str, task: str, layout: TextLayout) -> Source:
@@ -249,20 +247,18 @@ class Folder(FittedFolder):
         try:
             # metrics.json may have been edited: check everything that is used.
             content = json.loads(path.read_text(encoding="utf-8"))["source"]
-            asked = tuple(content["targets"]), content["command"], content.get("task")
-            layout = content.get("separator"), content.get("named", True)
-            source = Source(content["file"], content["sha256"], *asked, *layout)
+            source = Source(**content | {"targets": tuple(content["targets"])})
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise ModelFileError(f"{path} does not say which file was fitted ({error!r:.200}); fit again.") from error
         texts = (source.file, source.sha256, source.command, *source.targets)
-        known = source.task in (None, "auto", "regression", "classification")  # None: an older folder
-        known &= source.named in (True, False) and (source.separator is None or len(str(source.separator)) == 1)
+        known = source.task in ("auto", "regression", "classification") and source.named in (True, False)
+        known &= source.separator is None or len(str(source.separator)) == 1
         if not known or not all(isinstance(text, str) for text in texts) or "\0" in source.file:
             raise ModelFileError(f"{path} does not say which file was fitted; fit again.")
         return source
 
     def experts(self) -> dict[str, float]:
-        """Return the weights of the experts of the predictor, none in older folders or if they are not numbers."""
+        """Return the weights of the experts of the predictor, without what is not a number."""
         found = self._metric("experts", dict)
         return {name: weight for name, weight in found.items() if isinstance(weight, float) and 0 <= weight <= 1}
 
@@ -271,7 +267,7 @@ class Folder(FittedFolder):
         return [note for note in self._metric("notes", list) if isinstance(note, str)]
 
     def split(self) -> str:
-        """Return the sentence about how rows were held out; empty in older folders."""
+        """Return the sentence about how rows were held out."""
         found = self._metric("held_out", dict).get("how")
         return found if isinstance(found, str) else ""
 

@@ -172,7 +172,7 @@ def score_held_out(each: Given) -> dict[str, float]:
         return score_classes(each.y, each.proba, each.classes, each.sample_weight) | ends
     own = {"levels": each.levels, "log_density": each.log_density}
     scores = held_out_scores(each.y, each.mean, each.std, scale=each.scale, sample_weight=each.sample_weight, **own)
-    # Folders of older versions have quantiles without levels: coverage follows from the quantiles.
+    # Quantiles without levels: coverage follows from the quantiles.
     if each.levels is None and each.low is not None:
         low_90, high_90 = _read_bounds(each)
         inside = (low_90 <= np.asarray(each.y)) & (np.asarray(each.y) <= high_90)
