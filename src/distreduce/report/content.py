@@ -50,6 +50,11 @@ class Subject:
         return select(self.model)
 
     @property
+    def counts(self) -> Index:
+        """How many samples each prototype has."""
+        return np.bincount(self.model.labels_, minlength=len(self.model.prototypes_))
+
+    @property
     def one_to_one(self) -> bool:
         """Whether every sample is its own prototype (pure dimensionality reduction)."""
         return bool(self.model.coupling_.shape[0] == self.model.coupling_.shape[1])
@@ -143,7 +148,11 @@ def encode_page(subject: Subject, found: list[TargetView], worst: Sequence[Criti
     return {
         **_encode_places(subject),
         "rows": pack(subject.row_numbers[selection.samples], "u4"),
-        "prototypes": _encode_prototypes(model, selection),
+        "prototypes": {
+            "number": selection.prototypes.tolist(),
+            "weight": [float(f"{weight:.6g}") for weight in model.prototype_weights_[selection.prototypes]],
+            "count": subject.counts[selection.prototypes].tolist(),
+        },
         "evidence": encode_quality(model, selection.prototypes) if subject.with_evidence else None,
         "colourings": colourings,
         "nTargets": len(names),
@@ -211,15 +220,6 @@ def find_view(subject: Subject, name: str = "left_out") -> View:
     return View(subject.model, colours)
 
 
-def _encode_prototypes(model: BaseReduction, selection: Selection) -> Node:
-    counts = np.bincount(model.labels_, minlength=len(model.prototypes_))
-    return {
-        "number": selection.prototypes.tolist(),
-        "weight": [float(f"{weight:.6g}") for weight in model.prototype_weights_[selection.prototypes]],
-        "count": counts[selection.prototypes].tolist(),
-    }
-
-
 def _sample_colour_map() -> list[list[int]]:
     from matplotlib import colormaps
 
@@ -229,8 +229,7 @@ def _sample_colour_map() -> list[list[int]]:
 
 def list_prototypes(subject: Subject, found: Sequence[TargetView]) -> list[dict[str, Any]]:
     """Return the rows of the table of prototypes: the evidence, then what the fit believes."""
-    model, prototypes = subject.model, subject.selection.prototypes
-    counts = np.bincount(model.labels_, minlength=len(model.prototypes_))
+    model, prototypes, counts = subject.model, subject.selection.prototypes, subject.counts
     lines: list[dict[str, Any]] = [
         {
             "number": int(k),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import confusion_matrix
@@ -70,13 +71,11 @@ def describe_predictions(given: Given | Mapping[str, Given] | None) -> Predictio
     if given is None:
         return None
     # One table has one kind of score: numbers and labels cannot be mixed.
-    named = name_models(given)
-    numbers = {name: each for name, each in named.items() if isinstance(each, HeldOut)}
-    classes = {name: each for name, each in named.items() if isinstance(each, HeldOutClasses)}
-    if numbers and len(numbers) == len(named):
-        return describe_numbers(numbers)
-    if classes and len(classes) == len(named):
-        return describe_classes(classes)
+    named: dict[str, Any] = name_models(given)
+    describers: dict[type, Callable[[Any], Predictions]] = {HeldOut: describe_numbers, HeldOutClasses: describe_classes}
+    for kind, describe in describers.items():
+        if named and all(isinstance(each, kind) for each in named.values()):
+            return describe(named)
     raise InvalidInputError(
         "held_out must be a HeldOut (numbers) or a HeldOutClasses (labels), or map names of models to one kind of them."
     )
