@@ -178,6 +178,12 @@ def nearest(points: Array, among: Array, k: int = 1) -> tuple[Array, Index]:
     return NearestNeighbors(n_neighbors=k, algorithm="kd_tree").fit(among).kneighbors(points)
 
 
+def nearest_in_use(places: Array, prototypes: Array, weights: Array) -> Index:
+    """Number of the nearest prototype of each place; one without weight stands for no sample, and does not count."""
+    used = np.flatnonzero(weights)
+    return np.asarray(used[nearest(places, prototypes[used])[1][:, 0]])
+
+
 def divide_columns(X: Any, unit: float | Array) -> Any:
     """X / unit in the precision of X, where `unit` is a number or has one for each column; sparse stays sparse."""
     if np.ndim(unit) == 0:

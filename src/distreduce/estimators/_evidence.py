@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import betaincinv
 
-from distreduce._utils.numerics import evenly_spaced, nearest, sq_distances
+from distreduce._utils.numerics import evenly_spaced, nearest, nearest_in_use, sq_distances
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._setup import FitSetup
 from distreduce.estimators._targets import Targets
@@ -116,8 +116,7 @@ def prototype_evidence(
     used = supervised_rows(targets.values) & (weights > 0)
     places, Y, h, m = places[used], targets.values[used], weights[used], len(prototypes)
     units, copies = units[used], copies[used]
-    in_use = np.flatnonzero(mass)
-    own = in_use[nearest(places, prototypes[in_use])[1][:, 0]]
+    own = nearest_in_use(places, prototypes, mass)
     counts, n_samples = (np.bincount(own, each, minlength=m).astype(int) for each in (None, copies))
     # Members sorted by prototype; for those with too few, the nearest samples instead.
     members = np.split(np.argsort(own, kind="stable"), np.cumsum(counts)[:-1])
@@ -129,7 +128,7 @@ def prototype_evidence(
     table, purity, doubted = describe(targets, Y, h, _count_units(h, units, members), members, believed)
     # Distances in units of the picture's own radius.
     radius = float(np.sqrt(((places - places.mean(axis=0)) ** 2).sum(axis=1).mean())) or 1.0
-    apart = nearest(prototypes, prototypes[in_use], min(2, len(in_use)))[0]
+    apart = nearest(prototypes, prototypes[mass > 0], min(2, int((mass > 0).sum())))[0]
     apart = np.where(mass > 0, apart[:, -1], apart[:, 0])  # one in use is its own nearest
     compactness = [np.sqrt(((places[rows] - prototypes[k]) ** 2).sum(axis=1).mean()) for k, rows in enumerate(members)]
     # With about as many prototypes as samples, most prototypes are nearest to no left-out place, and need not be.

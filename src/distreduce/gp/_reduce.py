@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from distreduce._utils.numerics import nearest
+from distreduce._utils.numerics import nearest_in_use
 from distreduce._utils.threads import Workers, workers
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators import SDR
@@ -225,8 +225,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         """The nearest prototype of each place, among those that stand for samples; each its own if all are."""
         if self.n_prototypes is None:
             return np.arange(len(Z))
-        used = np.flatnonzero(self.reduction_.prototype_weights_)
-        return np.asarray(used[nearest(Z, self.reduction_.prototypes_[used])[1][:, 0]])
+        return nearest_in_use(Z, self.reduction_.prototypes_, self.reduction_.prototype_weights_)
 
     @property
     def _n_features_out(self) -> int:
