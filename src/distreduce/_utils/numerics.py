@@ -158,10 +158,9 @@ def squared_distances(X: Any, dtype: DTypeLike = np.float64, *, workers: Workers
     if points.ndim != 2:
         raise InvalidInputError(f"X must have shape (n, d), got {points.shape}.")
     direct = points.shape[1] <= DIRECT_FEATURES or too_few_to_compile(n)
+    distances = _direct_sq_distances if direct else _wide_sq_distances
     with single_threaded_blas():
-        workers.run(
-            _half_rows, -(-n // _BLOCK_ROWS), points, out, _direct_sq_distances if direct else _wide_sq_distances
-        )
+        workers.run(_half_rows, -(-n // _BLOCK_ROWS), points, out, distances)
     mirror(out)
     return out
 

@@ -104,9 +104,7 @@ class Writer:
     def sparse(self, name: str, value: Any, *, compact: bool = False) -> Node:
         """Write a sparse matrix, as compressed rows."""
         if value.ndim != 2:
-            raise UnsavableModelError(
-                f"{self.prefix}{name} is a sparse array that is not two-dimensional; give a dense one."
-            )
+            raise UnsavableModelError(f"{self.prefix}{name} is sparse, but not two-dimensional; give a dense array.")
         rows, parts = value.tocsr(), self.within(name)
         arrays = {part: parts.array(part, getattr(rows, part)) for part in ("indices", "indptr")}
         arrays["data"] = parts.array("data", rows.data, compact=compact)

@@ -10,5 +10,6 @@ from scipy import sparse
 
 Array: TypeAlias = NDArray[Any]
 Index: TypeAlias = NDArray[np.intp]
+Mask: TypeAlias = NDArray[np.bool_]
 # A coupling T (n, m): row i holds the mass that sample i sends to each prototype.
 Plan: TypeAlias = sparse.csr_array

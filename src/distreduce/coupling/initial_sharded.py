@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import RandomState
 from scipy import sparse
 from sklearn.neighbors import KNeighborsRegressor
 
 from distreduce._utils.numerics import sq_distances
-from distreduce._utils.typing import Array, Index, Plan
+from distreduce._utils.typing import Array, Index, Mask, Plan
 from distreduce.coupling.initial import apportion, cluster_each_class, is_one_hot, kmeans, use_all
 from distreduce.coupling.problem import hard_plan
 from distreduce.kernels import Delta, Kernel, Linear
@@ -54,7 +54,7 @@ def initial_plan_on_shards(
     sample: ShardedSample,
     target_kernel: Kernel | None,
     affinity_of: AffinityOf,
-    random_state: np.random.RandomState,
+    random_state: RandomState,
 ) -> Plan:
     """A hard plan of the samples with m prototypes, from which the alternation starts.
 
@@ -81,7 +81,7 @@ def initial_plan_on_shards(
 
 
 def _supervised_centres(
-    m: int, sample: ShardedSample, kernel: Kernel | None, affinity_of: AffinityOf, random_state: np.random.RandomState
+    m: int, sample: ShardedSample, kernel: Kernel | None, affinity_of: AffinityOf, random_state: RandomState
 ) -> Centres | None:
     """Centres that separate the targets as well; None if no sample of the subsample has a known target."""
     shards, weights, some = sample.shards, sample.weights, sample.subsample
@@ -136,7 +136,7 @@ class _RowsOfClasses(ShardPass[_Pool]):
     reads = ("features", "kernel_targets")
     per_sample = ("weights",)
     weights: Array
-    chosen: NDArray[np.bool_]
+    chosen: Mask
 
     def __call__(self, shard: Shard) -> _Pool:
         targets = np.asarray(shard.kernel_targets)
@@ -151,7 +151,7 @@ def _stack(pools: list[_Pool]) -> _Pool:
 
 
 def _class_centres(
-    pool: _Pool, affinity: sparse.csr_array, mass: Array, unlabelled: float, m: int, random_state: np.random.RandomState
+    pool: _Pool, affinity: sparse.csr_array, mass: Array, unlabelled: float, m: int, random_state: RandomState
 ) -> Centres:
     """Samples of each class with their spectral clusters, in proportion to its mass; other classes are infinitely far.
 
@@ -167,7 +167,7 @@ def _class_centres(
     return Centres(pool.features, prototype, np.eye(len(mass))[label], np.inf)
 
 
-def _joint_centres(pool: _Pool, m: int, random_state: np.random.RandomState) -> Centres:
+def _joint_centres(pool: _Pool, m: int, random_state: RandomState) -> Centres:
     """Centres of (x, y) with y scaled to the total variance of x."""
     scale = (_spread(pool.features) or 1.0) / (_spread(pool.targets) or 1.0)  # constant columns have no spread
     Y = scale * pool.targets
@@ -195,7 +195,7 @@ def _complete_targets(pool: _Pool) -> Array:
     return targets
 
 
-def _cluster_centres(features: Any, weights: Array, k: int, random_state: np.random.RandomState) -> Array:
+def _cluster_centres(features: Any, weights: Array, k: int, random_state: RandomState) -> Array:
     """k centres, or as many as there are rows."""
     found = kmeans(features, min(k, features.shape[0]), weights, random_state)
     return np.asarray(found.cluster_centers_, dtype=np.float64)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 from scipy import sparse
 from scipy.linalg import eigh
 from scipy.optimize import minimize
@@ -26,7 +27,7 @@ START_SCALE = 0.1
 
 
 def initial_prototypes(
-    inputs: Any, plan: sparse.csr_array, n_components: int, random_state: np.random.RandomState, *, precomputed: bool
+    inputs: Any, plan: sparse.csr_array, n_components: int, random_state: RandomState, *, precomputed: bool
 ) -> Array:
     """Return the principal coordinates (m, p) of the prototypes' means, weighted by mass, with spread `START_SCALE`.
 
@@ -41,13 +42,13 @@ def initial_prototypes(
     return prototypes_from_means(shares @ inputs, mass, n_components, random_state)
 
 
-def prototypes_from_means(means: Any, mass: Array, n_components: int, random_state: np.random.RandomState) -> Array:
+def prototypes_from_means(means: Any, mass: Array, n_components: int, random_state: RandomState) -> Array:
     """Return the same from the prototypes' mean features (m, d), dense or sparse, and their masses (m,)."""
     means = np.asarray(means.toarray() if sparse.issparse(means) else means, dtype=np.float64)
     return _placed(_feature_gram(means, mass), mass, n_components, random_state)
 
 
-def _placed(gram: Array, mass: Array, n_components: int, random_state: np.random.RandomState) -> Array:
+def _placed(gram: Array, mass: Array, n_components: int, random_state: RandomState) -> Array:
     """Return the leading principal coordinates, scaled, with noise where the prototypes do not differ."""
     scores = _leading_scores(gram, mass, n_components)
     spread = float(np.sqrt((mass @ scores**2).max() / mass.sum()))

@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval
@@ -61,7 +62,7 @@ class DirichletGP:
         return out
 
 
-def draw_from_every_class(labels: Index, size: int, random_state: np.random.RandomState) -> Index:
+def draw_from_every_class(labels: Index, size: int, random_state: RandomState) -> Index:
     """All rows, or `size` of them drawn at random, at least one of each class."""
     if len(labels) <= size:
         return np.arange(len(labels))
@@ -108,7 +109,7 @@ class BaseGPClassifier(ClassifierMixin, BaseGP):
         blocks = self._read_groups(groups, weights)
         return X[weights > 0], labels[weights > 0], weights[weights > 0], blocks
 
-    def _fit_gp(self, inputs: Array, labels: Index, random_state: np.random.RandomState) -> None:
+    def _fit_gp(self, inputs: Array, labels: Index, random_state: RandomState) -> None:
         n_classes, d = len(self.classes_), inputs.shape[1]
         # Every class needs a member, so with more classes than TRAINING_SAMPLES the limit is their number.
         rows = draw_from_every_class(labels, max(TRAINING_SAMPLES, n_classes), random_state)

@@ -270,9 +270,8 @@ def learn_boosting(lesson: Lesson) -> Boosting | Linear:
         model: Any = HistGradientBoostingRegressor(**options)
         model.fit(lesson.inputs, lesson.rounded, sample_weight=lesson.sample_weight)
         return Boosting(Trees.of_boosting(model), np.ravel(model._baseline_prediction))
-    model = HistGradientBoostingClassifier(**options).fit(
-        lesson.inputs, lesson.labels, sample_weight=lesson.sample_weight
-    )
+    model = HistGradientBoostingClassifier(**options)
+    model.fit(lesson.inputs, lesson.labels, sample_weight=lesson.sample_weight)
     trees, baseline = Trees.of_boosting(model), np.ravel(model._baseline_prediction)
     present = model.classes_
     if n_classes == 2:

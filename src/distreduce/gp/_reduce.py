@@ -11,6 +11,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
+from numpy.random import RandomState
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -248,14 +249,12 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         """Whether a single GP on the embedding predicts, as in the paper, without cross-fitting."""
         return self.training_inputs == "fitted" or self.gp_optimizer == "adam"
 
-    def _scale_features(
-        self, X: Array, targets: Array, weights: Array, groups: Index | None
-    ) -> tuple[Merged, Index | None]:
+    def _scale_features(self, X: Array, Y: Array, weights: Array, groups: Index | None) -> tuple[Merged, Index | None]:
         """Set ``input_scale_``; return the distinct samples, which are what is looked at, and their groups."""
-        once = merge_duplicates(X, targets, weights)  # a sample given twice counts as one of weight two
-        X, targets, together = X[once.rows], targets[once.rows], None if groups is None else groups[once.rows]
+        once = merge_duplicates(X, Y, weights)  # a sample given twice counts as one of weight two
+        X, Y, together = X[once.rows], Y[once.rows], None if groups is None else groups[once.rows]
         check_spread(X, len(X), precomputed=False)
-        self.input_scale_ = choose_feature_scale(X, targets, once.weights, together, self.feature_scaling)
+        self.input_scale_ = choose_feature_scale(X, Y, once.weights, together, self.feature_scaling)
         return once, together
 
     def _reduce(
@@ -301,7 +300,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         self.novelty_ = Novelty.of(arranged.distinct, arranged.copies, arranged.given)
         return arranged
 
-    def _draw_rows(self, inputs: Array, random_state: np.random.RandomState) -> Index:
+    def _draw_rows(self, inputs: Array, random_state: RandomState) -> Index:
         size, n = self.max_reduction_samples, len(inputs)
         if self.n_prototypes is not None and self.n_prototypes > min(size, n):
             raise InvalidInputError(
@@ -345,9 +344,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
             elif isinstance(expert, BaseEstimator) and hasattr(expert, "fit"):
                 found[f"{type(expert).__name__} {k}"] = partial(learn_own, estimator=expert)
             else:
-                raise InvalidInputError(
-                    f"experts has {expert!r}; give names among {OTHERS} or scikit-learn estimators."
-                )
+                raise InvalidInputError(f"experts has {expert!r}; give names in {OTHERS} or scikit-learn estimators.")
         return found
 
     def _cross_fit(

@@ -63,9 +63,7 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
         check_is_fitted(self)
         if is_dask(X):
             if return_cov:
-                raise InvalidInputError(
-                    "return_cov needs all samples in one place; give a NumPy array of fewer samples."
-                )
+                raise InvalidInputError("return_cov needs all samples in one place; give fewer, as a NumPy array.")
             return predict_by_blocks(self, "predict", X, return_std=return_std)
         X = read_new_samples(self, X)
         found = zip(*(stack.unwarp(*moments) for stack, moments in self._latent(X)), strict=True)

@@ -61,9 +61,8 @@ def encode_quality(model: BaseReduction, prototypes: Index) -> Node:
     least = LEAST_OF_CLASSES if hasattr(model, "classes_") else LEAST_EVIDENCE
     node["least"] = min(least, len(model.embedding_))
     # JSON has no infinity: the separation of a single prototype.
-    return node | {
-        name: [float(v) if np.isfinite(v) else None for v in table[name]] for name in QUALITY if name in table
-    }
+    names = [name for name in QUALITY if name in table]
+    return node | {name: [float(v) if np.isfinite(v) else None for v in table[name]] for name in names}
 
 
 class Criticism(NamedTuple):

@@ -154,10 +154,8 @@ def _judge_typical_rows(first: Given) -> tuple[str, str] | None:
         return None
     y = np.asarray(first.y, dtype=np.float64).reshape(len(np.asarray(first.y)), -1)
     theirs = np.abs(y - np.median(y, axis=0))
-    size = theirs.max(axis=0)
-    ours, theirs = (
-        (np.abs(part) / np.where(size > 0, size, 1.0)).sum(axis=1) for part in (_find_errors(first), theirs)
-    )
+    unit = np.where(theirs.max(axis=0) > 0, theirs.max(axis=0), 1.0)
+    ours, theirs = ((np.abs(part) / unit).sum(axis=1) for part in (_find_errors(first), theirs))
     low, high = gain_interval(ours, theirs, first.sample_weight, first.groups)
     largest = np.cumsum(np.sort(ours**2)[::-1])
     far = int(np.searchsorted(largest, largest[-1] / 2)) + 1  # rows that hold half of the squared error
@@ -221,11 +219,10 @@ def find_interval(each: Given) -> tuple[float, float]:
 def interval_text(each: Given) -> str:
     """Return that interval in words; what is far below zero needs no digits."""
     low, high = find_interval(each)
-    ends = f"{decimal_text(low, 2) if low >= -1 else 'below −1'} to {decimal_text(high, 2)}"
-    groups = (
-        "" if each.groups is None else f" by {count_of(len(np.unique(np.asarray(each.groups))), 'independent group')}"
-    )
-    return f"95 % interval {ends}{groups}"
+    text = f"95 % interval {decimal_text(low, 2) if low >= -1 else 'below −1'} to {decimal_text(high, 2)}"
+    if each.groups is None:
+        return text
+    return f"{text} by {count_of(len(np.unique(np.asarray(each.groups))), 'independent group')}"
 
 
 def _score(each: Given) -> tuple[str, float]:
@@ -244,27 +241,23 @@ def _most_probable(each: HeldOutClasses) -> NDArray[Any]:
 
 
 def _compare(name: str, verb: str, first: Given, nothing: Given) -> str:
-    n, certainty = len(np.asarray(first.y)), interval_text(first)
+    n, certainty, weights = len(np.asarray(first.y)), interval_text(first), first.sample_weight
+    errors = [_find_errors(each) for each in (first, nothing)]
     if isinstance(first, HeldOutClasses):
         texts = [score_text(each) for each in (first, nothing)]
-        briers = [
-            f"{average((_find_errors(each) ** 2).sum(axis=1), first.sample_weight):.2f}" for each in (first, nothing)
-        ]
+        briers = [f"{average((part**2).sum(axis=1), weights):.2f}" for part in errors]
         return (
             f"{name} {verb} {n:,} held-out rows with accuracy {texts[0]} ({certainty}), against {texts[1]} if every "
             "row gets the most frequent class. The squared error of its probabilities, summed over the classes (Brier "
             f"score, 0 to 2), is {briers[0]}, against {briers[1]}."
         )
-    errors = [_find_errors(each) for each in (first, nothing)]
     if errors[0].shape[1] > 1:
         return (
             f"{name} {verb} {n:,} held-out rows with R² {score_text(first)} on average ({certainty}); 0 is no model, 1 "
             "is perfect."
         )
     unit = np.abs(errors).max() or 1.0
-    sizes = [
-        number_text(float(unit * np.sqrt(average((part[:, 0] / unit) ** 2, first.sample_weight)))) for part in errors
-    ]
+    sizes = [number_text(float(unit * np.sqrt(average((part[:, 0] / unit) ** 2, weights)))) for part in errors]
     return (
         f"{name} {verb} {n:,} held-out rows with an error (RMSE) of {sizes[0]}, against {sizes[1]} if every row gets "
         f"the mean (R² {score_text(first)}, {certainty})."

@@ -145,9 +145,7 @@ def write_report(
     text = render_page("page.html.j2", context, package=HERE, styles=("page.css",), scripts=SCRIPTS)
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
-        raise InvalidInputError(
-            f"path={str(target)!r} must name a file in a folder that exists; make the folder first."
-        )
+        raise InvalidInputError(f"path={str(target)!r} must name a file in an existing folder; make the folder first.")
     with replacing(target) as hidden:
         # Lone surrogates, which a file name may hold, cannot be encoded: they become "?".
         hidden.write_bytes(text.encode("utf-8", errors="replace"))
@@ -164,9 +162,7 @@ def _check(model: Any, X: Any, y: Any, sample_weight: Any, table: Any, row_numbe
         )
     if table is not None and (not isinstance(table, pd.DataFrame) or len(table) != n):
         given = f"{len(table)} rows" if isinstance(table, pd.DataFrame) else type(table).__name__
-        raise InvalidInputError(
-            f"table must be a pandas.DataFrame with one row for each of the {n} samples; got {given}."
-        )
+        raise InvalidInputError(f"table must be a pandas.DataFrame with one row per sample ({n}); got {given}.")
     if image_shape is not None and int(np.prod(image_shape)) != samples.shape[1]:
         raise InvalidInputError(
             f"image_shape={tuple(image_shape)} is {int(np.prod(image_shape))} pixels, but X has {samples.shape[1]} "

@@ -130,9 +130,7 @@ def describe_classes(named: Mapping[str, HeldOutClasses]) -> Predictions:
     classes, notes = [cell_text(label) for label in np.asarray(first.classes)], [*_describe_models(named), BY_CHANCE]
     table = _make_table(named, found, CLASSES)
     if len(classes) > MAX_CONFUSION:
-        notes.append(
-            f"The confusion matrix of {len(classes)} classes is omitted; the limit is {MAX_CONFUSION} classes."
-        )
+        notes.append(f"The confusion matrix of {len(classes)} classes is omitted; the limit is {MAX_CONFUSION}.")
         return Predictions(*table, [reliability], [], [], notes)
     counts = confusion_matrix(codes, proba.argmax(axis=1), labels=np.arange(len(classes)))
     return Predictions(*table, [reliability], classes, counts.tolist(), notes)
