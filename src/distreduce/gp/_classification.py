@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -30,6 +31,7 @@ from distreduce.sharding.dask_rows import compute, is_dask, predict_by_blocks
 TRAINING_SAMPLES = 1000
 
 
+@dataclass(eq=False)
 class DirichletGP:
     """Posterior of the latent functions of all classes given n inputs.
 
@@ -37,16 +39,16 @@ class DirichletGP:
     the hyperparameters of the kernel.
     """
 
-    def __init__(
-        self, inputs: Array, labels: Index, n_classes: int, alpha_epsilon: float, hyperparameters: Hyperparameters
-    ) -> None:
-        self.inputs = inputs
-        self.labels = labels
-        self.hyperparameters = hyperparameters
-        self.alpha_epsilon = alpha_epsilon
-        targets = DirichletTargets.of(labels, n_classes, alpha_epsilon)
+    inputs: Array
+    labels: Index
+    n_classes: int
+    alpha_epsilon: float
+    hyperparameters: Hyperparameters
+
+    def __post_init__(self) -> None:
+        targets = DirichletTargets.of(self.labels, self.n_classes, self.alpha_epsilon)
         with single_threaded_blas():  # a loaded model must have the same bits with any number of threads
-            self._posterior, self.means = fit_means(self._covariance(inputs), hyperparameters.noise, targets)
+            self._posterior, self.means = fit_means(self._covariance(self.inputs), self.hyperparameters.noise, targets)
 
     def _covariance(self, others: Array) -> Array:
         scales = self.hyperparameters.length_scales

@@ -98,6 +98,7 @@ def check_exact_size(n: int, advice: str) -> None:
         raise InvalidInputError(f"An exact GP of {n} samples is too large (at most {MAX_EXACT}); {advice}.")
 
 
+@dataclass(eq=False)
 class TrainedGP(ABC):
     """What GPs with known hyperparameters share; prior mean 0.
 
@@ -105,20 +106,15 @@ class TrainedGP(ABC):
     function of the distance in units of the length scales. A row of weight h stands for h samples: its noise is σ²/h.
     """
 
-    def __init__(
-        self,
-        inputs: Array,
-        target: Array,
-        hyperparameters: Hyperparameters,
-        kernel: DistanceKernel = GAUSSIAN,
-        weights: Array | None = None,
-    ) -> None:
-        self.inputs = inputs
-        self.target = target
-        self.hyperparameters = hyperparameters
-        self.kernel = kernel
-        self.weights = weights
-        self._prepare(np.full(len(inputs), hyperparameters.noise) / (1.0 if weights is None else weights))
+    inputs: Array
+    target: Array
+    hyperparameters: Hyperparameters
+    kernel: DistanceKernel = GAUSSIAN
+    weights: Array | None = None
+
+    def __post_init__(self) -> None:
+        h = 1.0 if self.weights is None else self.weights
+        self._prepare(np.full(len(self.inputs), self.hyperparameters.noise) / h)
 
     @abstractmethod
     def _prepare(self, noise: Array) -> None:
