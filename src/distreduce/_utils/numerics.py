@@ -196,8 +196,7 @@ def sq_distances(A: Any, B: Any = None) -> Array:
     """Squared Euclidean distances (n, m) between rows, dense or scipy.sparse, safe against cancellation where dense."""
     B = A if B is None else B
     if sparse.issparse(A) or sparse.issparse(B):
-        # A copy, because scikit-learn writes zeros on the diagonal when it gets the same object twice: a row would then
-        # differ from the same row asked for alone.
+        # A copy: given one object twice, scikit-learn writes zeros on the diagonal, unlike for a row asked for alone.
         return np.asarray(euclidean_distances(A, B.copy() if B is A else B, squared=True), dtype=np.float64)
     A, B = np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64)
     if A.shape[1] > DIRECT_FEATURES:
@@ -304,8 +303,7 @@ class BestSoFar:
     """An objective that remembers its best finite point, so that no minimiser can end above its start.
 
     `objective` goes from a point to its value, the gradient there, and anything else that is worth keeping for the best
-    point. It fails if value or gradient is NaN or infinite, the value is at least `failed`, or an arithmetic error is
-    raised.
+    point. It fails if value or gradient is NaN or infinite, the value reaches `failed`, or arithmetic raises an error.
     """
 
     def __init__(self, objective: Callable[[Array], tuple[Any, ...]], failed: float = np.inf) -> None:

@@ -61,8 +61,7 @@ def initial_plan_on_shards(
     Spectral clustering of C ∘ K_Y, the start of small samples, needs eigenvectors of an n×n matrix. Here it is applied
     to some samples of each class, in proportion to its mass, and every other sample joins the nearest of its class.
     Targets that are not classes become columns of a k-means next to the features, scaled to the same total variance
-    (factors of 0.4 to 2 gave the same R² on Friedman's data). ``"kmeans"`` and ``"spectral"``, here the same, ignore
-    the targets.
+    (factors of 0.4 to 2 gave the same R² on Friedman's data). "kmeans" and "spectral", here the same, ignore them.
     """
     some = sample.subsample
     if init == "random":

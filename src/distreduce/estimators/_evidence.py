@@ -156,8 +156,7 @@ def _nearest_of_units(prototypes: Array, places: Array, units: Index, least: int
 def _count_units(h: Array, units: Index, members: list[Index]) -> Members:
     r"""Return the members of each prototype, and their weights, scaled to the number of units that they are worth.
 
-    That is :math:`(\sum_u h_u)^2 / \sum_u h_u^2` with h_u the weight of a unit: for equal weights, all of
-    them.
+    That is :math:`(\sum_u h_u)^2 / \sum_u h_u^2` with h_u the weight of a unit: if they are equal, all.
     """
     counted = []
     for rows in members:

@@ -123,8 +123,7 @@ def guess_task(y: Any, known: NDArray[Any], weights: Array) -> tuple[Task, str]:
     """Guess the task from the known targets of y, and say what speaks against the guess ("" if nothing does).
 
     Numbers are classes if they are whole, have few distinct values, and each value has `ROWS_PER_CLASS` rows on average
-    (0 and 1 need not). A weight counts as so many copies of its row. Text is never a number, even if it looks like one:
-    codes such as "01234" are names.
+    (0 and 1 need not). A weight counts as so many copies of its row. Text is never a number: "01234" is a name.
     """
     if _is_categorical(y):
         return "classification", ""

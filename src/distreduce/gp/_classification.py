@@ -35,8 +35,7 @@ TRAINING_SAMPLES = 1000
 class DirichletGP:
     """Posterior of the latent functions of all classes given n inputs.
 
-    Labels are class numbers 0 … C − 1, `alpha_epsilon` is the concentration of the likelihood, and all classes share
-    the hyperparameters of the kernel.
+    Labels are numbers 0 … C − 1, `alpha_epsilon` is the concentration of the likelihood; classes share one kernel.
     """
 
     inputs: Array

@@ -76,8 +76,7 @@ class MergedRows:
 
         .. math:: -\log p(\bar y) + \tfrac{c}{2} (\textstyle\sum_i h_i - m) \log\sigma^2 + \mathrm{scatter} / 2\sigma^2
         """
-        # Only differences of inputs enter the covariance, but the gradient squares them: an offset, such as that of
-        # dates, would swamp their differences.
+        # The covariance needs differences of inputs only, but the gradient squares inputs: an offset would swamp them.
         centred = self.inputs - self.inputs.mean(axis=0)
         value, gradient = negative_log_likelihood(parameters, centred, self.targets, self.weights, kernel)
         copies = 0.5 * self.targets.shape[1] * (self.weights.sum() - len(self.weights))

@@ -1,8 +1,7 @@
 """The experts of a stack: models of different kinds that learn the same targets from a view of the samples.
 
 An expert is a function from a :class:`Lesson` to a fitted predictor. A predictor of numbers has
-``moments(inputs)``, means and variances; one of classes has ``scores(inputs)``, whose softmax, after calibration, are
-probabilities.
+``moments(inputs)``, means and variances; one of classes has ``scores(inputs)``, whose calibrated softmax predicts.
 """
 
 from __future__ import annotations

@@ -32,8 +32,7 @@ EM_STEPS, EM_TOL = 1000, 1e-6  # of the weights
 class Stack:
     """Experts by name, their weights, and the distribution of the mixture's errors.
 
-    The calibrated variance of an expert is a n(x) + b v(x), where v is its own variance and n(x) says how large the
-    noise is at x, relative to its mean.
+    The calibrated variance of an expert is a n(x) + b v(x): v is its own variance, n the noise relative to its mean.
     """
 
     processes: Mapping[str, Any]  # fitted experts
@@ -171,8 +170,7 @@ def weigh_by_leave_one_out(processes: Mapping[str, Any], *, rescaled: bool) -> S
     """The stack of exact GPs whose closed-form leave-one-out densities give weights and scale.
 
     With ``rescaled=True`` the variance is multiplied by the mean squared error in its units; the mean divides by n less
-    the number of hyperparameters, which were chosen with the same targets (at least n/2). The paper's GP has no such
-    step.
+    the number of hyperparameters, which saw the same targets (at least n/2). The paper's GP has no such step.
     """
     left_out = {name: process.leave_one_out() for name, process in processes.items()}
     first = next(iter(processes.values()))

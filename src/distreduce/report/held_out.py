@@ -32,16 +32,14 @@ class HeldOut:
     std : array-like of the shape of y
         Predictive standard deviations, noise included.
     low : array-like of the shape of y, optional
-        The model's 5 % quantiles, such as those of ``SDRGPRegressor.predict_quantiles``. By default those of the
-        Gaussian.
+        The model's 5 % quantiles, such as those of ``SDRGPRegressor.predict_quantiles``; by default the Gaussian's.
     high : array-like of the shape of y, optional
         The model's 95 % quantiles; give both or neither.
     levels : array-like of the shape of y, optional
         Probability of the smallest central interval of the model that contains y: ``abs(2 F(y) − 1)`` with its
         distribution function F. Coverage and calibration are then those of the model, by default those of the Gaussian.
     log_density : array-like of the shape of y, optional
-        Log density of y under the model, such as that of ``SDRGPRegressor.log_density``. By default that of the
-        Gaussian.
+        Log density of y under the model, such as that of ``SDRGPRegressor.log_density``; by default the Gaussian's.
     scale : float or array-like of shape (c,), optional
         Standard deviation of each target in the training rows, the unit of the log density. By default the unit of y.
     about : str, optional
@@ -49,8 +47,7 @@ class HeldOut:
     sample_weight : array-like of shape (n,), optional
         Weights of the rows in all scores.
     groups : array-like of shape (n,), optional
-        The same value for rows that are not independent, such as those of one patient. The interval of the score
-        counts groups instead of rows.
+        The same value for rows that are not independent, such as a patient's: intervals of scores count groups.
     """
 
     y: ArrayLike
@@ -83,8 +80,7 @@ class HeldOutClasses:
     sample_weight : array-like of shape (n,), optional
         Weights of the rows in all scores.
     groups : array-like of shape (n,), optional
-        The same value for rows that are not independent, such as those of one patient. The interval of the score
-        counts groups instead of rows.
+        The same value for rows that are not independent, such as a patient's: intervals of scores count groups.
     """
 
     y: ArrayLike

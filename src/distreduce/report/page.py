@@ -82,8 +82,7 @@ def write_report(
         The rows that the samples came from, in the same order. The page shows them beside a prototype and offers their
         columns as colours. By default X itself, unless it holds images or distances.
     row_numbers : array-like of int of shape (n_samples,), optional
-        Numbers of the samples on the page, such as their row numbers in a file of which only some rows were fitted. By
-        default 0, 1, 2, …
+        Numbers of the samples on the page, such as those of their rows in a longer file; by default 0, 1, 2, …
     recipe : ColumnRecipe, optional
         How the columns of `table` became X, such as ``recipe_`` of :class:`~distreduce.tables.TablePreparer`. A reader
         can then type a new row and see its place. Without a recipe, this works if X itself is the table.
