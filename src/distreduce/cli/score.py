@@ -29,11 +29,10 @@ def score(
 
     Use rows that the fit has not seen. Beside each score stands that of no model,
     as in `fit`: the mean of the training rows, or their class shares. Log densities
-    are in units of the training rows' standard deviation. Rows count by the column
-    that the fit took its weights from (--weights), if the file has it, and its
-    groups (--group) count as one in the 95 % interval of R² or accuracy. "By chance
-    alone" is the calibration error that so few rows would have even if all
-    probabilities were exactly right.
+    are in units of the training rows' standard deviation. Rows are weighted by the
+    column of the fit (--weights) and grouped by its column (--group), if the file
+    has them; a group counts as one row in the 95 % interval. "By chance alone" is
+    the calibration error of so few rows if all probabilities were exactly right.
     """
     layout = read_layout(sep, no_header)
     results = open_results(folder, file)
