@@ -38,8 +38,7 @@ def score(
     results = open_results(folder, file)
     import numpy as np
 
-    from distreduce.cli._screen import SCORES, count_rows, score_text
-    from distreduce.report.held_out import interval_text
+    from distreduce.cli._screen import count_rows
     from distreduce.report.predictions import score_held_out
     from distreduce.tables.aside import read_weights
     from distreduce.tables.cells import to_levels
@@ -67,15 +66,20 @@ def score(
         typer.echo(json.dumps({"rows": len(rows), "scores": scores}, indent=2))
         return
     typer.echo(f"{count_of(len(rows), 'row')} of {file.name}:")
-    for name, label in SCORES.items():
-        if name in scores["predictor"]:
-            none = scores["no model"].get(name)
-            beside = "" if none is None else f"   (no model: {score_text(none, name)})"
-            if name in ("r2", "accuracy"):
-                beside += f"   {interval_text(named['predictor'])}"
-            typer.echo(f"  {label:<18}{score_text(scores['predictor'][name], name)}{beside}")
+    _print_scores(scores["predictor"], scores["no model"], named["predictor"])
     for line in () if quiet else (*notes, *findings.describe_surprises()):
         typer.echo(line, err=True)
+
+
+def _print_scores(scores: dict[str, float], nothing: dict[str, float], predictions: HeldOut | HeldOutClasses) -> None:
+    from distreduce.cli._screen import SCORES, score_text
+    from distreduce.report.held_out import interval_text
+
+    for name in filter(scores.__contains__, SCORES):
+        beside = f"   (no model: {score_text(nothing[name], name)})" if name in nothing else ""
+        if name in ("r2", "accuracy"):
+            beside += f"   {interval_text(predictions)}"
+        typer.echo(f"  {SCORES[name]:<18}{score_text(scores[name], name)}{beside}")
 
 
 def _judge(

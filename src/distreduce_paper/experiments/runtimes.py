@@ -47,7 +47,10 @@ EXPERIMENT = Experiment(
     methods=METHODS,
     run=time_fit,
     report=partial(
-        comparison_tables, table="runtime_seconds_a100", metrics={"fit_seconds": "seconds"}, counterpart=paper_row,
+        comparison_tables,
+        table="runtime_seconds_a100",
+        metrics={"fit_seconds": "seconds"},
+        counterpart=paper_row,
         reason=_reason,
     ),  # fmt: skip
     notes=NOTES,
