@@ -14,7 +14,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,8 @@ from safetensors.numpy import save_file
 from scipy import sparse
 
 from distreduce._utils.files import replacing
+from distreduce._utils.typing import Self
 from distreduce.exceptions import ModelSaveError, UnsavableModelError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 Node = Any  # a JSON value
 

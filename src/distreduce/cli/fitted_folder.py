@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from distreduce._utils.hashing import file_sha256
 from distreduce._utils.text import warn_user
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Self
 from distreduce._utils.versions import library_versions
 from distreduce.cli._models import FitOptions
 from distreduce.cli._names import EMBEDDING, HELD_OUT, METRICS, MODEL, PREDICTOR, PROTOTYPES, RECIPE, find_folder
@@ -41,9 +41,6 @@ from distreduce.tables.prepare import PreparedTable
 from distreduce.tables.preparer import read_frame
 from distreduce.tables.recipe import ColumnRecipe, read_recipe, write_recipe
 from distreduce.tables.text_file import EXACT
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 @dataclass(frozen=True)

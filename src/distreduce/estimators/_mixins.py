@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from distreduce._utils.text import warn_user
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from distreduce._utils.typing import Self
 
 # From the old value and the current parameters to the new parameters.
 Translation = Callable[[Any, Mapping[str, Any]], dict[str, Any]]

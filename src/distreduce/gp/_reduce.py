@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.random import RandomState
@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from distreduce._utils.numerics import nearest_in_use
 from distreduce._utils.threads import Workers, workers
-from distreduce._utils.typing import Array, Index
+from distreduce._utils.typing import Array, Index, Self
 from distreduce.estimators import SDR
 from distreduce.estimators._fit_context import whole_fit
 from distreduce.estimators._mixins import RenamedParametersMixin, Translation, translate_checkpoint_every
@@ -39,9 +39,6 @@ from distreduce.gp._stack import Stack, keep_promising
 from distreduce.gp._target_scale import choose_feature_scale
 from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
 from distreduce.sharding.merge import Merged, merge_duplicates, row_keys
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 AnyStack = TypeVar("AnyStack", Stack, ClassStack)
 Learn = Callable[[CrossFit, Array], AnyStack]  # from left-out predictions and the target
