@@ -37,15 +37,18 @@ def initial_prototypes(
     mass = np.asarray(plan.sum(axis=0)).ravel()
     # Empty prototypes get a row of zeros instead of NaN.
     shares = sparse.csr_array(sparse.diags_array(1.0 / np.where(mass > 0, mass, 1.0)) @ plan.T)
-    if precomputed:
-        return _placed(_distance_gram(inputs, shares), mass, n_components, random_state)
+    if precomputed:  # classical scaling: inner products are −½ D², centred in `_leading_scores`
+        scaled = inputs / (inputs.max() or 1.0)
+        return _placed(-0.5 * np.asarray(shares @ (shares @ scaled**2).T), mass, n_components, random_state)
     return prototypes_from_means(shares @ inputs, mass, n_components, random_state)
 
 
 def prototypes_from_means(means: Any, mass: Array, n_components: int, random_state: RandomState) -> Array:
     """Return the same from the prototypes' mean features (m, d), dense or sparse, and their masses (m,)."""
     means = np.asarray(means.toarray() if sparse.issparse(means) else means, dtype=np.float64)
-    return _placed(_feature_gram(means, mass), mass, n_components, random_state)
+    means = means - mass @ means / mass.sum()
+    means /= np.abs(means).max() or 1.0  # against overflow
+    return _placed(means @ means.T, mass, n_components, random_state)
 
 
 def _placed(gram: Array, mass: Array, n_components: int, random_state: RandomState) -> Array:
@@ -59,19 +62,6 @@ def _placed(gram: Array, mass: Array, n_components: int, random_state: RandomSta
     flat = np.abs(scores).max(axis=0) <= 1e-6 * START_SCALE
     scores[:, flat] = 0.1 * START_SCALE * noise[:, flat]
     return scores
-
-
-def _feature_gram(means: Array, mass: Array) -> Array:
-    """Inner products (m, m) of the barycentres, centred by mass and divided by the largest entry against overflow."""
-    means = means - mass @ means / mass.sum()
-    means /= np.abs(means).max() or 1.0
-    return means @ means.T
-
-
-def _distance_gram(distances: Array, shares: sparse.csr_array) -> Array:
-    """The same from squared distances, −½ D² between barycentres (classical scaling; centred afterwards)."""
-    scaled = distances / (distances.max() or 1.0)
-    return -0.5 * np.asarray(shares @ (shares @ scaled**2).T)
 
 
 def _leading_scores(gram: Array, mass: Array, n_components: int) -> Array:

@@ -248,8 +248,9 @@ def _as_labels(column: NDArray[Any]) -> NDArray[Any]:
     """Return labels as an array of one type; raise InvalidInputError if a number and a text would become one class."""
     if column.dtype.kind != "O":
         return column
-    if _one_type(column):  # None among the labels left an object array: restore their type
-        return np.array(column.tolist())
+    kinds = {type(value) for value in column}
+    if len(kinds) == 1 or all(issubclass(kind, int | float | np.number) for kind in kinds):
+        return np.array(column.tolist())  # None among the labels left an object array: restore their type
     seen: dict[str, Any] = {}
     for label in column:
         other = seen.setdefault(str(label), label)
@@ -257,11 +258,6 @@ def _as_labels(column: NDArray[Any]) -> NDArray[Any]:
             number, text = sorted((other, label), key=lambda each: isinstance(each, str))
             raise InvalidInputError(f"y holds both {number} and {text!r}; give all labels as numbers or all as text.")
     return column.astype(str)
-
-
-def _one_type(column: NDArray[Any]) -> bool:
-    kinds = {type(value) for value in column}
-    return len(kinds) == 1 or all(issubclass(kind, int | float | np.number) for kind in kinds)
 
 
 def _read_numbers(labels: NDArray[Any], known: Mask, weights: Array, names: tuple[str, ...], to_learn: bool) -> Targets:

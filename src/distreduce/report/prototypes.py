@@ -71,7 +71,10 @@ def find_distribution(
     knows the shares or means of its prototypes.
     """
     if y is None:
-        return _recall(model, prototypes, target, name)
+        targets = model.prototype_targets_[prototypes]
+        if hasattr(model, "classes_"):
+            return Distribution(name, [cell_text(label) for label in model.classes_], targets)
+        return Distribution(name, [], None, targets[:, target])
     rows, labels, _ = sample_shares(model, y, target, N_BINS)
     rows[~rows.any(axis=1)] = np.nan  # rows of zeros are unknown and must not count as mass
     classes, values = read_shown_targets(model, y, target)
@@ -86,13 +89,6 @@ def find_distribution(
     square = average(centred**2)[prototypes, 0]
     spread = np.sqrt(np.maximum(square - mean**2, 0.0))
     return Distribution(name, labels, shares, unit * (mean + middle), unit * spread)
-
-
-def _recall(model: BaseReduction, prototypes: Index, target: int, name: str) -> Distribution:
-    targets = model.prototype_targets_[prototypes]
-    if hasattr(model, "classes_"):
-        return Distribution(name, [cell_text(label) for label in model.classes_], targets)
-    return Distribution(name, [], None, targets[:, target])
 
 
 def _sort_columns(shares: Array) -> list[int]:
