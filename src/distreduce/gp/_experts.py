@@ -14,13 +14,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn import ensemble
 from sklearn.base import clone
-from sklearn.ensemble import (
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, RidgeCV
 
 from distreduce._utils.numerics import evenly_spaced
@@ -220,10 +215,11 @@ def learn_forest(lesson: Lesson, least_leaf: int = 1) -> Forest:
         "min_samples_leaf": max(least_leaf, 1 if few < FOREST_ROWS else 3),
     }
     if not lesson.is_class:
-        model = RandomForestRegressor(max_features=1 / 3 if lesson.inputs.shape[1] > 3 else 1.0, **options)
+        model = ensemble.RandomForestRegressor(max_features=1 / 3 if lesson.inputs.shape[1] > 3 else 1.0, **options)
         model.fit(lesson.inputs, lesson.rounded, sample_weight=lesson.sample_weight)
         return Forest(Trees.of_forest(model.estimators_))
-    model = RandomForestClassifier(**options).fit(lesson.inputs, lesson.labels, sample_weight=lesson.sample_weight)
+    model = ensemble.RandomForestClassifier(**options)
+    model.fit(lesson.inputs, lesson.labels, sample_weight=lesson.sample_weight)
     return Forest(_widen(Trees.of_forest(model.estimators_), model.classes_, lesson.targets.shape[1]))
 
 
@@ -266,10 +262,10 @@ def learn_boosting(lesson: Lesson) -> Boosting | Linear:
     steps = BOOSTING_STEPS if n_classes <= 10 else max(10, 10 * BOOSTING_STEPS // n_classes)
     options = {"early_stopping": enough, "max_iter": steps * (10 if enough else 1), "random_state": lesson.seed}
     if not lesson.is_class:
-        model: Any = HistGradientBoostingRegressor(**options)
+        model: Any = ensemble.HistGradientBoostingRegressor(**options)
         model.fit(lesson.inputs, lesson.rounded, sample_weight=lesson.sample_weight)
         return Boosting(Trees.of_boosting(model), np.ravel(model._baseline_prediction))
-    model = HistGradientBoostingClassifier(**options)
+    model = ensemble.HistGradientBoostingClassifier(**options)
     model.fit(lesson.inputs, lesson.labels, sample_weight=lesson.sample_weight)
     trees, baseline = Trees.of_boosting(model), np.ravel(model._baseline_prediction)
     present = model.classes_
