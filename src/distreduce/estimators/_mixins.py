@@ -98,6 +98,14 @@ def translate_n_neighbors(n_neighbors: int | None, parameters: Mapping[str, Any]
     return {"affinity": n_neighbors} if possible and n_neighbors is not None else {}
 
 
+# Of SDR and DistR.
+OLD_NAMES: Mapping[str, Translation] = {
+    "device": translate_device,
+    "checkpoint_every": translate_checkpoint_every,
+    "n_neighbors": translate_n_neighbors,
+}
+
+
 def translate_target_form(target_form: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """`target_form` is part of `dependence` now."""
     name = str(parameters.get("dependence", "cka")).partition(":")[0]
