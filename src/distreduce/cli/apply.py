@@ -58,8 +58,8 @@ def transform(
     """Place new rows in the picture: the place of each row and the prototype nearest to that place.
 
     Columns are matched by name, in any order; others are ignored, and a missing
-    one is an error. Texts that the fit did not know count as "other", or as no
-    level if the fit had no "other", and are reported.
+    one is an error. Texts that the fit did not know count as "other", or as none
+    of the levels if the fit had no "other", and are reported.
     """
     layout = read_layout(sep, no_header)
     results = open_results(folder, file)
@@ -95,8 +95,8 @@ def predict(
     """Predict new rows: mean, standard deviation and 5, 50, 95 % quantiles; or class and probabilities.
 
     Columns are matched by name, in any order; others are ignored, and a missing
-    one is an error. Texts that the fit did not know count as "other", or as no
-    level if the fit had no "other", and are reported.
+    one is an error. Texts that the fit did not know count as "other", or as none
+    of the levels if the fit had no "other", and are reported.
     The column `novelty` is a p-value: small where a row is unlike those of the fit.
     """
     layout = read_layout(sep, no_header)

@@ -18,21 +18,10 @@ from distreduce._utils.hashing import file_sha256
 from distreduce._utils.text import warn_user
 from distreduce._utils.typing import Array, Self
 from distreduce._utils.versions import library_versions
+from distreduce.cli import _tables
 from distreduce.cli._models import FitOptions
 from distreduce.cli._names import EMBEDDING, HELD_OUT, METRICS, MODEL, PREDICTOR, PROTOTYPES, RECIPE, find_folder
 from distreduce.cli._study import Study
-from distreduce.cli._tables import (
-    CLASS,
-    TRUTH,
-    answer_rows,
-    embedding_table,
-    name_rows,
-    place_table,
-    prediction_table,
-    prototype_table,
-    unescape_formula,
-    write_table,
-)
 from distreduce.estimators import SDR
 from distreduce.exceptions import DataWarning, InvalidInputError, ModelFileError
 from distreduce.tables.findings import Findings
@@ -93,7 +82,7 @@ class FittedFolder:
     def transform(self, frame: Any) -> pd.DataFrame:
         """Place rows in the picture: the nearest prototype and the place, one row per row of the frame."""
         model = self.model
-        return self._answer(frame, lambda X: place_table(model, model.transform(X)))
+        return self._answer(frame, lambda X: _tables.place_table(model, model.transform(X)))
 
     def predict(self, frame: Any, coverage: float | None = None) -> pd.DataFrame:
         """Predict rows: mean, standard deviation and quantiles, or class and probabilities, and `novelty`.
@@ -111,11 +100,11 @@ class FittedFolder:
             One row per row of the frame, with its index; empty cells where the fit leaves out rows with gaps.
         """
         predictor = self.predictor
-        return self._answer(frame, lambda X: prediction_table(predictor, X, self.recipe, coverage))
+        return self._answer(frame, lambda X: _tables.prediction_table(predictor, X, self.recipe, coverage))
 
     def _answer(self, frame: Any, answer: Callable[[Array], pd.DataFrame]) -> pd.DataFrame:
         table, findings = read_frame(frame), Findings()
-        found, _ = answer_rows(self.recipe, table, "frame", findings, answer)
+        found, _ = _tables.answer_rows(self.recipe, table, "frame", findings, answer)
         for sentence in findings.describe_surprises():
             warn_user(sentence, DataWarning)
         index = frame.index if isinstance(frame, pd.DataFrame) else table.index
@@ -177,10 +166,10 @@ def write_results(folder: Path, data: PreparedTable, study: Study, metrics: dict
     # The recipe names the models that belong to it: files of two fits must not be used together.
     files = {name: file_sha256(folder / name) for name in (MODEL, PREDICTOR) if (folder / name).exists()}
     write_recipe(replace(data.recipe, files=files), folder / RECIPE)
-    write_table(prototype_table(study.model, data, study.fit_rows), folder / PROTOTYPES, raw=raw)
-    write_table(embedding_table(study.model, data, study.fit_rows), folder / EMBEDDING, raw=raw)
+    _tables.write_table(_tables.prototype_table(study.model, data, study.fit_rows), folder / PROTOTYPES, raw=raw)
+    _tables.write_table(_tables.embedding_table(study.model, data, study.fit_rows), folder / EMBEDDING, raw=raw)
     if (held_out := study.held_out) is not None:
-        write_table(name_rows(held_out, data.table, data.recipe.id_column), folder / HELD_OUT, raw=raw)
+        _tables.write_table(_tables.name_rows(held_out, data.table, data.recipe.id_column), folder / HELD_OUT, raw=raw)
     (folder / METRICS).write_text(json.dumps(metrics, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
@@ -294,7 +283,7 @@ class Folder(FittedFolder):
 
     def held_out(self, task: str) -> pd.DataFrame | None:
         """Return the held-out predictions or None; classes are text: "01" is not a number, and "None" not missing."""
-        as_text = [TRUTH, CLASS] if task == "classification" else []
+        as_text = [_tables.TRUTH, _tables.CLASS] if task == "classification" else []
         return self._table(HELD_OUT, as_text=as_text) if (self.path / HELD_OUT).exists() else None
 
     def _table(self, name: str, columns: list[str] | None = None, as_text: Sequence[str] = ()) -> pd.DataFrame:
@@ -303,6 +292,8 @@ class Folder(FittedFolder):
             table = pd.read_csv(self.path / name, usecols=columns, **EXACT)
             # Read separately as written: in the other columns, "None" is a missing cell.
             texts = pd.read_csv(self.path / name, usecols=lambda at: at in as_text, dtype=str, keep_default_na=False)
-            return table.assign(**{str(at): texts[at].map(unescape_formula).astype(object) for at in texts.columns})
+            return table.assign(
+                **{str(at): texts[at].map(_tables.unescape_formula).astype(object) for at in texts.columns}
+            )
         except (OSError, ValueError) as error:
             raise ModelFileError(f"{self.path / name} cannot be read ({error}); fit again.") from error
