@@ -338,14 +338,6 @@ def test_a_report_is_rebuilt_with_words_among_classes_of_numbers(call, tmp_path,
     assert (tmp_path / "out/report.html").read_bytes() == before
 
 
-def test_a_report_of_a_folder_that_does_not_say_the_task(call, fitted, tmp_path):
-    folder = shutil.copytree(fitted / "classes", tmp_path / "copy")
-    metrics = json.loads((folder / "metrics.json").read_text())
-    del metrics["source"]["task"]
-    (folder / "metrics.json").write_text(json.dumps(metrics))
-    assert call("report", folder, "--quiet") == (0, "", "")
-
-
 def test_held_out_predictions_without_the_truth_are_refused(call, fitted, tmp_path):
     folder = shutil.copytree(fitted / "numbers", tmp_path / "copy")
     pd.read_csv(folder / "held_out.csv").drop(columns="true").to_csv(folder / "held_out.csv", index=False)

@@ -75,19 +75,6 @@ def test_the_page_is_rebuilt_to_the_byte(fitted, tmp_path, name):
     assert (folder / "report.html").read_bytes() == before
 
 
-@pytest.mark.parametrize("name", ["one", "two"])
-def test_a_folder_without_levels_and_scales_has_gaussian_calibration(fitted, tmp_path, name):
-    folder = shutil.copytree(fitted / name, tmp_path / "copy")
-    table = pd.read_csv(folder / "held_out.csv")
-    late = [column for column in table if column.startswith(("level", "scale"))]
-    table.drop(columns=late).to_csv(folder / "held_out.csv", index=False)
-    assert len(late) == 2 * len(TARGETS[name]) and run("report", folder, "-q") == 0
-    text, scores = (folder / "report.html").read_text("utf-8"), json.loads((folder / "metrics.json").read_text())
-    assert "calibration is that of a Gaussian" in text and "units of the target." in text
-    inside = shown(folder / "report.html")["SDR-GP"]["share in 90 % intervals"]
-    assert inside == f"{scores['held_out']['scores']['SDR-GP']['coverage_90']:.3f}"
-
-
 @pytest.mark.parametrize(("column", "value"), [("level", 2.0), ("scale", 0.0), ("q05", 1e9), ("level", "wide")])
 def test_spoilt_columns_are_one_sentence(fitted, tmp_path, capsys, column, value):
     folder = shutil.copytree(fitted / "one", tmp_path / "copy")

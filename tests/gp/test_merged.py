@@ -10,7 +10,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from distreduce._utils.numerics import evenly_spaced
-from distreduce.gp._exact import ExactGP, MergedRows, merged_likelihood, train_merged
+from distreduce.gp._exact import ExactGP, MergedRows
 from distreduce.gp._hyperparameters import Hyperparameters, Training
 from distreduce.kernels import Matern32
 from distreduce.mapping.relevance import GAUSSIAN
@@ -39,20 +39,20 @@ def test_likelihood_of_merged_rows_is_that_of_all_samples(repeated):
     assert len(merged.inputs) == 12
     # Left out are constants of the 60 numbers, and ½ log h of each mean of h of them.
     expected = -everything.logpdf(Y.T).sum() - 60 * CONSTANT - np.log(merged.weights).sum()
-    assert merged_likelihood(AT, merged)[0] == pytest.approx(expected, rel=1e-9)
+    assert merged.likelihood(AT)[0] == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("kernel", [GAUSSIAN, Matern32()], ids=["smooth", "rough"])
 def test_gradient_is_that_of_the_likelihood(repeated, kernel):
     merged = rows_of(*repeated)
-    slopes = approx_fprime(AT, lambda at: merged_likelihood(at, merged, kernel)[0], 1e-7)
-    np.testing.assert_allclose(merged_likelihood(AT, merged, kernel)[1], slopes, rtol=1e-4, atol=1e-4)
+    slopes = approx_fprime(AT, lambda at: merged.likelihood(at, kernel)[0], 1e-7)
+    np.testing.assert_allclose(merged.likelihood(AT, kernel)[1], slopes, rtol=1e-4, atol=1e-4)
 
 
 def test_rows_twice_are_rows_of_weight_two(repeated):
     X, Y = repeated
-    value, gradient = merged_likelihood(AT, rows_of(np.r_[X, X], np.r_[Y, Y]))
-    weighted = merged_likelihood(AT, rows_of(X, Y, np.full(30, 2.0)))
+    value, gradient = rows_of(np.r_[X, X], np.r_[Y, Y]).likelihood(AT)
+    weighted = rows_of(X, Y, np.full(30, 2.0)).likelihood(AT)
     assert value == pytest.approx(weighted[0], rel=1e-12)
     np.testing.assert_allclose(gradient, weighted[1], rtol=1e-10)
 
@@ -89,7 +89,7 @@ def test_training_on_copies_does_not_take_their_agreement_for_certainty(rng):
     X = rng.uniform(size=(40, 1))
     y = np.sin(6 * X) + 0.3 * rng.normal(size=(40, 1))
     agreeing, measured = ((np.r_[X, X], np.r_[y, other]) for other in (y, y + 0.3 * rng.normal(size=(40, 1))))
-    found = [train_merged(rows_of(*rows), Training(), np.ones(1)) for rows in (measured, agreeing)]
+    found = [Training()(rows_of(*rows).likelihood, np.ones(1)) for rows in (measured, agreeing)]
     assert found[0].noise == pytest.approx(0.3**2, rel=0.6)  # copies that differ tell the noise
     assert found[1].noise < found[0].noise
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from distreduce.report.columns import find_contrasts
-from distreduce.report.prototypes import collect_rows
+from distreduce.report.content import Subject, collect_rows
 
 OWN = np.array([0] * 40 + [1] * 60)
 
@@ -44,7 +44,7 @@ def test_years_have_no_thousands_marks():
     table = pd.DataFrame({"built": np.r_[np.full(39, 1993.0), np.nan, np.full(60, 1970.0)], "area": 1.5})
     assert find_contrasts(table, OWN, np.array([0]))[0] == [("built", "high (1993 against 1970)")]
     assert find_contrasts(table + 0.25, OWN, np.array([0]))[0] == [("built", "high (1,993 against 1,970)")]
-    cells = collect_rows([[0, 39]], None, [], table, np.arange(100), None)["cells"]
+    cells = collect_rows([[0, 39]], Subject(None, None, None, table, np.arange(100), None))["cells"]
     assert cells == [["1993", "–"], ["1.5", "1.5"]]
 
 

@@ -10,8 +10,8 @@ from sklearn.metrics import pairwise_distances
 
 from distreduce import SDR, DistR
 from distreduce.report import content
-from distreduce.report.content import select
-from distreduce.report.prototypes import N_NEAREST, Distribution, collect_rows, find_distribution, find_nearest
+from distreduce.report.content import Subject, collect_rows, select
+from distreduce.report.prototypes import N_NEAREST, Distribution, find_distribution, find_nearest
 
 ALL = np.arange(12)
 
@@ -103,13 +103,13 @@ def test_where_every_sample_is_a_prototype_the_nearest_are_of_all(X):
 
 def test_rows_are_carried_once_and_in_the_columns_of_the_table(classes, labels):
     table = pd.DataFrame({"number": np.arange(150), "text": [f"r{k}" for k in range(150)]})
-    node = collect_rows([[5, 3], [3]], None, [labels.to_numpy()], table, np.arange(150), None)
+    node = collect_rows([[5, 3], [3]], Subject(classes, None, labels, table, np.arange(150), None))
     assert node["rows"] == [3, 5] and node["nearest"] == [[1, 0], [0]] and node["cells"] == [["3", "5"], ["r3", "r5"]]
 
 
 def test_images_fill_the_range_of_grey(unpack):
     images = np.array([[0.0, 0.5], [1.0, 0.25]])
-    node = collect_rows([[0], [1]], images, [], None, np.arange(2), (1, 2))["images"]
+    node = collect_rows([[0], [1]], Subject(None, images, None, None, np.arange(2), (1, 2)))["images"]
     assert unpack(node["pixels"]).tolist() == [0, 128, 255, 64]
 
 

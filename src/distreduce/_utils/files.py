@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 def temporary_path(path: Path, mark: str | None = None) -> Path:
     """Return an unused hidden path in the folder of `path`.
 
-    Its name is ``.{mark}-{random}.tmp``, so that left-overs of a killed process can be found; `mark` is the name of
-    `path` by default.
+    Its name, ``.{mark}-{random}.tmp``, tells the left-overs of a killed process; `mark` is by default that of `path`.
     """
     path = Path(os.path.abspath(path))
     return path.parent / f".{mark or path.name}-{secrets.token_hex(8)}.tmp"
@@ -153,8 +152,7 @@ def allowed_bytes(path: Path) -> int:
 def read_arrays(path: Path, names: Sequence[str] | None = None, largest: int | None = None) -> Arrays:
     """Return the arrays of an NPZ file, all or some by name; pickled objects are rejected.
 
-    Raises one of `DAMAGE` if the file is not an archive, is damaged, or needs more than `largest` bytes
-    (:func:`allowed_bytes` by default).
+    Raises one of `DAMAGE` if the file is damaged, is not an archive, or needs more than `largest` bytes of memory.
     """
     if not zipfile.is_zipfile(path):
         raise ValueError("it is not a zip archive")

@@ -158,10 +158,9 @@ def squared_distances(X: Any, dtype: DTypeLike = np.float64, *, workers: Workers
     if points.ndim != 2:
         raise InvalidInputError(f"X must have shape (n, d), got {points.shape}.")
     direct = points.shape[1] <= DIRECT_FEATURES or too_few_to_compile(n)
+    distances = _direct_sq_distances if direct else _wide_sq_distances
     with single_threaded_blas():
-        workers.run(
-            _half_rows, -(-n // _BLOCK_ROWS), points, out, _direct_sq_distances if direct else _wide_sq_distances
-        )
+        workers.run(_half_rows, -(-n // _BLOCK_ROWS), points, out, distances)
     mirror(out)
     return out
 
@@ -178,6 +177,12 @@ def nearest(points: Array, among: Array, k: int = 1) -> tuple[Array, Index]:
     return NearestNeighbors(n_neighbors=k, algorithm="kd_tree").fit(among).kneighbors(points)
 
 
+def nearest_in_use(places: Array, prototypes: Array, weights: Array) -> Index:
+    """Number of the nearest prototype of each place; one without weight stands for no sample, and does not count."""
+    used = np.flatnonzero(weights)
+    return np.asarray(used[nearest(places, prototypes[used])[1][:, 0]])
+
+
 def divide_columns(X: Any, unit: float | Array) -> Any:
     """X / unit in the precision of X, where `unit` is a number or has one for each column; sparse stays sparse."""
     if np.ndim(unit) == 0:
@@ -191,8 +196,7 @@ def sq_distances(A: Any, B: Any = None) -> Array:
     """Squared Euclidean distances (n, m) between rows, dense or scipy.sparse, safe against cancellation where dense."""
     B = A if B is None else B
     if sparse.issparse(A) or sparse.issparse(B):
-        # A copy, because scikit-learn writes zeros on the diagonal when it gets the same object twice: a row would then
-        # differ from the same row asked for alone.
+        # A copy: given one object twice, scikit-learn writes zeros on the diagonal, unlike for a row asked for alone.
         return np.asarray(euclidean_distances(A, B.copy() if B is A else B, squared=True), dtype=np.float64)
     A, B = np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64)
     if A.shape[1] > DIRECT_FEATURES:
@@ -299,8 +303,7 @@ class BestSoFar:
     """An objective that remembers its best finite point, so that no minimiser can end above its start.
 
     `objective` goes from a point to its value, the gradient there, and anything else that is worth keeping for the best
-    point. It fails if value or gradient is NaN or infinite, the value is at least `failed`, or an arithmetic error is
-    raised.
+    point. It fails if value or gradient is NaN or infinite, the value reaches `failed`, or arithmetic raises an error.
     """
 
     def __init__(self, objective: Callable[[Array], tuple[Any, ...]], failed: float = np.inf) -> None:

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,8 @@ from safetensors.numpy import save_file
 from scipy import sparse
 
 from distreduce._utils.files import replacing
+from distreduce._utils.typing import Self
 from distreduce.exceptions import ModelSaveError, UnsavableModelError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 Node = Any  # a JSON value
 
@@ -104,9 +102,7 @@ class Writer:
     def sparse(self, name: str, value: Any, *, compact: bool = False) -> Node:
         """Write a sparse matrix, as compressed rows."""
         if value.ndim != 2:
-            raise UnsavableModelError(
-                f"{self.prefix}{name} is a sparse array that is not two-dimensional; give a dense one."
-            )
+            raise UnsavableModelError(f"{self.prefix}{name} is sparse, but not two-dimensional; give a dense array.")
         rows, parts = value.tocsr(), self.within(name)
         arrays = {part: parts.array(part, getattr(rows, part)) for part in ("indices", "indptr")}
         arrays["data"] = parts.array("data", rows.data, compact=compact)

@@ -1,8 +1,8 @@
-"""Aliases for the arrays that every room passes around."""
+"""Aliases for the arrays that every room passes around, and `Self`, which Python 3.10 does not have."""
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,5 +10,11 @@ from scipy import sparse
 
 Array: TypeAlias = NDArray[Any]
 Index: TypeAlias = NDArray[np.intp]
+Mask: TypeAlias = NDArray[np.bool_]
 # A coupling T (n, m): row i holds the mass that sample i sends to each prototype.
 Plan: TypeAlias = sparse.csr_array
+
+if TYPE_CHECKING:
+    from typing_extensions import Self as Self
+else:
+    Self = Any

@@ -19,8 +19,7 @@ def graph_affinity(graph: Any, weights: Array) -> Array:
     The diagonal is at least the largest entry of its row, because a sample is nearest to itself. With a positive
     diagonal the scaling D exists for every graph, also one with loose ends or unconnected parts [1]_.
 
-    The graph (n, n), dense or sparse, has non-negative similarities or weights of edges; h are the positive weights
-    (n,) of the samples.
+    The graph (n, n), dense or sparse, has non-negative weights of edges; h are the positive weights of the samples.
 
     References
     ----------

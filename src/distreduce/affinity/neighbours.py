@@ -31,8 +31,7 @@ def keep_neighbours(shards: Shards, k: int, probes: Probes) -> None:
     """Make the part "graph" of every shard: its rows of the symmetric k-nearest-neighbour graph, as GraphRows.
 
     i and j are linked if one is among the k nearest that the other has found, itself not counted. Every sample is also
-    linked to itself, with distance zero. With n ≤ k all samples are linked. A sample that is compared with fewer than k
-    others is linked to those.
+    linked to itself, with distance zero. A sample that is compared with fewer than k others is linked to all of them.
 
     The shards have the parts "features" (dense or CSR) and "cells" (sorted).
     """

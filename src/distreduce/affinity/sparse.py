@@ -39,9 +39,7 @@ from distreduce.sharding.cells import Probes
 from distreduce.sharding.shards import GraphRows, Result, Shard, ShardPass, Shards, local_shards
 
 # Enough weight in every row is necessary, not sufficient: many samples may all need the mass of the same few.
-_MORE_NEIGHBOURS = (
-    " Where many samples share few neighbours there may be no solution: raise the number of neighbours (affinity)."
-)
+_MORE_NEIGHBOURS = " Where many share few, there may be no solution: raise the number of neighbours (affinity)."
 # How a fit solves for the affinity of a graph of neighbours, which is an approximation by itself: to row masses within
 # half a per cent, with bandwidths that hubs cannot take to zero.
 ON_A_GRAPH: dict[str, Any] = {"tol": 5e-3, "least_bandwidth": 0.3, "most_passes": 60}

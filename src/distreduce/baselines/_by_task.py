@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Self
 from distreduce.estimators._targets import (
     read_known_labels,
     read_known_numbers,
@@ -23,9 +23,6 @@ from distreduce.estimators._targets import (
 )
 from distreduce.exceptions import InvalidInputError
 from distreduce.losses import supervised_rows
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 class ByTask(BaseEstimator):

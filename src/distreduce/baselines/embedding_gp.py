@@ -77,7 +77,8 @@ class EmbeddingGP(PredictorByTask):
             self.embedding_model_.set_params(task=self.task_)
         self.scaler_ = StandardScaler()
         Z = np.asarray(self.scaler_.fit_transform(self.embedding_model_.fit_transform(X, y)))
-        self.gp_ = (self._default_gp() if self.gp is None else clone(self.gp)).fit(Z, y)
+        default: Any = processes.GPClassifier if self.task_ == "classification" else processes.GPRegressor
+        self.gp_ = (default() if self.gp is None else clone(self.gp)).fit(Z, y)
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -96,6 +97,3 @@ class EmbeddingGP(PredictorByTask):
     def _embed(self, X: Any) -> Array:
         X = validate_data(self, X, reset=False, dtype=np.float64)
         return np.asarray(self.scaler_.transform(self.embedding_model_.transform(X)))
-
-    def _default_gp(self) -> Any:
-        return processes.GPClassifier() if self.task_ == "classification" else processes.GPRegressor()

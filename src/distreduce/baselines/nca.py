@@ -29,8 +29,7 @@ class NCA(SupervisedTransformer):
 
     For numbers, the neighbours predict by their mean (metric learning for kernel regression [2]_), and the squared
     error :math:`\sum_i |y_i - \sum_j p_{ij} y_j|^2` is minimised. The SDR paper reports NCA-GP on regression without
-    saying how. This form accepts several targets, needs no bins, and gave the best results of those tried (decision
-    13).
+    saying how. This form takes several targets, needs no bins, and gave the best results of those tried (decision 13).
 
     Parameters
     ----------

@@ -17,7 +17,11 @@ from rich.text import Text
 from distreduce._utils.text import list_words, number_text, progress_bar, strip_control
 from distreduce.cli._models import OURS
 from distreduce.cli._names import PREDICTOR, REPORT
-from distreduce.report.evidence import Verdict
+from distreduce.cli._study import Study
+from distreduce.cli._tables import read_held_out
+from distreduce.report.evidence import Verdict, describe_optimism
+from distreduce.report.held_out import describe_headline
+from distreduce.report.predictions import sort_experts
 from distreduce.tables.columns import Dropped
 from distreduce.tables.prepare import PreparedTable
 
@@ -127,6 +131,17 @@ def _describe_columns(data: PreparedTable) -> list[tuple[str, str, int]]:
     return lines
 
 
+def show_results(data: PreparedTable, study: Study, metrics: dict[str, Any], within: str) -> None:
+    """Print scores, the weights of the experts, what predictor and picture are worth, and notes on the fit."""
+    show_scores(metrics)
+    show_experts(metrics)
+    if study.held_out is not None:
+        named = read_held_out(study.held_out, data.target, {})
+        show_verdict(describe_headline(named, data.target.names))
+    show_verdict(describe_optimism(study.model, within))
+    show_notes(study.notes)
+
+
 def show_scores(metrics: dict[str, Any]) -> None:
     """Print the held-out scores; on a narrow screen with one row per score, so that no number is cut."""
     if metrics["held_out"] is None:
@@ -144,8 +159,8 @@ def show_scores(metrics: dict[str, Any]) -> None:
 
 def show_experts(metrics: dict[str, Any]) -> None:
     """Print how much each expert has of the predictor."""
-    shares = sorted(metrics["experts"].items(), key=lambda pair: -pair[1])
-    listed = ", ".join(f"{EXPERT_NAMES.get(name, name)} {weight:.0%}" for name, weight in shares if weight >= 0.005)
+    shares = sort_experts(metrics["experts"])
+    listed = ", ".join(f"{EXPERT_NAMES.get(name, name)} {share}" for name, share, _ in shares)
     if listed:
         Console().print(Text.assemble((f"{OURS} ", "bold"), f"is a mixture, weighted by left-out rows: {listed}."))
 

@@ -171,9 +171,8 @@ def _check_options(options: FitOptions, n: int) -> None:
             f"--prototypes {options.prototypes} is more than the {n} rows of the fit; give fewer, or 0 for one per row."
         )
     if (options.group or options.time) and n > MOST_CROSS_FITTED:
-        raise InvalidInputError(
-            f"With --group and --time the picture takes at most {MOST_CROSS_FITTED:,} rows; lower --max-rows."
-        )
+        most = f"{MOST_CROSS_FITTED:,}"
+        raise InvalidInputError(f"With --group and --time the picture takes at most {most} rows; lower --max-rows.")
     if options.perplexity is not None and options.perplexity >= n:
         raise InvalidInputError(
             f"--perplexity {options.perplexity:g} must be below the number of rows of the fit, {n}; try {n / 3:.3g}."

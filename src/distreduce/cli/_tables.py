@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from distreduce._utils.typing import Array, Index
+from distreduce._utils.typing import Array, Index, Mask
 from distreduce.estimators import SDR
 from distreduce.exceptions import ModelFileError
 from distreduce.metrics.reduction import find_nearest_prototypes
@@ -74,7 +74,7 @@ def prediction_table(
 ) -> pd.DataFrame:
     """Return the predictions for the rows of X, with conformal intervals or sets of classes if `coverage` is given.
 
-    The last column, `novelty`, is a p-value for "this row is like those of the fit"; older models have none.
+    The last column, `novelty`, is a p-value for "this row is like those of the fit".
     """
     names = recipe.targets
     if hasattr(predictor, "predict_proba"):
@@ -132,7 +132,7 @@ def place_table(model: SDR, Z: Array) -> pd.DataFrame:
 
 def answer_rows(
     recipe: ColumnRecipe, table: pd.DataFrame, where: str, findings: Findings, answer: Callable[[Array], pd.DataFrame]
-) -> tuple[pd.DataFrame, NDArray[np.bool_]]:
+) -> tuple[pd.DataFrame, Mask]:
     """Return ``answer(X)`` with one row per row of the table, empty where cells are missing, and which are complete."""
     X, complete = recipe.matrix(table, where, findings)
     # Estimators reject an empty X: one row stands in to name the columns.
@@ -152,7 +152,7 @@ def name_rows(table: pd.DataFrame, file: pd.DataFrame, id_column: str | None) ->
     return pd.concat([table.iloc[:, :at], pd.Series(names, table.index, name=heading), table.iloc[:, at:]], axis=1)
 
 
-def add_incomplete_rows(table: pd.DataFrame, complete: NDArray[np.bool_]) -> pd.DataFrame:
+def add_incomplete_rows(table: pd.DataFrame, complete: Mask) -> pd.DataFrame:
     """Return the table of the complete rows as one of all rows, with empty cells for the others."""
     # Int64 has missing values; int64 with gaps would become 3.0 in the file.
     whole = table.set_axis(np.flatnonzero(complete)).reindex(np.arange(len(complete)))
@@ -211,18 +211,16 @@ def read_held_out(table: pd.DataFrame, target: Target, about: dict[str, str]) ->
             for name, part in table.groupby("model", sort=False)
         }  # fmt: skip
     except (KeyError, ValueError, TypeError) as error:
-        raise ModelFileError(
-            f"The table of held-out predictions cannot be used ({error!s:.200}); fit again."
-        ) from error
+        raise ModelFileError(f"The held-out predictions cannot be used ({error!s:.200}); fit again.") from error
 
 
 def _read_numbers(part: pd.DataFrame, target: Target, about: str) -> HeldOut:
-    """Levels are empty for a model without its own quantiles; older folders have neither levels nor scales."""
+    """Levels are empty for a model without its own quantiles."""
     shape = (len(part), len(target.names)) if len(target.names) > 1 else (len(part),)
     found: dict[str, Any] = {}
     for field, name in PREDICTED.items():
         columns = [name + end for end in target_suffixes(target.names)]
-        if field in ("mean", "std") or (set(columns) <= set(part) and part[columns].notna().any(axis=None)):
+        if field in ("mean", "std") or part[columns].notna().any(axis=None):
             found[field] = part[columns].to_numpy(dtype=np.float64).reshape(shape)
     if "scale" in found:
         found["scale"] = found["scale"][0]  # the same in every row

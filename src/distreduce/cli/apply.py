@@ -57,9 +57,9 @@ def transform(
 ) -> None:
     """Place new rows in the picture: the place of each row and the prototype nearest to that place.
 
-    Columns are matched by name, in any order. Other columns are ignored,
-    a missing one is an error. Levels that the fit did not know count as "other",
-    or as none of the levels if the fit had no "other"; these are reported.
+    Columns are matched by name, in any order; others are ignored, and a missing
+    one is an error. Texts that the fit did not know count as "other", or as none
+    of the levels if the fit had no "other", and are reported.
     """
     layout = read_layout(sep, no_header)
     results = open_results(folder, file)
@@ -94,9 +94,9 @@ def predict(
 ) -> None:
     """Predict new rows: mean, standard deviation and 5, 50, 95 % quantiles; or class and probabilities.
 
-    Columns are matched by name, in any order. Other columns are ignored,
-    a missing one is an error. Levels that the fit did not know count as "other",
-    or as none of the levels if the fit had no "other"; these are reported.
+    Columns are matched by name, in any order; others are ignored, and a missing
+    one is an error. Texts that the fit did not know count as "other", or as none
+    of the levels if the fit had no "other", and are reported.
     The column `novelty` is a p-value: small where a row is unlike those of the fit.
     """
     layout = read_layout(sep, no_header)

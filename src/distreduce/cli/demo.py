@@ -9,6 +9,7 @@ import typer
 
 from distreduce.cli._names import FILES
 from distreduce.cli.apply import Overwrite, Quiet
+from distreduce.cli.fit import MetricsJson, Seed, fit
 from distreduce.exceptions import InvalidInputError
 from distreduce.tables.output import check_folder, whole_file
 
@@ -17,10 +18,10 @@ N_IMAGES = 600  # of 1797: all of them would take minutes
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the images and the results.")] = Path("distreduce-demo"),
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of all random choices.")] = 0,
+    seed: Seed = 0,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print metrics.json instead of tables.")] = False,
+    as_json: MetricsJson = False,
 ) -> None:
     """Fit 600 handwritten digits that come with scikit-learn, as `distreduce fit` fits your own file.
 
@@ -35,8 +36,6 @@ def demo(
     # Only now what takes seconds to import.
     import numpy as np
     from sklearn.datasets import load_digits
-
-    from distreduce.cli.fit import fit
 
     digits = load_digits()
     out.mkdir(parents=True, exist_ok=True)

@@ -12,45 +12,22 @@ from typing import Annotated, Any
 import typer
 
 from distreduce.cli._names import FILES, REPORT
-from distreduce.cli.apply import NoHeader, Raw, Separator, read_layout
+from distreduce.cli.apply import NoHeader, Quiet, Raw, Separator, read_layout
 from distreduce.tables.formats import check_file
 from distreduce.tables.output import check_folder, whole_folder
 
 TABLES = "tables and report"
 Column = str | None
 Columns = list[str] | None
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of all random choices.")]
+MetricsJson = Annotated[bool, typer.Option("--json", help="Print metrics.json instead of tables.")]
 
 
-class Missing(str, Enum):
-    """What to do with missing values."""
-
-    impute = "impute"
-    drop = "drop"
-    refuse = "refuse"
-
-
-class Task(str, Enum):
-    """How to read the target."""
-
-    auto = "auto"
-    regression = "regression"
-    classification = "classification"
-
-
-class Expert(str, Enum):
-    """What joins the Gaussian processes in the predictor."""
-
-    linear = "linear"
-    forest = "forest"
-    boosting = "boosting"
-    none = "none"
-
-
-class Unlabelled(str, Enum):
-    """What to do with rows that have no target."""
-
-    keep = "keep"
-    drop = "drop"
+# The values that an option can have.
+Missing = Enum("Missing", {"impute": "impute", "drop": "drop", "refuse": "refuse"})
+Task = Enum("Task", {"auto": "auto", "regression": "regression", "classification": "classification"})
+Expert = Enum("Expert", {"linear": "linear", "forest": "forest", "boosting": "boosting", "none": "none"})
+Unlabelled = Enum("Unlabelled", {"keep": "keep", "drop": "drop"})
 
 
 def _column(about: str, *names: str) -> Any:
@@ -119,7 +96,7 @@ def fit(
             help="Most rows in the picture; of a longer file, so many are drawn at random. The predictor uses all.",
         ),
     ] = 2000,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of all random choices.")] = 0,
+    seed: Seed = 0,
     predict: Annotated[
         bool, typer.Option("--predict/--no-predict", help="Whether to fit and score a predictor besides the picture.")
     ] = True,
@@ -137,8 +114,8 @@ def fit(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder of an earlier fit.")] = False,
     raw: Raw = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print metrics.json instead of tables.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    as_json: MetricsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Reduce your table to a picture with prototypes, fit a predictor with uncertainty, and write a report.
 
@@ -155,18 +132,7 @@ def fit(
     Writes models, prototypes.csv, embedding.csv, held_out.csv, metrics.json,
     recipe.json and report.html. If anything fails, it writes nothing.
     """
-    # Errors of usage first, before any file is read.
-    if prototypes == 1:
-        raise typer.BadParameter(
-            "one prototype distinguishes nothing; give two or more, or 0.", param_hint="--prototypes"
-        )
-    if expert and Expert.none in expert and len(set(expert)) > 1:
-        raise typer.BadParameter("none does not go with other experts; leave it out.", param_hint="--expert")
-    if (group or time) and not (predict and test_size):
-        raise typer.BadParameter(
-            "nothing is held out with --no-predict or --test-size 0; leave one of them out.",
-            param_hint="--group" if group else "--time",
-        )
+    _check_usage(prototypes, expert, group, time, holds_out=predict and test_size > 0)
     out = out or Path(f"distreduce-{Path(file.name.removesuffix('.gz')).stem}")
     layout = read_layout(sep, no_header)
     target, category, drop, keep = (
@@ -179,11 +145,8 @@ def fit(
     from distreduce.cli import _screen
     from distreduce.cli._models import FitOptions, take_weights
     from distreduce.cli._study import plan_steps, run_study
-    from distreduce.cli._tables import read_held_out
     from distreduce.cli.fitted_folder import Source, collect_metrics, write_results
     from distreduce.cli.report import write_page
-    from distreduce.report.evidence import describe_optimism
-    from distreduce.report.held_out import describe_headline
     from distreduce.solver.checkpoint import check_kind, check_place
     from distreduce.tables.aside import Aside
     from distreduce.tables.prepare import prepare
@@ -229,11 +192,22 @@ def fit(
     if as_json:
         typer.echo(json.dumps({"folder": str(out), **metrics}, indent=2, ensure_ascii=False))
     elif verbose:
-        _screen.show_scores(metrics)
-        _screen.show_experts(metrics)
-        if study.held_out is not None:
-            named = read_held_out(study.held_out, data.target, {})
-            _screen.show_verdict(describe_headline(named, data.target.names))
-        _screen.show_verdict(describe_optimism(study.model, options.within))
-        _screen.show_notes(study.notes)
+        _screen.show_results(data, study, metrics, options.within)
         _screen.show_next_steps(out, metrics)
+
+
+def _check_usage(
+    prototypes: int | None, expert: list[Expert] | None, group: Column, time: Column, *, holds_out: bool
+) -> None:
+    """Raise for options that contradict each other, before any file is read."""
+    if prototypes == 1:
+        raise typer.BadParameter(
+            "one prototype distinguishes nothing; give two or more, or 0.", param_hint="--prototypes"
+        )
+    if expert and Expert.none in expert and len(set(expert)) > 1:
+        raise typer.BadParameter("none does not go with other experts; leave it out.", param_hint="--expert")
+    if (group or time) and not holds_out:
+        raise typer.BadParameter(
+            "nothing is held out with --no-predict or --test-size 0; leave one of them out.",
+            param_hint="--group" if group else "--time",
+        )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,23 +16,12 @@ from numpy.typing import NDArray
 
 from distreduce._utils.hashing import file_sha256
 from distreduce._utils.text import warn_user
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Self
 from distreduce._utils.versions import library_versions
+from distreduce.cli import _tables
 from distreduce.cli._models import FitOptions
 from distreduce.cli._names import EMBEDDING, HELD_OUT, METRICS, MODEL, PREDICTOR, PROTOTYPES, RECIPE, find_folder
 from distreduce.cli._study import Study
-from distreduce.cli._tables import (
-    CLASS,
-    TRUTH,
-    answer_rows,
-    embedding_table,
-    name_rows,
-    place_table,
-    prediction_table,
-    prototype_table,
-    unescape_formula,
-    write_table,
-)
 from distreduce.estimators import SDR
 from distreduce.exceptions import DataWarning, InvalidInputError, ModelFileError
 from distreduce.tables.findings import Findings
@@ -41,9 +30,6 @@ from distreduce.tables.prepare import PreparedTable
 from distreduce.tables.preparer import read_frame
 from distreduce.tables.recipe import ColumnRecipe, read_recipe, write_recipe
 from distreduce.tables.text_file import EXACT
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 @dataclass(frozen=True)
@@ -89,16 +75,14 @@ class FittedFolder:
         """Load a model; raise ModelFileError if the recipe was written with another file of this name."""
         path, recipe = self.path / name, self.recipe
         model = load(path)
-        # An older recipe names no files: only the number of columns can be compared.
-        belongs = recipe.files[name] == file_sha256(path) if name in recipe.files else not recipe.files
-        if not belongs or model.n_features_in_ != len(recipe.columns):
+        if recipe.files.get(name) != file_sha256(path) or model.n_features_in_ != len(recipe.columns):
             raise ModelFileError(f"{path} and {RECIPE} beside it do not belong together; restore them, or fit again.")
         return model
 
     def transform(self, frame: Any) -> pd.DataFrame:
         """Place rows in the picture: the nearest prototype and the place, one row per row of the frame."""
         model = self.model
-        return self._answer(frame, lambda X: place_table(model, model.transform(X)))
+        return self._answer(frame, lambda X: _tables.place_table(model, model.transform(X)))
 
     def predict(self, frame: Any, coverage: float | None = None) -> pd.DataFrame:
         """Predict rows: mean, standard deviation and quantiles, or class and probabilities, and `novelty`.
@@ -116,11 +100,11 @@ class FittedFolder:
             One row per row of the frame, with its index; empty cells where the fit leaves out rows with gaps.
         """
         predictor = self.predictor
-        return self._answer(frame, lambda X: prediction_table(predictor, X, self.recipe, coverage))
+        return self._answer(frame, lambda X: _tables.prediction_table(predictor, X, self.recipe, coverage))
 
     def _answer(self, frame: Any, answer: Callable[[Array], pd.DataFrame]) -> pd.DataFrame:
         table, findings = read_frame(frame), Findings()
-        found, _ = answer_rows(self.recipe, table, "frame", findings, answer)
+        found, _ = _tables.answer_rows(self.recipe, table, "frame", findings, answer)
         for sentence in findings.describe_surprises():
             warn_user(sentence, DataWarning)
         index = frame.index if isinstance(frame, pd.DataFrame) else table.index
@@ -157,16 +141,16 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas")
 class Source:
     """The fitted file, the targets and the task as requested, and the command.
 
-    The task is that of --task, which decides whether words among numbers are classes; None in older folders.
+    The task is that of --task, which decides whether words among numbers are classes.
     """
 
     file: str
     sha256: str
     targets: tuple[str, ...]
     command: str
-    task: str | None = None
-    separator: str | None = None
-    named: bool = True
+    task: str
+    separator: str | None
+    named: bool
 
     @classmethod
     def describe(cls, path: Path, targets: list[str], command: str, task: str, layout: TextLayout) -> Source:
@@ -182,10 +166,10 @@ def write_results(folder: Path, data: PreparedTable, study: Study, metrics: dict
     # The recipe names the models that belong to it: files of two fits must not be used together.
     files = {name: file_sha256(folder / name) for name in (MODEL, PREDICTOR) if (folder / name).exists()}
     write_recipe(replace(data.recipe, files=files), folder / RECIPE)
-    write_table(prototype_table(study.model, data, study.fit_rows), folder / PROTOTYPES, raw=raw)
-    write_table(embedding_table(study.model, data, study.fit_rows), folder / EMBEDDING, raw=raw)
+    _tables.write_table(_tables.prototype_table(study.model, data, study.fit_rows), folder / PROTOTYPES, raw=raw)
+    _tables.write_table(_tables.embedding_table(study.model, data, study.fit_rows), folder / EMBEDDING, raw=raw)
     if (held_out := study.held_out) is not None:
-        write_table(name_rows(held_out, data.table, data.recipe.id_column), folder / HELD_OUT, raw=raw)
+        _tables.write_table(_tables.name_rows(held_out, data.table, data.recipe.id_column), folder / HELD_OUT, raw=raw)
     (folder / METRICS).write_text(json.dumps(metrics, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
@@ -249,20 +233,18 @@ class Folder(FittedFolder):
         try:
             # metrics.json may have been edited: check everything that is used.
             content = json.loads(path.read_text(encoding="utf-8"))["source"]
-            asked = tuple(content["targets"]), content["command"], content.get("task")
-            layout = content.get("separator"), content.get("named", True)
-            source = Source(content["file"], content["sha256"], *asked, *layout)
+            source = Source(**content | {"targets": tuple(content["targets"])})
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise ModelFileError(f"{path} does not say which file was fitted ({error!r:.200}); fit again.") from error
         texts = (source.file, source.sha256, source.command, *source.targets)
-        known = source.task in (None, "auto", "regression", "classification")  # None: an older folder
-        known &= source.named in (True, False) and (source.separator is None or len(str(source.separator)) == 1)
+        known = source.task in ("auto", "regression", "classification") and source.named in (True, False)
+        known &= source.separator is None or len(str(source.separator)) == 1
         if not known or not all(isinstance(text, str) for text in texts) or "\0" in source.file:
             raise ModelFileError(f"{path} does not say which file was fitted; fit again.")
         return source
 
     def experts(self) -> dict[str, float]:
-        """Return the weights of the experts of the predictor, none in older folders or if they are not numbers."""
+        """Return the weights of the experts of the predictor, without what is not a number."""
         found = self._metric("experts", dict)
         return {name: weight for name, weight in found.items() if isinstance(weight, float) and 0 <= weight <= 1}
 
@@ -271,7 +253,7 @@ class Folder(FittedFolder):
         return [note for note in self._metric("notes", list) if isinstance(note, str)]
 
     def split(self) -> str:
-        """Return the sentence about how rows were held out; empty in older folders."""
+        """Return the sentence about how rows were held out."""
         found = self._metric("held_out", dict).get("how")
         return found if isinstance(found, str) else ""
 
@@ -301,7 +283,7 @@ class Folder(FittedFolder):
 
     def held_out(self, task: str) -> pd.DataFrame | None:
         """Return the held-out predictions or None; classes are text: "01" is not a number, and "None" not missing."""
-        as_text = [TRUTH, CLASS] if task == "classification" else []
+        as_text = [_tables.TRUTH, _tables.CLASS] if task == "classification" else []
         return self._table(HELD_OUT, as_text=as_text) if (self.path / HELD_OUT).exists() else None
 
     def _table(self, name: str, columns: list[str] | None = None, as_text: Sequence[str] = ()) -> pd.DataFrame:
@@ -310,6 +292,8 @@ class Folder(FittedFolder):
             table = pd.read_csv(self.path / name, usecols=columns, **EXACT)
             # Read separately as written: in the other columns, "None" is a missing cell.
             texts = pd.read_csv(self.path / name, usecols=lambda at: at in as_text, dtype=str, keep_default_na=False)
-            return table.assign(**{str(at): texts[at].map(unescape_formula).astype(object) for at in texts.columns})
+            return table.assign(
+                **{str(at): texts[at].map(_tables.unescape_formula).astype(object) for at in texts.columns}
+            )
         except (OSError, ValueError) as error:
             raise ModelFileError(f"{self.path / name} cannot be read ({error}); fit again.") from error

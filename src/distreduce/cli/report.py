@@ -93,7 +93,7 @@ def _rewrite_page(folder: Folder, path: Path, moved_to: Path | None) -> None:
         raise ModelFileError(f"{file} has no column {weights!r}, which the fit took its weights from; fit again.")
     # The rows of the fit, in its order.
     X, _ = recipe.matrix(table.features.iloc[rows], file.name)
-    target = read_target(table.targets, source.task or recipe.task or "auto", file.name).rows(rows)
+    target = read_target(table.targets, source.task, file.name).rows(rows)
     write_page(
         path, model, X, target, table.frame.iloc[rows], folder.held_out(recipe.task or "auto"),
         recipe=recipe, predictor=folder.predictor if folder._has_predictor else None,

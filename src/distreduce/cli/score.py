@@ -29,18 +29,16 @@ def score(
 
     Use rows that the fit has not seen. Beside each score stands that of no model,
     as in `fit`: the mean of the training rows, or their class shares. Log densities
-    are in units of the training rows' standard deviation. Rows count by the column
-    that the fit took its weights from (--weights), if the file has it, and its
-    groups (--group) count as one in the 95 % interval of R² or accuracy. "By chance
-    alone" is the calibration error that so few rows would have even if all
-    probabilities were exactly right.
+    are in units of the training rows' standard deviation. Rows are weighted by the
+    column of the fit (--weights) and grouped by its column (--group), if the file
+    has them; a group counts as one row in the 95 % interval. "By chance alone" is
+    the calibration error of so few rows if all probabilities were exactly right.
     """
     layout = read_layout(sep, no_header)
     results = open_results(folder, file)
     import numpy as np
 
-    from distreduce.cli._screen import SCORES, count_rows, score_text
-    from distreduce.report.held_out import interval_text
+    from distreduce.cli._screen import count_rows
     from distreduce.report.predictions import score_held_out
     from distreduce.tables.aside import read_weights
     from distreduce.tables.cells import to_levels
@@ -68,15 +66,20 @@ def score(
         typer.echo(json.dumps({"rows": len(rows), "scores": scores}, indent=2))
         return
     typer.echo(f"{count_of(len(rows), 'row')} of {file.name}:")
-    for name, label in SCORES.items():
-        if name in scores["predictor"]:
-            none = scores["no model"].get(name)
-            beside = "" if none is None else f"   (no model: {score_text(none, name)})"
-            if name in ("r2", "accuracy"):
-                beside += f"   {interval_text(named['predictor'])}"
-            typer.echo(f"  {label:<18}{score_text(scores['predictor'][name], name)}{beside}")
+    _print_scores(scores["predictor"], scores["no model"], named["predictor"])
     for line in () if quiet else (*notes, *findings.describe_surprises()):
         typer.echo(line, err=True)
+
+
+def _print_scores(scores: dict[str, float], nothing: dict[str, float], predictions: HeldOut | HeldOutClasses) -> None:
+    from distreduce.cli._screen import SCORES, score_text
+    from distreduce.report.held_out import interval_text
+
+    for name in filter(scores.__contains__, SCORES):
+        beside = f"   (no model: {score_text(nothing[name], name)})" if name in nothing else ""
+        if name in ("r2", "accuracy"):
+            beside += f"   {interval_text(predictions)}"
+        typer.echo(f"  {SCORES[name]:<18}{score_text(scores[name], name)}{beside}")
 
 
 def _judge(

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse.linalg import lobpcg
@@ -36,7 +37,7 @@ def initial_plan(
     features: object = None,
     targets: Array | None = None,
     target_kernel: Kernel | None = None,
-    random_state: np.random.RandomState,
+    random_state: RandomState,
 ) -> Plan:
     """A hard plan with row masses `weights` from which the alternation starts.
 
@@ -62,7 +63,7 @@ def initial_plan(
     return hard_plan(assignment, weights, n_prototypes)
 
 
-def kmeans(features: object, k: int, weights: Array, random_state: np.random.RandomState) -> KMeans:
+def kmeans(features: object, k: int, weights: Array, random_state: RandomState) -> KMeans:
     """A fitted k-means with at most k centres."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # rows that are equal up to rounding: fewer clusters than k
@@ -81,13 +82,11 @@ def use_all(assignment: Index, k: int) -> Index:
     return assignment
 
 
-def _cluster(features: object, k: int, weights: Array, random_state: np.random.RandomState) -> Index:
+def _cluster(features: object, k: int, weights: Array, random_state: RandomState) -> Index:
     return use_all(kmeans(features, k, weights, random_state).labels_.astype(np.intp), k)
 
 
-def _clusters_by_class(
-    affinity: Array, weights: Array, targets: Array, m: int, random_state: np.random.RandomState
-) -> Index:
+def _clusters_by_class(affinity: Array, weights: Array, targets: Array, m: int, random_state: RandomState) -> Index:
     """Spectral clusters of each class by itself: C ∘ K_Y of a delta kernel is block diagonal.
 
     A class gets prototypes in proportion to its weight; an unlabelled sample goes to the class nearest by affinity.
@@ -126,7 +125,7 @@ def apportion(mass: Array, counts: Index, m: int) -> Index:
 
 
 def spectral_clusters(
-    affinity: Array, weights: Array, k: int, random_state: np.random.RandomState, agreement: Agreement | None = None
+    affinity: Array, weights: Array, k: int, random_state: RandomState, agreement: Agreement | None = None
 ) -> Index:
     """k-means on the leading eigenvectors of the affinity, times the targets' `agreement` if given."""
     if k >= len(weights):
@@ -137,7 +136,7 @@ def spectral_clusters(
 
 
 def _spectral_embedding(
-    affinity: Array, weights: Array, k: int, random_state: np.random.RandomState, agreement: Agreement | None
+    affinity: Array, weights: Array, k: int, random_state: RandomState, agreement: Agreement | None
 ) -> Array:
     """Leading eigenvectors of the normalised affinity D^-½ W D^-½."""
     n = len(weights)
@@ -156,7 +155,7 @@ def _spectral_embedding(
     return _leading_eigenvectors(M, min(k, SPECTRAL_COMPONENTS, n - 1), random_state)
 
 
-def _leading_eigenvectors(M: NDArray[np.float32], k: int, random_state: np.random.RandomState) -> Array:
+def _leading_eigenvectors(M: NDArray[np.float32], k: int, random_state: RandomState) -> Array:
     """k eigenvectors of the largest eigenvalues, multiple eigenvalues included.
 
     Groups without any link make 1 a multiple eigenvalue, of whose eigenvectors a single Lanczos sequence finds only a

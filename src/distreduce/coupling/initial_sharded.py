@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import RandomState
 from scipy import sparse
 from sklearn.neighbors import KNeighborsRegressor
 
 from distreduce._utils.numerics import sq_distances
-from distreduce._utils.typing import Array, Index, Plan
+from distreduce._utils.typing import Array, Index, Mask, Plan
 from distreduce.coupling.initial import apportion, cluster_each_class, is_one_hot, kmeans, use_all
 from distreduce.coupling.problem import hard_plan
 from distreduce.kernels import Delta, Kernel, Linear
@@ -54,15 +54,14 @@ def initial_plan_on_shards(
     sample: ShardedSample,
     target_kernel: Kernel | None,
     affinity_of: AffinityOf,
-    random_state: np.random.RandomState,
+    random_state: RandomState,
 ) -> Plan:
     """A hard plan of the samples with m prototypes, from which the alternation starts.
 
     Spectral clustering of C ∘ K_Y, the start of small samples, needs eigenvectors of an n×n matrix. Here it is applied
     to some samples of each class, in proportion to its mass, and every other sample joins the nearest of its class.
     Targets that are not classes become columns of a k-means next to the features, scaled to the same total variance
-    (factors of 0.4 to 2 gave the same R² on Friedman's data). ``"kmeans"`` and ``"spectral"``, here the same, ignore
-    the targets.
+    (factors of 0.4 to 2 gave the same R² on Friedman's data). "kmeans" and "spectral", here the same, ignore them.
     """
     some = sample.subsample
     if init == "random":
@@ -81,7 +80,7 @@ def initial_plan_on_shards(
 
 
 def _supervised_centres(
-    m: int, sample: ShardedSample, kernel: Kernel | None, affinity_of: AffinityOf, random_state: np.random.RandomState
+    m: int, sample: ShardedSample, kernel: Kernel | None, affinity_of: AffinityOf, random_state: RandomState
 ) -> Centres | None:
     """Centres that separate the targets as well; None if no sample of the subsample has a known target."""
     shards, weights, some = sample.shards, sample.weights, sample.subsample
@@ -136,7 +135,7 @@ class _RowsOfClasses(ShardPass[_Pool]):
     reads = ("features", "kernel_targets")
     per_sample = ("weights",)
     weights: Array
-    chosen: NDArray[np.bool_]
+    chosen: Mask
 
     def __call__(self, shard: Shard) -> _Pool:
         targets = np.asarray(shard.kernel_targets)
@@ -151,7 +150,7 @@ def _stack(pools: list[_Pool]) -> _Pool:
 
 
 def _class_centres(
-    pool: _Pool, affinity: sparse.csr_array, mass: Array, unlabelled: float, m: int, random_state: np.random.RandomState
+    pool: _Pool, affinity: sparse.csr_array, mass: Array, unlabelled: float, m: int, random_state: RandomState
 ) -> Centres:
     """Samples of each class with their spectral clusters, in proportion to its mass; other classes are infinitely far.
 
@@ -167,7 +166,7 @@ def _class_centres(
     return Centres(pool.features, prototype, np.eye(len(mass))[label], np.inf)
 
 
-def _joint_centres(pool: _Pool, m: int, random_state: np.random.RandomState) -> Centres:
+def _joint_centres(pool: _Pool, m: int, random_state: RandomState) -> Centres:
     """Centres of (x, y) with y scaled to the total variance of x."""
     scale = (_spread(pool.features) or 1.0) / (_spread(pool.targets) or 1.0)  # constant columns have no spread
     Y = scale * pool.targets
@@ -195,7 +194,7 @@ def _complete_targets(pool: _Pool) -> Array:
     return targets
 
 
-def _cluster_centres(features: Any, weights: Array, k: int, random_state: np.random.RandomState) -> Array:
+def _cluster_centres(features: Any, weights: Array, k: int, random_state: RandomState) -> Array:
     """k centres, or as many as there are rows."""
     found = kmeans(features, min(k, features.shape[0]), weights, random_state)
     return np.asarray(found.cluster_centers_, dtype=np.float64)

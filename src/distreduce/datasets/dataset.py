@@ -94,9 +94,7 @@ class Dataset:
     def draw(self, n_samples: int, random_state: int | None) -> Dataset:
         """Return `n_samples` rows, drawn without replacement by ``numpy.random.default_rng(random_state)``."""
         if n_samples > len(self.X):
-            raise InvalidInputError(
-                f"n_samples={n_samples}, but {self.name!r} has {len(self.X)} samples; ask for fewer."
-            )
+            raise InvalidInputError(f"n_samples={n_samples}: {self.name!r} has {len(self.X)} samples; ask for fewer.")
         generator = np.random.default_rng(random_state)
         return self.rows(generator.choice(len(self.X), size=n_samples, replace=False))
 

@@ -203,10 +203,8 @@ def download_set(spec: FileSet, *, progress: bool = True) -> Arrays:
     try:
         cache.mkdir(parents=True, exist_ok=True)
         lock = cache / f".{spec.name}.lock"
-        busy = DownloadError(
-            f"another process has been fetching it for {MAX_WAIT:g} s (lock {lock}); end it and try again"
-        )
-        with exclusive(lock, busy, wait=MAX_WAIT):  # otherwise two processes would download the same set
+        busy = f"another process has been fetching it for {MAX_WAIT:g} s (lock {lock}); end it and try again"
+        with exclusive(lock, DownloadError(busy), wait=MAX_WAIT):  # else two processes would download the same set
             copy = Copy("cache", cache / spec.file)
             if copy.path.is_file():  # the process that held the lock has fetched it
                 return copy.read(spec)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 from scipy import sparse
 from scipy.linalg import eigh
 from scipy.optimize import minimize
@@ -26,7 +27,7 @@ START_SCALE = 0.1
 
 
 def initial_prototypes(
-    inputs: Any, plan: sparse.csr_array, n_components: int, random_state: np.random.RandomState, *, precomputed: bool
+    inputs: Any, plan: sparse.csr_array, n_components: int, random_state: RandomState, *, precomputed: bool
 ) -> Array:
     """Return the principal coordinates (m, p) of the prototypes' means, weighted by mass, with spread `START_SCALE`.
 
@@ -36,18 +37,21 @@ def initial_prototypes(
     mass = np.asarray(plan.sum(axis=0)).ravel()
     # Empty prototypes get a row of zeros instead of NaN.
     shares = sparse.csr_array(sparse.diags_array(1.0 / np.where(mass > 0, mass, 1.0)) @ plan.T)
-    if precomputed:
-        return _placed(_distance_gram(inputs, shares), mass, n_components, random_state)
+    if precomputed:  # classical scaling: inner products are −½ D², centred in `_leading_scores`
+        scaled = inputs / (inputs.max() or 1.0)
+        return _placed(-0.5 * np.asarray(shares @ (shares @ scaled**2).T), mass, n_components, random_state)
     return prototypes_from_means(shares @ inputs, mass, n_components, random_state)
 
 
-def prototypes_from_means(means: Any, mass: Array, n_components: int, random_state: np.random.RandomState) -> Array:
+def prototypes_from_means(means: Any, mass: Array, n_components: int, random_state: RandomState) -> Array:
     """Return the same from the prototypes' mean features (m, d), dense or sparse, and their masses (m,)."""
     means = np.asarray(means.toarray() if sparse.issparse(means) else means, dtype=np.float64)
-    return _placed(_feature_gram(means, mass), mass, n_components, random_state)
+    means = means - mass @ means / mass.sum()
+    means /= np.abs(means).max() or 1.0  # against overflow
+    return _placed(means @ means.T, mass, n_components, random_state)
 
 
-def _placed(gram: Array, mass: Array, n_components: int, random_state: np.random.RandomState) -> Array:
+def _placed(gram: Array, mass: Array, n_components: int, random_state: RandomState) -> Array:
     """Return the leading principal coordinates, scaled, with noise where the prototypes do not differ."""
     scores = _leading_scores(gram, mass, n_components)
     spread = float(np.sqrt((mass @ scores**2).max() / mass.sum()))
@@ -58,19 +62,6 @@ def _placed(gram: Array, mass: Array, n_components: int, random_state: np.random
     flat = np.abs(scores).max(axis=0) <= 1e-6 * START_SCALE
     scores[:, flat] = 0.1 * START_SCALE * noise[:, flat]
     return scores
-
-
-def _feature_gram(means: Array, mass: Array) -> Array:
-    """Inner products (m, m) of the barycentres, centred by mass and divided by the largest entry against overflow."""
-    means = means - mass @ means / mass.sum()
-    means /= np.abs(means).max() or 1.0
-    return means @ means.T
-
-
-def _distance_gram(distances: Array, shares: sparse.csr_array) -> Array:
-    """The same from squared distances, −½ D² between barycentres (classical scaling; centred afterwards)."""
-    scaled = distances / (distances.max() or 1.0)
-    return -0.5 * np.asarray(shares @ (shares @ scaled**2).T)
 
 
 def _leading_scores(gram: Array, mass: Array, n_components: int) -> Array:

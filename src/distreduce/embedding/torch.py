@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from distreduce._utils.typing import Array
+from distreduce._utils.versions import import_optional
 from distreduce.embedding.problem import EmbeddingProblem, Terms
-from distreduce.exceptions import InvalidInputError, MissingDependencyError
+from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import RBF, RationalQuadratic
 
 if TYPE_CHECKING:
@@ -17,11 +18,7 @@ class TorchObjective:
     """``objective(Z) -> (Terms, gradient)`` with everything of size m² kept on the device in float64."""
 
     def __init__(self, problem: EmbeddingProblem, device: str | None = None) -> None:
-        try:
-            import torch
-        except ImportError as error:
-            raise MissingDependencyError("backend='torch' needs PyTorch: pip install 'distreduce[gp]'.") from error
-        self.torch: Any = torch
+        self.torch = torch = import_optional("torch", "backend='torch' needs PyTorch: pip install 'distreduce[gp]'.")
         self.problem = problem
         self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         try:

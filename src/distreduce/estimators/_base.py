@@ -17,24 +17,9 @@ from distreduce._utils.threads import workers
 from distreduce._utils.typing import Array
 from distreduce.estimators._auto import MapChoice
 from distreduce.estimators._evidence import QUALITY
-from distreduce.estimators._fit_context import (
-    CallbackSupportMixin,
-    progress,
-    warn_about_fit,
-    warn_about_picture,
-    watch,
-    whole_fit,
-)
+from distreduce.estimators._fit_context import CallbackSupportMixin, progress, warn_about_fit, watch, whole_fit
 from distreduce.estimators._fitted import fitted_attributes
-from distreduce.estimators._mixins import (
-    DisplayMixin,
-    RenamedParametersMixin,
-    SavingMixin,
-    Translation,
-    translate_checkpoint_every,
-    translate_device,
-    translate_n_neighbors,
-)
+from distreduce.estimators._mixins import OLD_NAMES, DisplayMixin, RenamedParametersMixin, SavingMixin, Translation
 from distreduce.estimators._setup import Supervision, set_up_fit
 from distreduce.estimators._validate import Backends, check_places, reject_masked
 from distreduce.exceptions import InvalidInputError
@@ -90,11 +75,7 @@ class BaseReduction(
         "verbose": ["verbose"],
         "checkpoint": [str, PathLike, None],
     }
-    _renamed: ClassVar[Mapping[str, Translation]] = {
-        "device": translate_device,
-        "checkpoint_every": translate_checkpoint_every,
-        "n_neighbors": translate_n_neighbors,
-    }
+    _renamed: ClassVar[Mapping[str, Translation]] = OLD_NAMES
 
     def __init__(
         self,
@@ -280,10 +261,9 @@ class BaseReduction(
                     self.__dict__.update(fitted_attributes(setup, fitted, self, pool))
         # The estimator is fitted: warnings that a filter turns into errors, and an interrupt, cost nothing now.
         try:
-            warn_about_fit(self, fitted.reduction)
             known = None if setup.supervision is None else supervised_rows(setup.supervision.targets.values)
             n_known = 0 if known is None else int((known & (setup.weights > 0)).sum())
-            warn_about_picture(self, has_signal=setup.problem.has_signal, n_known=n_known)
+            warn_about_fit(self, fitted.reduction, has_signal=setup.problem.has_signal, n_known=n_known)
             if setup.checkpoint is not None and setup.checkpoint.raised is not None:
                 raise setup.checkpoint.raised
         finally:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import betaincinv
 
-from distreduce._utils.numerics import evenly_spaced, nearest, sq_distances
+from distreduce._utils.numerics import evenly_spaced, nearest, nearest_in_use, sq_distances
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._setup import FitSetup
 from distreduce.estimators._targets import Targets
@@ -27,6 +27,8 @@ LEAST_OF_CLASSES = 5  # their intervals hold for any number, and a class may hav
 # Columns that describe a prototype itself.
 QUALITY = ("purity", "purity low", "purity high", "compactness", "separation", "dubious")
 LARGE = 1e100  # numbers whose squares may overflow
+Members = list[tuple[Index, Array]]  # of each prototype, and their weights
+Description = tuple[dict[str, Array], Array, Array]  # columns of the evidence, purity, and which prototypes are dubious
 
 
 def neighbor_scores(setup: FitSetup, embedding: Array, left_out: LeftOut) -> dict[str, float]:
@@ -116,8 +118,7 @@ def prototype_evidence(
     used = supervised_rows(targets.values) & (weights > 0)
     places, Y, h, m = places[used], targets.values[used], weights[used], len(prototypes)
     units, copies = units[used], copies[used]
-    in_use = np.flatnonzero(mass)
-    own = in_use[nearest(places, prototypes[in_use])[1][:, 0]]
+    own = nearest_in_use(places, prototypes, mass)
     counts, n_samples = (np.bincount(own, each, minlength=m).astype(int) for each in (None, copies))
     # Members sorted by prototype; for those with too few, the nearest samples instead.
     members = np.split(np.argsort(own, kind="stable"), np.cumsum(counts)[:-1])
@@ -126,10 +127,10 @@ def prototype_evidence(
     for k, rows in zip(few, _nearest_of_units(prototypes[few], places, units, least), strict=True):
         members[k] = rows
     describe = _class_shares if targets.classes is not None else _number_ranges
-    table, purity, doubted = describe(targets, Y, h, _count_units(h, units, members), members, believed)
+    table, purity, doubted = describe(targets, Y, h, _count_units(h, units, members), believed)
     # Distances in units of the picture's own radius.
     radius = float(np.sqrt(((places - places.mean(axis=0)) ** 2).sum(axis=1).mean())) or 1.0
-    apart = nearest(prototypes, prototypes[in_use], min(2, len(in_use)))[0]
+    apart = nearest(prototypes, prototypes[mass > 0], min(2, int((mass > 0).sum())))[0]
     apart = np.where(mass > 0, apart[:, -1], apart[:, 0])  # one in use is its own nearest
     compactness = [np.sqrt(((places[rows] - prototypes[k]) ** 2).sum(axis=1).mean()) for k, rows in enumerate(members)]
     # With about as many prototypes as samples, most prototypes are nearest to no left-out place, and need not be.
@@ -152,25 +153,19 @@ def _nearest_of_units(prototypes: Array, places: Array, units: Index, least: int
     return found
 
 
-def _count_units(h: Array, units: Index, members: list[Index]) -> list[Array]:
-    r"""Return the weights of the members of each prototype, scaled to the number of units that they are worth.
+def _count_units(h: Array, units: Index, members: list[Index]) -> Members:
+    r"""Return the members of each prototype, and their weights, scaled to the number of units that they are worth.
 
-    That is :math:`(\sum_u h_u)^2 / \sum_u h_u^2` with h_u the weight of a unit: for equal weights, all of
-    them.
+    That is :math:`(\sum_u h_u)^2 / \sum_u h_u^2` with h_u the weight of a unit: if they are equal, all.
     """
     counted = []
     for rows in members:
         of_units = np.bincount(np.unique(units[rows], return_inverse=True)[1], weights=h[rows])
-        counted.append(h[rows] * (of_units.sum() / (of_units**2).sum()))
+        counted.append((rows, h[rows] * (of_units.sum() / (of_units**2).sum())))
     return counted
 
 
-Description = tuple[dict[str, Array], Array, Array]
-
-
-def _class_shares(
-    targets: Targets, Y: Array, h: Array, counted: list[Array], members: list[Index], believed: Array
-) -> Description:
+def _class_shares(targets: Targets, Y: Array, h: Array, members: Members, believed: Array) -> Description:
     """Return class shares, the largest of each prototype, and whether it is clearly above that of the class believed.
 
     The largest share p of c classes among n samples is too high by chance. "purity low" and "purity high" are the ends
@@ -178,8 +173,8 @@ def _class_shares(
     with k = pn and α = 0.05/c, the α/2 quantile of Beta(k, n − k + 1) and the 1 − α/2 quantile of Beta(k + 1, n − k).
     Clearly is two standard errors of the difference.
     """
-    shares = np.array([np.average(Y[own], axis=0, weights=each) for own, each in zip(members, counted, strict=True)])
-    purity, n = shares.max(axis=1), np.array([each.sum() for each in counted])
+    shares = np.array([np.average(Y[own], axis=0, weights=each) for own, each in members])
+    purity, n = shares.max(axis=1), np.array([each.sum() for _, each in members])
     k, tail = purity * n, 0.025 / shares.shape[1]
     high = betaincinv(k + 1.0, np.maximum(n - k, 1e-9), 1.0 - tail)  # 1 if all are of the class
     table = dict(zip(targets.column_names(), shares.T, strict=True))
@@ -189,14 +184,12 @@ def _class_shares(
     return table, purity, gap > 2.0 * np.sqrt(np.maximum(purity + ours - gap**2, 0.0) / n)
 
 
-def _number_ranges(
-    targets: Targets, Y: Array, h: Array, counted: list[Array], members: list[Index], believed: Array
-) -> Description:
+def _number_ranges(targets: Targets, Y: Array, h: Array, members: Members, believed: Array) -> Description:
     """Return means, deviations and 5 to 95 % ranges, the variance explained, and whether the belief is out of range."""
     # In units of the largest: squares of very large targets would overflow.
     unit = np.abs(Y).max(axis=0)
     Y = Y / np.where(unit > 0, unit, 1.0)
-    pairs = [(Y[own], each) for own, each in zip(members, counted, strict=True)]
+    pairs = [(Y[own], each) for own, each in members]
     means, variances = np.array([_moments(*pair) for pair in pairs]).transpose(1, 0, 2)
     deviations = np.sqrt(variances)
     quantiles = [_quantiles(*pair, (0.05, 0.95)) for pair in pairs]

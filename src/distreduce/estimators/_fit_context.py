@@ -223,7 +223,7 @@ def warn_about_few(n: int, what: str) -> None:
         warn_user(message, FewSamplesWarning)
 
 
-def warn_about_picture(estimator: Any, *, has_signal: bool, n_known: int) -> None:
+def _warn_about_picture(estimator: Any, *, has_signal: bool, n_known: int) -> None:
     """Warn of few targets, of targets left out, or if the plane as fitted promises more than left-out samples keep."""
     scores = getattr(estimator, "neighbor_scores_", None)
     if scores is not None:
@@ -245,8 +245,8 @@ def warn_about_picture(estimator: Any, *, has_signal: bool, n_known: int) -> Non
         warn_user(message, OptimisticPictureWarning)
 
 
-def warn_about_fit(estimator: Any, reduction: Reduction) -> None:
-    """Warn of steps undone, an interrupt, or missing convergence. The estimator is fitted by now."""
+def warn_about_fit(estimator: Any, reduction: Reduction, *, has_signal: bool, n_known: int) -> None:
+    """Warn of steps undone, an interrupt or missing convergence, and of the picture. The estimator is fitted by now."""
     name, faults = type(estimator).__name__, reduction.faults
     if faults:
         more = f" ({len(faults) - 1} more like it)" if len(faults) > 1 else ""
@@ -264,3 +264,4 @@ def warn_about_fit(estimator: Any, reduction: Reduction) -> None:
             f"{last[0] - last[-1]:.3g}. Raise max_iter or max_inner_iter, or tol={estimator.tol}."
         )
         warn_user(message, SolverConvergenceWarning)
+    _warn_about_picture(estimator, has_signal=has_signal, n_known=n_known)

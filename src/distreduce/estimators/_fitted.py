@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from distreduce._utils.numerics import nearest
+from distreduce._utils.numerics import nearest_in_use
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index, Plan
 from distreduce.coupling.problem import column_mass
@@ -146,8 +146,7 @@ def expand(
     # Copies share a row; rows of weight zero get a wrong one, replaced below.
     rows = shares[np.maximum(merged.group, 0)]
     if len(unused):
-        in_use = np.flatnonzero(column_mass(plan))
-        entries = (np.ones(len(unused)), (unused, in_use[nearest(embedding[unused], prototypes[in_use])[1].ravel()]))
+        entries = (np.ones(len(unused)), (unused, nearest_in_use(embedding[unused], prototypes, column_mass(plan))))
         # Zero out their rows, then set one entry in each.
         kept = sparse.diags_array((merged.group >= 0).astype(float)) @ rows
         rows = sparse.csr_array(kept + sparse.csr_array(entries, shape=rows.shape))

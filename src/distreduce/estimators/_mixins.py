@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from distreduce._utils.text import warn_user
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from distreduce._utils.typing import Self
 
 # From the old value and the current parameters to the new parameters.
 Translation = Callable[[Any, Mapping[str, Any]], dict[str, Any]]
@@ -98,6 +96,14 @@ def translate_n_neighbors(n_neighbors: int | None, parameters: Mapping[str, Any]
     sparse = parameters.get("affinity") != "dense" and parameters.get("n_prototypes") is not None
     possible = sparse and parameters.get("metric") != "precomputed"
     return {"affinity": n_neighbors} if possible and n_neighbors is not None else {}
+
+
+# Of SDR and DistR.
+OLD_NAMES: Mapping[str, Translation] = {
+    "device": translate_device,
+    "checkpoint_every": translate_checkpoint_every,
+    "n_neighbors": translate_n_neighbors,
+}
 
 
 def translate_target_form(target_form: str, parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from sklearn.model_selection import GroupKFold, check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from distreduce._utils.numerics import nearest
+from distreduce._utils.numerics import nearest_in_use
 from distreduce._utils.typing import Array
 from distreduce.estimators._targets import read_targets
 from distreduce.estimators._validate import read_weights
@@ -145,9 +145,8 @@ def _left_out_errors(model: Any, y: Any, weights: Array) -> Array:
     known = supervised_rows(targets.values) & (weights > 0)
     Y, h, errors = targets.scaled[known], weights[known], np.zeros(len(weights))
     mean = h @ Y / h.sum()
-    in_use = np.flatnonzero(model.prototype_weights_)
-    near = nearest(model.embedding_left_out_[known], model.prototypes_[in_use])[1][:, 0]
-    sums, mass = np.zeros((len(in_use), Y.shape[1])), np.zeros(len(in_use))
+    near = nearest_in_use(model.embedding_left_out_[known], model.prototypes_, model.prototype_weights_)
+    sums, mass = np.zeros(model.prototype_targets_.shape), np.zeros(len(model.prototypes_))
     np.add.at(sums, near, h[:, None] * Y)
     np.add.at(mass, near, h)
     # The others' mean; of a sample that is alone with its prototype, the mean of all.

@@ -13,7 +13,7 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from distreduce._utils.text import warn_user
-from distreduce._utils.typing import Array, Index
+from distreduce._utils.typing import Array, Index, Mask
 from distreduce.exceptions import DataWarning, InvalidInputError
 
 DATES = "dates or durations; give numbers, such as the days since the first of them, or texts for classes."
@@ -123,8 +123,7 @@ def guess_task(y: Any, known: NDArray[Any], weights: Array) -> tuple[Task, str]:
     """Guess the task from the known targets of y, and say what speaks against the guess ("" if nothing does).
 
     Numbers are classes if they are whole, have few distinct values, and each value has `ROWS_PER_CLASS` rows on average
-    (0 and 1 need not). A weight counts as so many copies of its row. Text is never a number, even if it looks like one:
-    codes such as "01234" are names.
+    (0 and 1 need not). A weight counts as so many copies of its row. Text is never a number: "01234" is a name.
     """
     if _is_categorical(y):
         return "classification", ""
@@ -152,7 +151,7 @@ def guess_task(y: Any, known: NDArray[Any], weights: Array) -> tuple[Task, str]:
     return "regression", f"{len(values):,} distinct whole numbers" if doubtful else ""
 
 
-def find_unlabelled(column: NDArray[Any], used: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def find_unlabelled(column: NDArray[Any], used: Mask) -> Mask:
     """Return which labels are -1, scikit-learn's mark of an unknown class.
 
     It is one only if the others are two or more whole numbers from 0 on: {-1, 1} and {-2, -1, 0} are classes.
@@ -214,7 +213,7 @@ def _as_table(y: Any, n_samples: int) -> NDArray[Any]:
     labels = as_array(y)
     if labels.dtype.kind == "c":
         raise InvalidInputError(
-            "Complex data not supported: y is complex; give its real and imaginary part as two columns."
+            "Complex data not supported: y is complex; give its real and imaginary part as columns."
         )
     if holds_dates(labels):
         raise InvalidInputError(f"y holds {DATES}")
@@ -230,9 +229,7 @@ def _as_table(y: Any, n_samples: int) -> NDArray[Any]:
     return labels
 
 
-def _read_classes(
-    labels: NDArray[Any], known: NDArray[np.bool_], weights: Array, names: tuple[str, ...], to_learn: bool
-) -> Targets:
+def _read_classes(labels: NDArray[Any], known: Mask, weights: Array, names: tuple[str, ...], to_learn: bool) -> Targets:
     if labels.shape[1] != 1:
         raise InvalidInputError(f"task='classification' takes one column of labels; y has {labels.shape[1]}.")
     column = _as_labels(labels[known, 0])
@@ -241,9 +238,7 @@ def _read_classes(
     # Labels that only rows of weight zero have are not classes; those rows stay all zero.
     classes = np.unique(column[weights[known] > 0])
     if to_learn and len(classes) < 2:
-        raise InvalidInputError(
-            f"y has a single class ({classes.tolist()[0]!r}); there is nothing to tell apart. Use DistR."
-        )
+        raise InvalidInputError(f"y has a single class ({classes.tolist()[0]!r}): nothing to tell apart. Use DistR.")
     values = np.full((len(labels), len(classes)), np.nan)
     values[known] = (column[:, None] == classes[None, :]).astype(float)
     return Targets("classification", values, values, classes, names)
@@ -253,8 +248,9 @@ def _as_labels(column: NDArray[Any]) -> NDArray[Any]:
     """Return labels as an array of one type; raise InvalidInputError if a number and a text would become one class."""
     if column.dtype.kind != "O":
         return column
-    if _one_type(column):  # None among the labels left an object array: restore their type
-        return np.array(column.tolist())
+    kinds = {type(value) for value in column}
+    if len(kinds) == 1 or all(issubclass(kind, int | float | np.number) for kind in kinds):
+        return np.array(column.tolist())  # None among the labels left an object array: restore their type
     seen: dict[str, Any] = {}
     for label in column:
         other = seen.setdefault(str(label), label)
@@ -264,14 +260,7 @@ def _as_labels(column: NDArray[Any]) -> NDArray[Any]:
     return column.astype(str)
 
 
-def _one_type(column: NDArray[Any]) -> bool:
-    kinds = {type(value) for value in column}
-    return len(kinds) == 1 or all(issubclass(kind, int | float | np.number) for kind in kinds)
-
-
-def _read_numbers(
-    labels: NDArray[Any], known: NDArray[np.bool_], weights: Array, names: tuple[str, ...], to_learn: bool
-) -> Targets:
+def _read_numbers(labels: NDArray[Any], known: Mask, weights: Array, names: tuple[str, ...], to_learn: bool) -> Targets:
     values = np.full(labels.shape, np.nan)
     values[known] = _as_numbers(labels[known], " for task='regression'.")
     if not np.isfinite(values[known]).all():
@@ -291,7 +280,7 @@ def _as_numbers(table: NDArray[Any], advice: str) -> Array:
         raise InvalidInputError(f"y cannot be read as numbers ({error}){advice}") from error
 
 
-def standardize(values: Array, weights: Array) -> tuple[Array, NDArray[np.bool_]]:
+def standardize(values: Array, weights: Array) -> tuple[Array, Mask]:
     """Scale columns to weighted mean 0 and standard deviation 1; return them and which are constant (left at 0)."""
     used = ~np.isnan(values).any(axis=1) & (weights > 0)
     # First to at most 1: squares of very large or very small targets would overflow or vanish.

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.random import RandomState
 from scipy import sparse
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import StrOptions
@@ -131,21 +132,15 @@ def physical_memory() -> float:
 def check_distances(D: Array) -> Array:
     """Check that distances are square, symmetric, non-negative and zero on the diagonal; return them symmetrized."""
     if D.shape[0] != D.shape[1]:
-        raise InvalidInputError(
-            f"X must be a square matrix of distances for metric='precomputed'; got shape {D.shape}."
-        )
+        raise InvalidInputError(f"X must be a square matrix of distances for metric='precomputed'; got {D.shape}.")
     if (D < 0).any():
         raise InvalidInputError(f"Negative values in data passed to metric='precomputed': X holds {D.min()}.")
     size = float(D.max())  # tolerances are relative to the largest distance
     if np.abs(D.diagonal()).max() > 1e-8 * size:
-        raise InvalidInputError(
-            "X has a distance from a sample to itself that is not 0; give distances, not similarities."
-        )
+        raise InvalidInputError("X has a sample at a distance from itself; give distances, not similarities.")
     gap = float(np.abs(D - D.T).max())
     if gap > 1e-8 * size:
-        raise InvalidInputError(
-            f"X is not symmetric (largest difference {gap:.3g}); give (X + X.T) / 2 if that is meant."
-        )
+        raise InvalidInputError(f"X is not symmetric (by up to {gap:.3g}); give (X + X.T) / 2 if that is meant.")
     return 0.5 * (D + D.T)  # so that it does not matter which of two entries is read
 
 
@@ -215,9 +210,9 @@ def power_of_two_unit(X: Any) -> float:
     return float(2.0 ** np.clip(np.round(np.log2(largest)), -1000, 1000)) if largest > 0 else 1.0
 
 
-def own_generator(random_state: Any) -> np.random.RandomState:
+def own_generator(random_state: Any) -> RandomState:
     """Return the generator of one fit; without a seed a new one, so that NumPy's global generator is not used."""
-    return np.random.RandomState() if random_state is None else check_random_state(random_state)
+    return RandomState() if random_state is None else check_random_state(random_state)
 
 
 def require_seed(estimator: Any) -> None:

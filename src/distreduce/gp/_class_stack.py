@@ -57,7 +57,7 @@ class ClassStack:
         better = {name: sure[name] for name in sure if weights @ after[name] > weights @ before[name]}
         return replace(self, temperatures={**self.temperatures, **better}, logarithmic=set(better))
 
-    def log_densities(self, scores: Mapping[str, tuple[Array, ...]], y: Index) -> dict[str, Array]:
+    def log_densities(self, scores: Said, y: Index) -> dict[str, Array]:
         """Log probabilities of labels under each expert by itself."""
         rows = np.arange(len(y))
         return {name: np.log(self.soften(name, own)[rows, y]) for name, (own,) in scores.items()}

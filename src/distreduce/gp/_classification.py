@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval
@@ -29,23 +31,23 @@ from distreduce.sharding.dask_rows import compute, is_dask, predict_by_blocks
 TRAINING_SAMPLES = 1000
 
 
+@dataclass(eq=False)
 class DirichletGP:
     """Posterior of the latent functions of all classes given n inputs.
 
-    Labels are class numbers 0 … C − 1, `alpha_epsilon` is the concentration of the likelihood, and all classes share
-    the hyperparameters of the kernel.
+    Labels are numbers 0 … C − 1, `alpha_epsilon` is the concentration of the likelihood; classes share one kernel.
     """
 
-    def __init__(
-        self, inputs: Array, labels: Index, n_classes: int, alpha_epsilon: float, hyperparameters: Hyperparameters
-    ) -> None:
-        self.inputs = inputs
-        self.labels = labels
-        self.hyperparameters = hyperparameters
-        self.alpha_epsilon = alpha_epsilon
-        targets = DirichletTargets.of(labels, n_classes, alpha_epsilon)
+    inputs: Array
+    labels: Index
+    n_classes: int
+    alpha_epsilon: float
+    hyperparameters: Hyperparameters
+
+    def __post_init__(self) -> None:
+        targets = DirichletTargets.of(self.labels, self.n_classes, self.alpha_epsilon)
         with single_threaded_blas():  # a loaded model must have the same bits with any number of threads
-            self._posterior, self.means = fit_means(self._covariance(inputs), hyperparameters.noise, targets)
+            self._posterior, self.means = fit_means(self._covariance(self.inputs), self.hyperparameters.noise, targets)
 
     def _covariance(self, others: Array) -> Array:
         scales = self.hyperparameters.length_scales
@@ -61,7 +63,7 @@ class DirichletGP:
         return out
 
 
-def draw_from_every_class(labels: Index, size: int, random_state: np.random.RandomState) -> Index:
+def draw_from_every_class(labels: Index, size: int, random_state: RandomState) -> Index:
     """All rows, or `size` of them drawn at random, at least one of each class."""
     if len(labels) <= size:
         return np.arange(len(labels))
@@ -108,7 +110,7 @@ class BaseGPClassifier(ClassifierMixin, BaseGP):
         blocks = self._read_groups(groups, weights)
         return X[weights > 0], labels[weights > 0], weights[weights > 0], blocks
 
-    def _fit_gp(self, inputs: Array, labels: Index, random_state: np.random.RandomState) -> None:
+    def _fit_gp(self, inputs: Array, labels: Index, random_state: RandomState) -> None:
         n_classes, d = len(self.classes_), inputs.shape[1]
         # Every class needs a member, so with more classes than TRAINING_SAMPLES the limit is their number.
         rows = draw_from_every_class(labels, max(TRAINING_SAMPLES, n_classes), random_state)

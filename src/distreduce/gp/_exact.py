@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numba import njit
@@ -16,7 +15,7 @@ from distreduce._utils.numerics import evenly_spaced, jittered_cholesky
 from distreduce._utils.threads import KERNEL, MIN_EXPONENT, bounded_exp, single_threaded_blas
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError, NumericalError
-from distreduce.gp._hyperparameters import Hyperparameters, Training
+from distreduce.gp._hyperparameters import Hyperparameters
 from distreduce.kernels import RBF, DistanceKernel, Matern32
 from distreduce.mapping.kernel_map import kernel_rows, weighted_rows
 from distreduce.mapping.relevance import GAUSSIAN, negative_log_likelihood
@@ -34,13 +33,6 @@ NEIGHBOUR_JITTER = 1e-8  # relative to the signal
 PIVOTS = 4
 EVEN_COLUMNS = 16  # a multiple of what BLAS solves at once
 JITTERS = (1e-12, 1e-10, 1e-8, 1e-6)  # relative to the mean variance of the inputs
-
-
-def train_merged(
-    rows: MergedRows, training: Training, scales: Array, kernel: RBF | Matern32 = GAUSSIAN
-) -> Hyperparameters:
-    """Maximise the marginal likelihood of standardised targets, starting at length scales `scales`."""
-    return training(partial(merged_likelihood, rows=rows, kernel=kernel), scales)
 
 
 @dataclass(frozen=True)
@@ -77,28 +69,26 @@ class MergedRows:
         kept = (self.weights[rows].sum() - len(rows)) / extra if extra > 0 else 0.0
         return MergedRows(self.inputs[rows], self.targets[rows], self.weights[rows], kept * self.scatter)
 
+    def likelihood(self, parameters: Array, kernel: RBF | Matern32 = GAUSSIAN) -> tuple[float, Array]:
+        r"""−log p(y) of all samples, equal ones included, from the merged rows alone, and its gradient.
+
+        A row of weight h stands for h samples of mean :math:`\bar y` and noise :math:`\sigma^2`. With m rows,
+
+        .. math:: -\log p(\bar y) + \tfrac{c}{2} (\textstyle\sum_i h_i - m) \log\sigma^2 + \mathrm{scatter} / 2\sigma^2
+        """
+        # The covariance needs differences of inputs only, but the gradient squares inputs: an offset would swamp them.
+        centred = self.inputs - self.inputs.mean(axis=0)
+        value, gradient = negative_log_likelihood(parameters, centred, self.targets, self.weights, kernel)
+        copies = 0.5 * self.targets.shape[1] * (self.weights.sum() - len(self.weights))
+        within = 0.5 * float(self.scatter.sum()) * np.exp(-parameters[-1])
+        gradient[-1] += copies - within
+        return value + copies * parameters[-1] + within, gradient
+
 
 def find_batches(n: int, each: int) -> list[slice]:
     """Batches of n rows, each of which takes so many numbers."""
     step = max(1, BATCH_NUMBERS // each)
     return [slice(start, start + step) for start in range(0, n, step)]
-
-
-def merged_likelihood(parameters: Array, rows: MergedRows, kernel: RBF | Matern32 = GAUSSIAN) -> tuple[float, Array]:
-    r"""−log p(y) of all samples, equal ones included, from the merged rows alone, and its gradient.
-
-    A row of weight h stands for h samples of mean :math:`\bar y` and noise :math:`\sigma^2`. With m rows,
-
-    .. math:: -\log p(\bar y) + \tfrac{c}{2}\Big(\sum_i h_i - m\Big) \log\sigma^2 + \frac{\mathrm{scatter}}{2\sigma^2}
-    """
-    # Only differences of inputs enter the covariance, but the gradient squares them: an offset, such as that of
-    # dates, would swamp their differences.
-    centred = rows.inputs - rows.inputs.mean(axis=0)
-    value, gradient = negative_log_likelihood(parameters, centred, rows.targets, rows.weights, kernel)
-    copies = 0.5 * rows.targets.shape[1] * (rows.weights.sum() - len(rows.weights))
-    within = 0.5 * float(rows.scatter.sum()) * np.exp(-parameters[-1])
-    gradient[-1] += copies - within
-    return value + copies * parameters[-1] + within, gradient
 
 
 def check_exact_size(n: int, advice: str) -> None:
@@ -107,6 +97,7 @@ def check_exact_size(n: int, advice: str) -> None:
         raise InvalidInputError(f"An exact GP of {n} samples is too large (at most {MAX_EXACT}); {advice}.")
 
 
+@dataclass(eq=False)
 class TrainedGP(ABC):
     """What GPs with known hyperparameters share; prior mean 0.
 
@@ -114,20 +105,15 @@ class TrainedGP(ABC):
     function of the distance in units of the length scales. A row of weight h stands for h samples: its noise is σ²/h.
     """
 
-    def __init__(
-        self,
-        inputs: Array,
-        target: Array,
-        hyperparameters: Hyperparameters,
-        kernel: DistanceKernel = GAUSSIAN,
-        weights: Array | None = None,
-    ) -> None:
-        self.inputs = inputs
-        self.target = target
-        self.hyperparameters = hyperparameters
-        self.kernel = kernel
-        self.weights = weights
-        self._prepare(np.full(len(inputs), hyperparameters.noise) / (1.0 if weights is None else weights))
+    inputs: Array
+    target: Array
+    hyperparameters: Hyperparameters
+    kernel: DistanceKernel = GAUSSIAN
+    weights: Array | None = None
+
+    def __post_init__(self) -> None:
+        h = 1.0 if self.weights is None else self.weights
+        self._prepare(np.full(len(self.inputs), self.hyperparameters.noise) / h)
 
     @abstractmethod
     def _prepare(self, noise: Array) -> None:

@@ -1,8 +1,7 @@
 """The experts of a stack: models of different kinds that learn the same targets from a view of the samples.
 
 An expert is a function from a :class:`Lesson` to a fitted predictor. A predictor of numbers has
-``moments(inputs)``, means and variances; one of classes has ``scores(inputs)``, whose softmax, after calibration, are
-probabilities.
+``moments(inputs)``, means and variances; one of classes has ``scores(inputs)``, whose calibrated softmax predicts.
 """
 
 from __future__ import annotations
@@ -15,18 +14,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn import ensemble
 from sklearn.base import clone
-from sklearn.ensemble import (
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, RidgeCV
 
 from distreduce._utils.numerics import evenly_spaced
 from distreduce._utils.typing import Array, Index
-from distreduce.gp._exact import ExactGP, MergedRows, NeighbourGP, merged_likelihood
+from distreduce.gp._exact import ExactGP, MergedRows, NeighbourGP
 from distreduce.gp._hyperparameters import Hyperparameters, Objective, Training
 from distreduce.gp._trees import Trees
 from distreduce.kernels import RBF, DistanceKernel, Matern32
@@ -126,11 +120,11 @@ def learn_hyperparameters(
     if known is not None:
         starts.append(Hyperparameters(known.length_scales, known.signal / variance, known.noise / variance))
     training = replace(training, least_gain=LEAST_GAIN * m * rows.targets.shape[1])
-    objective: Objective = partial(merged_likelihood, rows=unit, kernel=kernel)
+    objective: Objective = partial(unit.likelihood, kernel=kernel)
     if isotropic:
         # One factor for all length scales: its derivative is the sum of theirs.
         def objective(parameters: Array) -> tuple[float, Array]:
-            value, gradient = merged_likelihood(np.r_[np.full(d, parameters[0]), parameters[1:]], unit, kernel)
+            value, gradient = unit.likelihood(np.r_[np.full(d, parameters[0]), parameters[1:]], kernel)
             return value, np.r_[gradient[:d].sum(), gradient[d:]]
 
         starts = [replace(start, length_scales=start.length_scales[:1]) for start in starts]
@@ -221,10 +215,11 @@ def learn_forest(lesson: Lesson, least_leaf: int = 1) -> Forest:
         "min_samples_leaf": max(least_leaf, 1 if few < FOREST_ROWS else 3),
     }
     if not lesson.is_class:
-        model = RandomForestRegressor(max_features=1 / 3 if lesson.inputs.shape[1] > 3 else 1.0, **options)
+        model = ensemble.RandomForestRegressor(max_features=1 / 3 if lesson.inputs.shape[1] > 3 else 1.0, **options)
         model.fit(lesson.inputs, lesson.rounded, sample_weight=lesson.sample_weight)
         return Forest(Trees.of_forest(model.estimators_))
-    model = RandomForestClassifier(**options).fit(lesson.inputs, lesson.labels, sample_weight=lesson.sample_weight)
+    model = ensemble.RandomForestClassifier(**options)
+    model.fit(lesson.inputs, lesson.labels, sample_weight=lesson.sample_weight)
     return Forest(_widen(Trees.of_forest(model.estimators_), model.classes_, lesson.targets.shape[1]))
 
 
@@ -267,12 +262,11 @@ def learn_boosting(lesson: Lesson) -> Boosting | Linear:
     steps = BOOSTING_STEPS if n_classes <= 10 else max(10, 10 * BOOSTING_STEPS // n_classes)
     options = {"early_stopping": enough, "max_iter": steps * (10 if enough else 1), "random_state": lesson.seed}
     if not lesson.is_class:
-        model: Any = HistGradientBoostingRegressor(**options)
+        model: Any = ensemble.HistGradientBoostingRegressor(**options)
         model.fit(lesson.inputs, lesson.rounded, sample_weight=lesson.sample_weight)
         return Boosting(Trees.of_boosting(model), np.ravel(model._baseline_prediction))
-    model = HistGradientBoostingClassifier(**options).fit(
-        lesson.inputs, lesson.labels, sample_weight=lesson.sample_weight
-    )
+    model = ensemble.HistGradientBoostingClassifier(**options)
+    model.fit(lesson.inputs, lesson.labels, sample_weight=lesson.sample_weight)
     trees, baseline = Trees.of_boosting(model), np.ravel(model._baseline_prediction)
     present = model.classes_
     if n_classes == 2:

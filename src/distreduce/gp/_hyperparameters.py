@@ -50,7 +50,7 @@ class Training:
     L-BFGS stops when a step lowers −log p(y) by less than `least_gain`, or than the fraction `tolerance` of it.
     """
 
-    optimizer: str = "lbfgs"  # see :func:`by_lbfgs` and :func:`by_adam`
+    optimizer: str = "lbfgs"
     steps: int = 200  # largest number of iterations of L-BFGS, or the number of steps of Adam
     learning_rate: float = 0.1  # of Adam
     tolerance: float = 1e-9
@@ -61,56 +61,50 @@ class Training:
 
         L-BFGS starts at `known` hyperparameters, or at length scales `scales`, signal 1 and noise 0.1.
         """
+        # Adam needs it to recognise failures, and returns its last point.
+        best = BestSoFar(objective, failed=WORST)
         if self.optimizer == "adam":
-            return by_adam(objective, len(scales), self.steps, self.learning_rate)
-        start = Hyperparameters(scales, 1.0, 0.1) if known is None else known
-        return by_lbfgs(objective, start, self.steps, self.tolerance, self.least_gain)
+            found = self._run_adam(best, len(scales))
+        else:
+            found = self._run_lbfgs(best, Hyperparameters(scales, 1.0, 0.1) if known is None else known)
+        if found is None:
+            raise NumericalError(
+                "The marginal likelihood is not a number even at the start of training; scale X and y, and look for "
+                "columns with constant or huge values."
+            )
+        return Hyperparameters.from_logarithms(found)
 
+    def _run_lbfgs(self, best: BestSoFar, start: Hyperparameters) -> Array | None:
+        """Return the best point seen, wherever the last line search ended."""
+        reached = np.inf
 
-def _found(logarithms: Array | None) -> Hyperparameters:
-    if logarithms is None:
-        raise NumericalError(
-            "The marginal likelihood is not a number even at the start of training; scale X and y, and look for "
-            "columns with constant or huge values."
-        )
-    return Hyperparameters.from_logarithms(logarithms)
+        def stop_early(_: Array) -> None:
+            nonlocal reached
+            if reached - best.value < self.least_gain:
+                raise StopIteration
+            reached = best.value
 
+        at = start.logarithms()
+        # Signal within e⁻¹² … e⁸, noise from its floor to e³, both in units of the target's variance.
+        bounds = [(one - SCALE_RANGE, one + SCALE_RANGE) for one in at[:-2]] + [(-12, 8), (np.log(NOISE_FLOOR), 3)]
+        options = {"maxiter": self.steps, "ftol": self.tolerance}
+        minimize(best.uphill, at, jac=True, method="L-BFGS-B", bounds=bounds, options=options, callback=stop_early)
+        return best.point
 
-def by_lbfgs(
-    objective: Objective, start: Hyperparameters, max_iter: int, tolerance: float = 1e-9, least_gain: float = 0.0
-) -> Hyperparameters:
-    """Run L-BFGS in the logarithms."""
-    best, reached = BestSoFar(objective, failed=WORST), np.inf
+    def _run_adam(self, evaluate: BestSoFar, n_scales: int) -> Array | None:
+        """Run Adam as in GPyTorch: on r with l = log(1 + eʳ) (noise: + 10⁻⁴), from r = 0, and return the last point.
 
-    def stop_early(_: Array) -> None:
-        nonlocal reached
-        if reached - best.value < least_gain:
-            raise StopIteration
-        reached = best.value
-
-    at = start.logarithms()
-    # Signal within e⁻¹² … e⁸, noise from its floor to e³, both in units of the target's variance.
-    bounds = [(scale - SCALE_RANGE, scale + SCALE_RANGE) for scale in at[:-2]] + [(-12, 8), (np.log(NOISE_FLOOR), 3)]
-    options = {"maxiter": max_iter, "ftol": tolerance}
-    minimize(best.uphill, at, jac=True, method="L-BFGS-B", bounds=bounds, options=options, callback=stop_early)
-    return _found(best.point)  # the best point seen, wherever the last line search ended
-
-
-def by_adam(objective: Objective, n_scales: int, steps: int, learning_rate: float) -> Hyperparameters:
-    """Run Adam as in GPyTorch: on r with l = log(1 + eʳ) (noise: + 10⁻⁴), from r = 0, and return the last point.
-
-    If the likelihood becomes NaN or infinite, training ends at the last point where it was finite.
-    """
-    raw, adam = np.zeros(n_scales + 2), Adam(learning_rate)
-    # GPyTorch's floor of the noise; the others keep logarithms finite after steps that are far too long.
-    floor = np.r_[np.full(n_scales + 1, 1e-100), 1e-4]
-    evaluate, safe = BestSoFar(objective, failed=WORST), None  # only to recognise failures: Adam returns its last point
-    for _ in range(steps):
-        logarithms = np.log(np.logaddexp(0.0, raw) + floor)
-        _, gradient = evaluate(logarithms)
-        if gradient is None:
-            return _found(safe)
-        safe = logarithms
-        # Chain rule from log l to r: the gradient is in log l, and dl/dr = expit(r).
-        raw = adam.step(raw, gradient * np.exp(-logarithms) * expit(raw))
-    return Hyperparameters.from_logarithms(np.log(np.logaddexp(0.0, raw) + floor))
+        If the likelihood becomes NaN or infinite, training ends at the last point where it was finite.
+        """
+        raw, adam, safe = np.zeros(n_scales + 2), Adam(self.learning_rate), None
+        # GPyTorch's floor of the noise; the others keep logarithms finite after steps that are far too long.
+        floor = np.r_[np.full(n_scales + 1, 1e-100), 1e-4]
+        for _ in range(self.steps):
+            logarithms = np.log(np.logaddexp(0.0, raw) + floor)
+            _, gradient = evaluate(logarithms)
+            if gradient is None:
+                return safe
+            safe = logarithms
+            # Chain rule from log l to r: the gradient is in log l, and dl/dr = expit(r).
+            raw = adam.step(raw, gradient * np.exp(-logarithms) * expit(raw))
+        return np.asarray(np.log(np.logaddexp(0.0, raw) + floor))

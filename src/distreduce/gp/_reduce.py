@@ -8,15 +8,16 @@ from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from numpy.random import RandomState
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from distreduce._utils.numerics import nearest
+from distreduce._utils.numerics import nearest_in_use
 from distreduce._utils.threads import Workers, workers
-from distreduce._utils.typing import Array, Index
+from distreduce._utils.typing import Array, Index, Self
 from distreduce.estimators import SDR
 from distreduce.estimators._fit_context import whole_fit
 from distreduce.estimators._mixins import RenamedParametersMixin, Translation, translate_checkpoint_every
@@ -38,9 +39,6 @@ from distreduce.gp._stack import Stack, keep_promising
 from distreduce.gp._target_scale import choose_feature_scale
 from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
 from distreduce.sharding.merge import Merged, merge_duplicates, row_keys
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 AnyStack = TypeVar("AnyStack", Stack, ClassStack)
 Learn = Callable[[CrossFit, Array], AnyStack]  # from left-out predictions and the target
@@ -225,8 +223,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         """The nearest prototype of each place, among those that stand for samples; each its own if all are."""
         if self.n_prototypes is None:
             return np.arange(len(Z))
-        used = np.flatnonzero(self.reduction_.prototype_weights_)
-        return np.asarray(used[nearest(Z, self.reduction_.prototypes_[used])[1][:, 0]])
+        return nearest_in_use(Z, self.reduction_.prototypes_, self.reduction_.prototype_weights_)
 
     @property
     def _n_features_out(self) -> int:
@@ -249,14 +246,12 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         """Whether a single GP on the embedding predicts, as in the paper, without cross-fitting."""
         return self.training_inputs == "fitted" or self.gp_optimizer == "adam"
 
-    def _scale_features(
-        self, X: Array, targets: Array, weights: Array, groups: Index | None
-    ) -> tuple[Merged, Index | None]:
+    def _scale_features(self, X: Array, Y: Array, weights: Array, groups: Index | None) -> tuple[Merged, Index | None]:
         """Set ``input_scale_``; return the distinct samples, which are what is looked at, and their groups."""
-        once = merge_duplicates(X, targets, weights)  # a sample given twice counts as one of weight two
-        X, targets, together = X[once.rows], targets[once.rows], None if groups is None else groups[once.rows]
+        once = merge_duplicates(X, Y, weights)  # a sample given twice counts as one of weight two
+        X, Y, together = X[once.rows], Y[once.rows], None if groups is None else groups[once.rows]
         check_spread(X, len(X), precomputed=False)
-        self.input_scale_ = choose_feature_scale(X, targets, once.weights, together, self.feature_scaling)
+        self.input_scale_ = choose_feature_scale(X, Y, once.weights, together, self.feature_scaling)
         return once, together
 
     def _reduce(
@@ -302,7 +297,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         self.novelty_ = Novelty.of(arranged.distinct, arranged.copies, arranged.given)
         return arranged
 
-    def _draw_rows(self, inputs: Array, random_state: np.random.RandomState) -> Index:
+    def _draw_rows(self, inputs: Array, random_state: RandomState) -> Index:
         size, n = self.max_reduction_samples, len(inputs)
         if self.n_prototypes is not None and self.n_prototypes > min(size, n):
             raise InvalidInputError(
@@ -346,9 +341,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
             elif isinstance(expert, BaseEstimator) and hasattr(expert, "fit"):
                 found[f"{type(expert).__name__} {k}"] = partial(learn_own, estimator=expert)
             else:
-                raise InvalidInputError(
-                    f"experts has {expert!r}; give names among {OTHERS} or scikit-learn estimators."
-                )
+                raise InvalidInputError(f"experts has {expert!r}; give names in {OTHERS} or scikit-learn estimators.")
         return found
 
     def _cross_fit(

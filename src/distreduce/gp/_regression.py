@@ -16,7 +16,7 @@ from distreduce.estimators._targets import read_known_numbers
 from distreduce.estimators._validate import read_weights
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._estimator import BaseGP, by_chunks, read_new_samples
-from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size, train_merged
+from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size
 from distreduce.gp._stack import Stack, check_coverage, check_levels, weigh_by_leave_one_out
 from distreduce.gp._target_scale import TargetScale, feature_spread
 from distreduce.sharding.dask_rows import compute, is_dask, predict_by_blocks
@@ -63,9 +63,7 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
         check_is_fitted(self)
         if is_dask(X):
             if return_cov:
-                raise InvalidInputError(
-                    "return_cov needs all samples in one place; give a NumPy array of fewer samples."
-                )
+                raise InvalidInputError("return_cov needs all samples in one place; give fewer, as a NumPy array.")
             return predict_by_blocks(self, "predict", X, return_std=return_std)
         X = read_new_samples(self, X)
         found = zip(*(stack.unwarp(*moments) for stack, moments in self._latent(X)), strict=True)
@@ -242,7 +240,7 @@ class GPRegressor(BaseGPRegressor):
             training = self._training(lbfgs_steps=200, adam_steps=20)
             rows = [MergedRows.of(X, Y[:, [t]], weights) for t in range(Y.shape[1])]
             with workers(self.n_jobs) as pool:  # one thread per target
-                found = pool.run(lambda t, _: train_merged(rows[t], training, scales), Y.shape[1])
+                found = pool.run(lambda t, _: training(rows[t].likelihood, scales), Y.shape[1])
                 processes = [
                     {"inputs": ExactGP(row.inputs, row.targets[:, 0], gp, weights=row.weights)}
                     for row, gp in zip(rows, found, strict=True)

@@ -12,7 +12,7 @@ from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._crossfit import CrossFitter, assign_folds
-from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size, train_merged
+from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size
 from distreduce.gp._experts import EXPERTS, Lesson
 from distreduce.gp._hyperparameters import Training
 from distreduce.gp._reduce import PAPER, ReducingGP
@@ -112,7 +112,7 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
         stacks = []
         for y in Y.T:
             rows = MergedRows(embedded, y[:, None], weights, np.zeros(1))
-            found = train_merged(rows, training, scales)
+            found = training(rows.likelihood, scales)
             gp = ExactGP(embedded, y, found, weights=None if (weights == 1.0).all() else weights)
             stacks.append(weigh_by_leave_one_out({"embedding": gp}, rescaled=False))
         return tuple(stacks)

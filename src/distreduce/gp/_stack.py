@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
-from distreduce.gp._crossfit import CrossFit, find_rank, rank_within, thin_reference
+from distreduce.gp._crossfit import CrossFit, Said, find_rank, rank_within, thin_reference
 from distreduce.gp._tails import Tails
 from distreduce.gp._target_scale import LEVELS, Warp
 
@@ -25,14 +25,14 @@ REFERENCE = 5000  # left-out errors that a stack keeps
 # How constant the variance of an expert is: shares of its mean in the calibrated variance.
 CONSTANT = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 GAUSSIAN_TAILS = Tails()
+EM_STEPS, EM_TOL = 1000, 1e-6  # of the weights
 
 
 @dataclass(frozen=True)
 class Stack:
     """Experts by name, their weights, and the distribution of the mixture's errors.
 
-    The calibrated variance of an expert is a n(x) + b v(x), where v is its own variance and n(x) says how large the
-    noise is at x, relative to its mean.
+    The calibrated variance of an expert is a n(x) + b v(x): v is its own variance, n the noise relative to its mean.
     """
 
     processes: Mapping[str, Any]  # fitted experts
@@ -50,9 +50,7 @@ class Stack:
         """Weigh the experts, and learn scale and shape of the errors, from left-out predictions."""
         y, h, noise = target[found.rows], weights[found.rows], found.noise
         # Each expert by itself: how large its errors are, and how far they follow its variance.
-        calibration = {
-            name: calibrate_variance(y - mean, variance, h, noise) for name, (mean, variance) in found.left_out.items()
-        }
+        calibration = {name: calibrate_variance(y - m, v, h, noise) for name, (m, v) in found.left_out.items()}
         own = cls({}, {}, calibration=calibration, warp=warp)
         densities = own.log_densities(found.left_out, y, noise)
         own = replace(own, weights=weigh(densities, h, thrifty=len(y) < len(target)))
@@ -66,9 +64,7 @@ class Stack:
         kept, groups = thin_reference(errors, groups[found.rows], REFERENCE, h)
         return replace(own, variance_scale=scale, tails=Tails.of(errors, h), errors=kept, groups=groups)
 
-    def log_densities(
-        self, moments: Mapping[str, tuple[Array, ...]], y: Array, noise: Array | float = 1.0
-    ) -> dict[str, Array]:
+    def log_densities(self, moments: Said, y: Array, noise: Array | float = 1.0) -> dict[str, Array]:
         """Log densities of targets under each expert by itself."""
         return {name: log_density(y, *self.calibrate(name, own, noise)) for name, own in moments.items()}
 
@@ -81,7 +77,7 @@ class Stack:
         """n(x) at each row."""
         return 1.0 if self.noise is None else np.asarray(self.noise(views["noise"]))
 
-    def mix(self, moments: Mapping[str, tuple[Array, ...]], noise: Array | float = 1.0) -> tuple[Array, Array]:
+    def mix(self, moments: Said, noise: Array | float = 1.0) -> tuple[Array, Array]:
         """Mean and variance of the mixture of experts with these moments."""
         used = self.used()
         parts = [self.calibrate(name, moments[name], noise) for name in used]
@@ -174,8 +170,7 @@ def weigh_by_leave_one_out(processes: Mapping[str, Any], *, rescaled: bool) -> S
     """The stack of exact GPs whose closed-form leave-one-out densities give weights and scale.
 
     With ``rescaled=True`` the variance is multiplied by the mean squared error in its units; the mean divides by n less
-    the number of hyperparameters, which were chosen with the same targets (at least n/2). The paper's GP has no such
-    step.
+    the number of hyperparameters, which saw the same targets (at least n/2). The paper's GP has no such step.
     """
     left_out = {name: process.leave_one_out() for name, process in processes.items()}
     first = next(iter(processes.values()))
@@ -215,9 +210,7 @@ def log_density(target: Array, mean: Array, variance: Array) -> Array:
     return np.asarray(-0.5 * (np.log(2 * np.pi * variance) + (target - mean) ** 2 / variance))
 
 
-def stacking_weights(
-    log_densities: Array, weights: Array | None = None, max_iter: int = 1000, tol: float = 1e-6
-) -> Array:
+def stacking_weights(log_densities: Array, weights: Array | None = None) -> Array:
     r"""Stacking weights (k,) of k models from their left-out log densities (k, n) and weights of the samples [1]_.
 
     .. math:: \max_{w \in \Delta} \sum_i h_i \log \sum_k w_k\, p_k(y_i \mid y_{-i}) + \sum_k \log w_k
@@ -235,12 +228,12 @@ def stacking_weights(
     # Only ratios between models matter, so the best density of each sample becomes 1: nothing underflows.
     densities = np.exp(log_densities - log_densities.max(axis=0))
     found = np.full(k, 1.0 / k)
-    for _ in range(max_iter):
+    for _ in range(EM_STEPS):
         shares = found[:, None] * densities
         counts = (shares / shares.sum(axis=0)) @ h
         updated = (counts + 1.0) / (counts + 1.0).sum()
         moved, found = np.abs(updated - found).max(), updated
-        if moved < tol:
+        if moved < EM_TOL:
             break
     # A model that speaks for less than one sample has its weight from the last term alone, and only blurs the rest.
     found = np.where(counts < min(1.0, 0.5 * h.sum() / k), 0.0, found)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from distreduce._utils.versions import import_optional
 from distreduce.estimators import SDR
-from distreduce.exceptions import InvalidInputError, InvalidTypeError, MissingDependencyError
+from distreduce.exceptions import InvalidInputError, InvalidTypeError
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -89,13 +90,8 @@ def sdr(
 
 
 def _check(adata: object) -> None:
-    try:
-        from anndata import AnnData
-    except ImportError as error:
-        raise MissingDependencyError(
-            "distreduce.interop.anndata needs anndata, which is not installed: pip install 'distreduce[anndata]'."
-        ) from error
-    if not isinstance(adata, AnnData):
+    advice = "distreduce.interop.anndata needs anndata, which is not installed: pip install 'distreduce[anndata]'."
+    if not isinstance(adata, import_optional("anndata", advice).AnnData):
         raise InvalidTypeError(f"adata must be an AnnData object; got {type(adata).__name__}.")
     if adata.isbacked:
         raise InvalidInputError("adata is backed by a file; read it into memory first: adata = adata.to_memory().")

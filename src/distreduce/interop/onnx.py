@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from distreduce._utils.typing import Array
-from distreduce.exceptions import MissingDependencyError
+from distreduce._utils.versions import import_optional
 from distreduce.interop._formula import MapFormula, Path, map_formula, write_map
 
 OPSET, IR_VERSION = 13, 8  # as old as the operators allow: runtimes reject newer versions than their own
@@ -33,12 +32,7 @@ def save_onnx(model: Any, path: Path) -> None:
     ModelSaveError
         The file could not be written. An existing file is unchanged.
     """
-    try:
-        onnx = import_module("onnx")
-    except ImportError as error:
-        raise MissingDependencyError(
-            "save_onnx needs onnx, which is not installed: pip install 'distreduce[onnx]'."
-        ) from error
+    onnx = import_optional("onnx", "save_onnx needs onnx, which is not installed: pip install 'distreduce[onnx]'.")
     formula = map_formula(model)
     graph = _Graph(onnx)
     _add_map(graph, formula)

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from distreduce._utils.typing import Array, Index
+from distreduce._utils.typing import Array, Index, Mask
 from distreduce.exceptions import InvalidInputError
 
 Weights = ArrayLike | None  # of the samples (n,); None is 1 for each
@@ -155,7 +155,7 @@ def calibration_error_by_chance(probabilities: Array, sample_weight: Weights = N
     return float(np.mean([_calibration_error(confidence, correct, h) for correct in drawn]))
 
 
-def _calibration_error(confidence: Array, correct: NDArray[np.bool_], h: Array, n_bins: int = 15) -> float:
+def _calibration_error(confidence: Array, correct: Mask, h: Array, n_bins: int = 15) -> float:
     # "left" puts a confidence on a border into the lower bin, because bins are closed on the right.
     bins = np.searchsorted(np.linspace(0, 1, n_bins + 1)[1:-1], confidence, side="left")
     # |B_b|/n · |mean(correct) − mean(confidence)| needs only the sum of the differences; empty bins add zero.

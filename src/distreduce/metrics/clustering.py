@@ -161,9 +161,7 @@ def hard_assignment(assignment: Any, n: int, m: int | None = None) -> Index:
     """Prototype number (n,) of every sample: the row maxima of a coupling, or the given numbers."""
     if sparse.issparse(assignment) or np.ndim(assignment) == 2:
         if assignment.shape[0] != n or (m is not None and assignment.shape[1] != m):
-            raise InvalidInputError(
-                f"assignment has shape {assignment.shape}; expected {n} samples and {m} prototypes."
-            )
+            raise InvalidInputError(f"assignment has shape {assignment.shape}, not {n} samples and {m} prototypes.")
         return np.asarray(assignment.argmax(axis=1), dtype=np.intp).ravel()
     numbers = np.asarray(assignment)
     if numbers.shape != (n,) or numbers.dtype.kind not in "iu":

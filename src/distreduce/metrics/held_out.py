@@ -113,14 +113,12 @@ def held_out_scores(
     return {"r2": r2, **rmse, **scores}
 
 
-def _gaussian(
-    y: Array, mean: Array, std: ArrayLike, scale: ArrayLike | None, sample_weight: Weights
-) -> dict[str, float]:
+def _gaussian(y: Array, mean: Array, std: ArrayLike, scale: ArrayLike | None, weights: Weights) -> dict[str, float]:
     read_gaussian(y, mean, std)  # checks shapes before the division broadcasts
     unit = read_numbers("scale", 1.0 if scale is None else scale)
     if unit.shape not in ((), y.shape[1:]) or not (unit > 0).all():
         raise InvalidInputError(f"scale must be a number above 0, or one for each target; got {unit.tolist()!s:.80}.")
-    return regression_scores(y / unit, mean / unit, np.asarray(std, dtype=np.float64) / unit, sample_weight)
+    return regression_scores(y / unit, mean / unit, np.asarray(std, dtype=np.float64) / unit, weights)
 
 
 def _levels(levels: ArrayLike, y: Array) -> Array:
@@ -132,11 +130,10 @@ def _levels(levels: ArrayLike, y: Array) -> Array:
 
 LEVEL = 0.95
 Interval = tuple[float, float]
+Groups = ArrayLike | None  # of the rows (n,); None is each row by itself
 
 
-def r2_interval(
-    y: ArrayLike, mean: ArrayLike, sample_weight: Weights = None, groups: ArrayLike | None = None
-) -> Interval:
+def r2_interval(y: ArrayLike, mean: ArrayLike, sample_weight: Weights = None, groups: Groups = None) -> Interval:
     """Return the 95 % interval of R², the mean over the targets."""
     truth = np.asarray(y, dtype=np.float64).reshape(len(np.asarray(y)), -1)
     missed = truth - np.asarray(mean, dtype=np.float64).reshape(truth.shape)
@@ -148,19 +145,16 @@ def r2_interval(
         n, first, second, errors = sums[..., :1], *np.split(sums[..., 1:], 3, axis=-1)
         return np.asarray((errors / (second - first**2 / n)).mean(axis=-1))
 
-    return _explained(
-        np.hstack([np.ones((len(truth), 1)), truth, truth**2, missed**2]), unexplained, sample_weight, groups
-    )
+    rows = np.hstack([np.ones((len(truth), 1)), truth, truth**2, missed**2])
+    return _explained(rows, unexplained, sample_weight, groups)
 
 
-def gain_interval(
-    ours: Array, theirs: Array, sample_weight: Weights = None, groups: ArrayLike | None = None
-) -> Interval:
+def gain_interval(ours: Array, theirs: Array, sample_weight: Weights = None, groups: Groups = None) -> Interval:
     """Return the 95 % interval of the share of their errors (n,) that ours (n,) avoid."""
     return _explained(np.stack([ours, theirs], axis=1), lambda sums: sums[..., 0] / sums[..., 1], sample_weight, groups)
 
 
-def accuracy_interval(right: ArrayLike, sample_weight: Weights = None, groups: ArrayLike | None = None) -> Interval:
+def accuracy_interval(right: ArrayLike, sample_weight: Weights = None, groups: Groups = None) -> Interval:
     """Return Wilson's 95 % interval of an accuracy, for as many independent rows as have its standard error."""
     hits = np.asarray(right, dtype=np.float64)
     h = read_weights(sample_weight, len(hits))
@@ -184,9 +178,7 @@ def wilson_interval(p: Any, n: Any, z: float = 1.96) -> tuple[Any, Any]:
     return (middle - half) / (1 + z**2 / n), (middle + half) / (1 + z**2 / n)
 
 
-def _explained(
-    rows: Array, unexplained: Callable[[Array], Array], sample_weight: Weights, groups: ArrayLike | None
-) -> Interval:
+def _explained(rows: Array, unexplained: Callable[[Array], Array], sample_weight: Weights, groups: Groups) -> Interval:
     r"""Return :math:`1 - r e^{\pm t s / r}` for the unexplained share r: errors in it are relative."""
     with np.errstate(divide="ignore", invalid="ignore"):
         r, error, t = _jackknife(_sum_units(rows, sample_weight, groups), unexplained)
@@ -196,7 +188,7 @@ def _explained(
     return (float(1 - r * factor), float(1 - r / factor)) if np.isfinite(factor) else (-np.inf, 1.0)
 
 
-def _sum_units(rows: Array, sample_weight: Weights, groups: ArrayLike | None) -> Array:
+def _sum_units(rows: Array, sample_weight: Weights, groups: Groups) -> Array:
     """Return the weighted sums over the rows of each unit; rows of weight zero are none."""
     h, unit = read_weights(sample_weight, len(rows)), np.arange(len(rows)) if groups is None else np.asarray(groups)
     used = h > 0

@@ -84,8 +84,7 @@ def save(model: Any, path: Path, *, dtype: str = "float64") -> None:
     """Save a fitted model of a class in :data:`REGISTRY` to one file, as its method ``save`` describes.
 
     All parameters are saved except `checkpoint`, which is a place on this machine. float32 halves the file and changes
-    the embedding in about the seventh digit; parameters stay exact, and so do hyperparameters and inducing points of
-    GPs.
+    the embedding in about the seventh digit; parameters stay exact, and so do hyperparameters of GPs.
     """
     if dtype not in ("float64", "float32"):
         raise InvalidInputError(f"dtype={dtype!r} must be 'float64' or 'float32'.")

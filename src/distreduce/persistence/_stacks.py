@@ -248,9 +248,8 @@ def _build_experts(
             found = expert.moments(probe) if own["sharpness"] is None else [scores]
             require(bool(np.isfinite(np.concatenate([np.ravel(part) for part in found])).all()),
                     f"the expert {name!r} predicts NaN or infinite values")  # fmt: skip
-            require(
-                scores.shape == (1, n_columns), f"the expert {name!r} does not predict {n_columns} classes or targets"
-            )
+            fits = scores.shape == (1, n_columns)
+            require(fits, f"the expert {name!r} does not predict {n_columns} classes or targets")
     return experts
 
 

@@ -69,8 +69,7 @@ def draw_svg(
     """Return the SVG file of a figure of `size` inches that `draw` fills.
 
     `name` is the prefix of all ids, so that several drawings can share a page. `style` adds to `STYLE`; matplotlib's
-    global settings stay as they are. `titles` has, for the gid of a line drawn with markers, the text that each marker
-    shows under the pointer.
+    global settings stay as they are. `titles` has texts that the markers of a line (its gid) show under the pointer.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure

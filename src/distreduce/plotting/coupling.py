@@ -33,8 +33,7 @@ def plot_coupling(
     """Draw a heat map of targets by prototypes; each column sums to one.
 
     Columns are the prototypes that carry known targets, sorted by their largest share and then by decreasing weight.
-    Continuous targets are cut into bins of equal width. The coupling has seen the targets: what left-out samples show
-    is in ``prototype_evidence_``.
+    Continuous targets are cut into bins of equal width. The coupling has seen them; ``prototype_evidence_`` has not.
 
     Parameters
     ----------

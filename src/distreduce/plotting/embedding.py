@@ -8,10 +8,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from distreduce._utils.numerics import nearest
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, Mask
 from distreduce.estimators._base import BaseReduction
 from distreduce.exceptions import InvalidInputError
 from distreduce.plotting.axes import check_reduction, draw_svg, get_axes
@@ -97,7 +97,7 @@ def plot_embedding(
     area, alpha = (SAMPLE_AREA, 0.45) if prototypes else (2 * SAMPLE_AREA, 0.7)
     _scatter(ax, view.samples(), area, colours.samples, colours.sample_shapes, alpha=alpha, linewidth=0)
     if prototypes:
-        _draw_prototypes(ax, model, view, colours)
+        _draw_prototypes(ax, view)
     view.label_axes(ax)
     colours.draw_key(ax)
     return ax
@@ -134,7 +134,7 @@ def plot_prototypes(
     check_reduction(model)
     colours = colour_by_target(model, None, target, places)
     view, ax = View(model, colours, components, places), get_axes(ax)
-    _draw_prototypes(ax, model, view, colours, over_samples=False)
+    _draw_prototypes(ax, view, over_samples=False)
     # Those that are drawn, the heaviest first.
     drawn = np.argsort(-model.prototype_weights_, kind="stable")[: np.count_nonzero(model.prototype_weights_)]
     if numbers if numbers is not None else len(drawn) <= MAX_NUMBERED:
@@ -148,19 +148,15 @@ def plot_prototypes(
     return ax
 
 
-def _draw_prototypes(
-    ax: Axes, model: BaseReduction, view: View, colours: Colours, *, over_samples: bool = True
-) -> None:
+def _draw_prototypes(ax: Axes, view: View, *, over_samples: bool = True) -> None:
     """Draw the prototypes in use, heaviest first so that none hides another; over samples, they leave room."""
-    weights = model.prototype_weights_
+    weights, colours = view.model.prototype_weights_, view.colours
     # Prototypes without weight come last in the order and are cut off.
     order = np.argsort(-weights, kind="stable")[: np.count_nonzero(weights)]
     places, dubious = view.prototypes(), view.find_dubious()[order]
     # A dubious mark stays whole: its dashes around a gap as well could not be read.
     shares = np.ones(len(order)) if colours.main_shares is None else np.where(dubious, 1.0, colours.main_shares[order])
-    shapes = (
-        np.zeros(len(order), dtype=np.intp) if colours.prototype_shapes is None else colours.prototype_shapes[order]
-    )
+    shapes = np.zeros(len(order), np.intp) if colours.prototype_shapes is None else colours.prototype_shapes[order]
     areas = _mark_areas(ax, view, places[order], weights[order]) if over_samples else TOTAL_AREA * weights[order]
     # Thin edges where they go around rim and core.
     edges = np.where(shares < PURE, 0.3, 0.8)
@@ -264,7 +260,7 @@ class View:
         """Return the place of each prototype; `Z` is where it lies in the embedding, if not at its own place."""
         return self._project(self.model.prototypes_ if Z is None else Z, self.colours.prototype_values)
 
-    def find_dubious(self) -> NDArray[np.bool_]:
+    def find_dubious(self) -> Mask:
         """Return which prototypes are flagged as dubious; none if the view is that of the fit."""
         flagged = self.places == "left_out" and hasattr(self.model, "prototype_evidence_")
         m = len(self.model.prototypes_)

@@ -159,15 +159,13 @@ def _colour_classes(values: Array, means: Array, classes: NDArray[Any]) -> Colou
     samples[known] = palette[values[known].argmax(axis=1)]
     codes = np.where(known, np.nan_to_num(values).argmax(axis=1), np.nan)
     main = means.argmax(axis=1)
-    colours = Colours(
-        samples, palette[main], codes, main.astype(float), classes, palette, main_shares=means.max(axis=1)
-    )
+    found = Colours(samples, palette[main], codes, main.astype(float), classes, palette, main_shares=means.max(axis=1))
     # With more classes than safe colours, the shape tells apart what the colour does not.
     if len(classes) <= len(OKABE_ITO):
-        return colours
+        return found
     shapes = class_shapes(len(classes))
     own = np.where(known, shapes[np.nan_to_num(codes).astype(np.intp)], 0)
-    return replace(colours, sample_shapes=own, prototype_shapes=shapes[main])
+    return replace(found, sample_shapes=own, prototype_shapes=shapes[main])
 
 
 def _colour_numbers(numbers: Array, means: Array, name: str) -> Colours:

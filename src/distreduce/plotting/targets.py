@@ -48,9 +48,7 @@ def read_shown_targets(model: BaseReduction, y: ArrayLike | None, target: int) -
     n, task = len(model.embedding_), getattr(model, "task_", None)
     labels = np.full(n, np.nan) if y is None else as_array(y)
     if labels.ndim not in (1, 2) or len(labels) != n:
-        raise InvalidInputError(
-            f"y must have one row for each of the {n} samples of the fit; got shape {labels.shape}."
-        )
+        raise InvalidInputError(f"y must have one row for each of the {n} samples of the fit; got {labels.shape}.")
     n_columns = model.prototype_targets_.shape[1] if task == "regression" else labels[:1].size
     # Nothing is known: the model alone says how many columns there are.
     if pd.isna(labels).all():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -65,14 +66,10 @@ class Colouring:
 
     def encode_columns(self, table: pd.DataFrame, leave_out: set[str]) -> list[Node]:
         """Encode the first columns that colours can show: the fewer samples, the more columns."""
-        found: list[Node] = []
         most = max(LEAST_COLUMNS, MAX_VALUES // max(len(self.samples), 1))
-        for place, name in enumerate(map(str, table.columns)):
-            node = None if name in leave_out else self._encode_column(name, table.iloc[:, place])
-            found += [] if node is None else [node]
-            if len(found) == most:
-                break
-        return found
+        columns = ((str(name), table.iloc[:, place]) for place, name in enumerate(table.columns))
+        nodes = (self._encode_column(name, column) for name, column in columns if name not in leave_out)
+        return list(islice(filter(None, nodes), most))
 
     def _encode_column(self, name: str, column: pd.Series) -> Node | None:
         numbers = read_numbers(column)
@@ -166,15 +163,14 @@ def find_contrasts(
     `own` samples against that of all others. A difference counts in standard deviations of the column, and a category
     by its most over-represented level. Columns after the first 2,000 are omitted.
     """
-    weights = np.ones(len(own)) if sample_weight is None else sample_weight
+    groups = own, prototypes, np.ones(len(own)) if sample_weight is None else sample_weight
     found: list[tuple[str, Contrast]] = []
     for place in range(min(table.shape[1], MAX_COLUMNS)):
         column = table.iloc[:, place]
         numbers = read_numbers(column)
-        if numbers is None:
-            part = _compare_levels(column, own, prototypes, weights)
-        else:
-            part = _compare_numbers(*numbers, own, prototypes, weights)
+        part = (
+            _compare_levels(column, *groups) if numbers is None else _compare_numbers(numbers[0], numbers[1], *groups)
+        )
         if part is not None:
             found.append((str(table.columns[place]), part))
     if not found:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import sparse
 
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
@@ -21,13 +22,15 @@ from distreduce.interop._predictor import Node, pack
 from distreduce.plotting.embedding import View
 from distreduce.plotting.palette import COLOUR_MAP, SHAPES, colour_by_target
 from distreduce.plotting.targets import target_name
-from distreduce.report.columns import Colouring, cell_text, find_contrasts, quantise
+from distreduce.report.columns import Colouring, cell_text, find_contrasts, list_cells, quantise
 from distreduce.report.evidence import QUALITY, Criticism, encode_quality, find_evidence
-from distreduce.report.prototypes import Distribution, assign_samples, collect_rows, find_distribution, find_nearest
+from distreduce.report.prototypes import Distribution, assign_samples, find_distribution, find_nearest
 
 MAX_SAMPLES = 50_000
 MAX_PROTOTYPES = 2000
 MAX_TARGETS = 4
+MAX_ROW_COLUMNS = 100
+MAX_CELLS = 400_000
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,11 @@ class Subject:
     def selection(self) -> Selection:
         """What the page shows: one for map, tables and heat maps, which refer to each other by position."""
         return select(self.model)
+
+    @property
+    def counts(self) -> Index:
+        """How many samples each prototype has."""
+        return np.bincount(self.model.labels_, minlength=len(self.model.prototypes_))
 
     @property
     def one_to_one(self) -> bool:
@@ -137,13 +145,15 @@ def encode_page(subject: Subject, found: list[TargetView], worst: Sequence[Criti
         colourings += colouring.encode_columns(subject.table, set(names))
     # Rows are stored for prototypes and criticisms only, other samples show their number.
     rows = [*find_nearest(model, subject.X, selection.prototypes), [each.sample for each in worst]]
-    details = collect_rows(
-        rows, subject.X, subject.target_columns(), subject.table, subject.row_numbers, subject.image_shape
-    )
+    details = collect_rows(rows, subject)
     return {
         **_encode_places(subject),
         "rows": pack(subject.row_numbers[selection.samples], "u4"),
-        "prototypes": _encode_prototypes(model, selection),
+        "prototypes": {
+            "number": selection.prototypes.tolist(),
+            "weight": [float(f"{weight:.6g}") for weight in model.prototype_weights_[selection.prototypes]],
+            "count": subject.counts[selection.prototypes].tolist(),
+        },
         "evidence": encode_quality(model, selection.prototypes) if subject.with_evidence else None,
         "colourings": colourings,
         "nTargets": len(names),
@@ -155,6 +165,41 @@ def encode_page(subject: Subject, found: list[TargetView], worst: Sequence[Criti
         "scale": _sample_colour_map(),
         "shapes": [None if corners is None else corners.round(4).tolist() for corners in SHAPES],
     }
+
+
+def collect_rows(nearest: list[list[int]], subject: Subject) -> Node:
+    """Return the rows that `nearest` names, each once, with their numbers, targets, cells and images."""
+    table = subject.table
+    # Neighbours are shared by many prototypes: store each row once and refer to its place.
+    wanted = sorted({row for rows in nearest for row in rows})
+    place = {row: k for k, row in enumerate(wanted)}
+    node: Node = {
+        "nearest": [[place[row] for row in rows] for rows in nearest],
+        "rows": subject.row_numbers[wanted].tolist(),
+        "targets": [[_target_text(column[row]) for row in wanted] for column in subject.target_columns()],
+    }
+    if table is not None:
+        # A wide table is cut, so that the page stays small.
+        part = table.iloc[wanted, : max(1, min(MAX_ROW_COLUMNS, MAX_CELLS // len(wanted)))]
+        node["columns"] = [str(name) for name in part.columns]
+        node["leftOut"] = table.shape[1] - part.shape[1]
+        node["cells"] = [list_cells(table.iloc[:, c], wanted) for c in range(part.shape[1])]
+        if not isinstance(table.index, pd.RangeIndex):  # the user's own names of the rows
+            node["names"] = [cell_text(name) for name in part.index]
+    if subject.image_shape is not None:
+        node["images"] = _encode_images(subject.X[wanted], subject.image_shape)
+    return node
+
+
+def _target_text(value: Any) -> str:
+    return "not known" if pd.isna(value) else cell_text(value)
+
+
+def _encode_images(rows: Any, shape: tuple[int, int]) -> Node:
+    pixels = rows.toarray() if sparse.issparse(rows) else np.asarray(rows, dtype=np.float64)
+    low, high = float(pixels.min()), float(pixels.max())
+    shades = np.round((pixels - low) / ((high - low) or 1.0) * 255)  # all pixels may be equal
+    return {"height": shape[0], "width": shape[1], "pixels": pack(shades, "u1")}
 
 
 def _find_contrasts(subject: Subject) -> list[list[tuple[str, str]]]:
@@ -211,15 +256,6 @@ def find_view(subject: Subject, name: str = "left_out") -> View:
     return View(subject.model, colours)
 
 
-def _encode_prototypes(model: BaseReduction, selection: Selection) -> Node:
-    counts = np.bincount(model.labels_, minlength=len(model.prototypes_))
-    return {
-        "number": selection.prototypes.tolist(),
-        "weight": [float(f"{weight:.6g}") for weight in model.prototype_weights_[selection.prototypes]],
-        "count": counts[selection.prototypes].tolist(),
-    }
-
-
 def _sample_colour_map() -> list[list[int]]:
     from matplotlib import colormaps
 
@@ -229,8 +265,7 @@ def _sample_colour_map() -> list[list[int]]:
 
 def list_prototypes(subject: Subject, found: Sequence[TargetView]) -> list[dict[str, Any]]:
     """Return the rows of the table of prototypes: the evidence, then what the fit believes."""
-    model, prototypes = subject.model, subject.selection.prototypes
-    counts = np.bincount(model.labels_, minlength=len(model.prototypes_))
+    model, prototypes, counts = subject.model, subject.selection.prototypes, subject.counts
     lines: list[dict[str, Any]] = [
         {
             "number": int(k),

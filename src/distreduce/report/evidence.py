@@ -61,9 +61,8 @@ def encode_quality(model: BaseReduction, prototypes: Index) -> Node:
     least = LEAST_OF_CLASSES if hasattr(model, "classes_") else LEAST_EVIDENCE
     node["least"] = min(least, len(model.embedding_))
     # JSON has no infinity: the separation of a single prototype.
-    return node | {
-        name: [float(v) if np.isfinite(v) else None for v in table[name]] for name in QUALITY if name in table
-    }
+    names = [name for name in QUALITY if name in table]
+    return node | {name: [float(v) if np.isfinite(v) else None for v in table[name]] for name in names}
 
 
 class Criticism(NamedTuple):
@@ -94,6 +93,22 @@ class Verdict(NamedTuple):
     scores: list[tuple[str, str, str, float]]
 
 
+def _judge_map(fitted: float, left_out: float, every: float, guess: float | None) -> tuple[str, bool]:
+    """Return a verdict by the scores, and whether it warns; `guess` is that of the most frequent class, if classes."""
+    # A rare class hardly moves the accuracy, even where the map tells it apart.
+    if guess is not None and left_out < guess + LITTLE:
+        return "On the map, new samples are mostly next to the most frequent class", True
+    if guess is not None and left_out < guess + SOMETHING * (1.0 - guess):
+        return "The map predicts new samples little better than their most frequent class does", True
+    if left_out < SOMETHING:
+        how = "little" if left_out >= LITTLE else "next to nothing"
+        return f"The map says {how} about the target of new samples", True
+    if fitted > left_out + MUCH:
+        return "The fitted places promise more than new samples hold", True
+    more = ", but the features know more" if every > left_out + MUCH else ""
+    return f"What you see holds for new samples{more}", False
+
+
 def describe_optimism(model: Any, within: str = "") -> Verdict | None:
     """Compare the scores of neighbours on the map, fitted and left out, and with all features; None without them.
 
@@ -109,20 +124,8 @@ def describe_optimism(model: Any, within: str = "") -> Verdict | None:
     blind = getattr(model, "eta_", None) == 0 != model.eta
     if blind:  # few samples cannot show that there is nothing to see
         verdict, warns = "Left-out samples show nothing about the target, so the map was drawn without it", True
-    elif left_out < guess + LITTLE and classes:
-        # A rare class hardly moves the accuracy, even where the map tells it apart.
-        verdict, warns = "On the map, new samples are mostly next to the most frequent class", True
-    elif left_out < guess + SOMETHING * (1.0 - guess) and classes:
-        verdict, warns = "The map predicts new samples little better than their most frequent class does", True
-    elif left_out < SOMETHING:
-        how = "little" if left_out >= LITTLE else "next to nothing"
-        verdict, warns = f"The map says {how} about the target of new samples", True
-    elif fitted > left_out + MUCH:
-        verdict, warns = "The fitted places promise more than new samples hold", True
-    elif every > left_out + MUCH:
-        verdict, warns = "What you see holds for new samples, but the features know more", False
     else:
-        verdict, warns = "What you see holds for new samples", False
+        verdict, warns = _judge_map(fitted, left_out, every, guess if classes else None)
     if within and not warns:
         verdict, warns = verdict.replace("new samples", f"new samples {within}"), True
     texts, score = [decimal_text(value, 2) for value in (left_out, every, fitted)], "accuracy" if classes else "R²"

@@ -32,16 +32,14 @@ class HeldOut:
     std : array-like of the shape of y
         Predictive standard deviations, noise included.
     low : array-like of the shape of y, optional
-        The model's 5 % quantiles, such as those of ``SDRGPRegressor.predict_quantiles``. By default those of the
-        Gaussian.
+        The model's 5 % quantiles, such as those of ``SDRGPRegressor.predict_quantiles``; by default the Gaussian's.
     high : array-like of the shape of y, optional
         The model's 95 % quantiles; give both or neither.
     levels : array-like of the shape of y, optional
         Probability of the smallest central interval of the model that contains y: ``abs(2 F(y) − 1)`` with its
         distribution function F. Coverage and calibration are then those of the model, by default those of the Gaussian.
     log_density : array-like of the shape of y, optional
-        Log density of y under the model, such as that of ``SDRGPRegressor.log_density``. By default that of the
-        Gaussian.
+        Log density of y under the model, such as that of ``SDRGPRegressor.log_density``; by default the Gaussian's.
     scale : float or array-like of shape (c,), optional
         Standard deviation of each target in the training rows, the unit of the log density. By default the unit of y.
     about : str, optional
@@ -49,8 +47,7 @@ class HeldOut:
     sample_weight : array-like of shape (n,), optional
         Weights of the rows in all scores.
     groups : array-like of shape (n,), optional
-        The same value for rows that are not independent, such as those of one patient. The interval of the score
-        counts groups instead of rows.
+        The same value for rows that are not independent, such as a patient's: intervals of scores count groups.
     """
 
     y: ArrayLike
@@ -83,8 +80,7 @@ class HeldOutClasses:
     sample_weight : array-like of shape (n,), optional
         Weights of the rows in all scores.
     groups : array-like of shape (n,), optional
-        The same value for rows that are not independent, such as those of one patient. The interval of the score
-        counts groups instead of rows.
+        The same value for rows that are not independent, such as a patient's: intervals of scores count groups.
     """
 
     y: ArrayLike
@@ -154,10 +150,8 @@ def _judge_typical_rows(first: Given) -> tuple[str, str] | None:
         return None
     y = np.asarray(first.y, dtype=np.float64).reshape(len(np.asarray(first.y)), -1)
     theirs = np.abs(y - np.median(y, axis=0))
-    size = theirs.max(axis=0)
-    ours, theirs = (
-        (np.abs(part) / np.where(size > 0, size, 1.0)).sum(axis=1) for part in (_find_errors(first), theirs)
-    )
+    unit = np.where(theirs.max(axis=0) > 0, theirs.max(axis=0), 1.0)
+    ours, theirs = ((np.abs(part) / unit).sum(axis=1) for part in (_find_errors(first), theirs))
     low, high = gain_interval(ours, theirs, first.sample_weight, first.groups)
     largest = np.cumsum(np.sort(ours**2)[::-1])
     far = int(np.searchsorted(largest, largest[-1] / 2)) + 1  # rows that hold half of the squared error
@@ -221,11 +215,10 @@ def find_interval(each: Given) -> tuple[float, float]:
 def interval_text(each: Given) -> str:
     """Return that interval in words; what is far below zero needs no digits."""
     low, high = find_interval(each)
-    ends = f"{decimal_text(low, 2) if low >= -1 else 'below −1'} to {decimal_text(high, 2)}"
-    groups = (
-        "" if each.groups is None else f" by {count_of(len(np.unique(np.asarray(each.groups))), 'independent group')}"
-    )
-    return f"95 % interval {ends}{groups}"
+    text = f"95 % interval {decimal_text(low, 2) if low >= -1 else 'below −1'} to {decimal_text(high, 2)}"
+    if each.groups is None:
+        return text
+    return f"{text} by {count_of(len(np.unique(np.asarray(each.groups))), 'independent group')}"
 
 
 def _score(each: Given) -> tuple[str, float]:
@@ -244,27 +237,23 @@ def _most_probable(each: HeldOutClasses) -> NDArray[Any]:
 
 
 def _compare(name: str, verb: str, first: Given, nothing: Given) -> str:
-    n, certainty = len(np.asarray(first.y)), interval_text(first)
+    n, certainty, weights = len(np.asarray(first.y)), interval_text(first), first.sample_weight
+    errors = [_find_errors(each) for each in (first, nothing)]
     if isinstance(first, HeldOutClasses):
         texts = [score_text(each) for each in (first, nothing)]
-        briers = [
-            f"{average((_find_errors(each) ** 2).sum(axis=1), first.sample_weight):.2f}" for each in (first, nothing)
-        ]
+        briers = [f"{average((part**2).sum(axis=1), weights):.2f}" for part in errors]
         return (
             f"{name} {verb} {n:,} held-out rows with accuracy {texts[0]} ({certainty}), against {texts[1]} if every "
             "row gets the most frequent class. The squared error of its probabilities, summed over the classes (Brier "
             f"score, 0 to 2), is {briers[0]}, against {briers[1]}."
         )
-    errors = [_find_errors(each) for each in (first, nothing)]
     if errors[0].shape[1] > 1:
         return (
             f"{name} {verb} {n:,} held-out rows with R² {score_text(first)} on average ({certainty}); 0 is no model, 1 "
             "is perfect."
         )
     unit = np.abs(errors).max() or 1.0
-    sizes = [
-        number_text(float(unit * np.sqrt(average((part[:, 0] / unit) ** 2, first.sample_weight)))) for part in errors
-    ]
+    sizes = [number_text(float(unit * np.sqrt(average((part[:, 0] / unit) ** 2, weights)))) for part in errors]
     return (
         f"{name} {verb} {n:,} held-out rows with an error (RMSE) of {sizes[0]}, against {sizes[1]} if every row gets "
         f"the mean (R² {score_text(first)}, {certainty})."

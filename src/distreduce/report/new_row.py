@@ -77,10 +77,8 @@ def _number_rules(X: Any, table: pd.DataFrame) -> list[Used]:
     names = [str(name) for name in table.columns]
     if len(names) != X.shape[1] or not all(map(pd.api.types.is_numeric_dtype, table.dtypes)):
         return [Number(name="", center=0.0, scale=1.0, fill=0.0)]
-    middle = np.median(np.asarray(X, dtype=np.float64), axis=0)
-    return [
-        Number(name=name, center=0.0, scale=1.0, fill=float(fill)) for name, fill in zip(names, middle, strict=True)
-    ]
+    fills = np.median(np.asarray(X, dtype=np.float64), axis=0).tolist()
+    return [Number(name=name, center=0.0, scale=1.0, fill=fill) for name, fill in zip(names, fills, strict=True)]
 
 
 def _encode_field(rule: Used, codes: Array) -> Node:

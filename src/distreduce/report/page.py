@@ -25,12 +25,13 @@ from distreduce._utils.typing import Index
 from distreduce.estimators._base import BaseReduction
 from distreduce.estimators._validate import read_weights
 from distreduce.exceptions import InvalidInputError
+from distreduce.interop._predictor import Node
 from distreduce.plotting.axes import check_reduction
 from distreduce.plotting.palette import OKABE_ITO
 from distreduce.report.content import Subject, describe_criticisms, encode_page, find_targets, list_prototypes
 from distreduce.report.evidence import describe_optimism, list_criticisms
 from distreduce.report.facts import collect_facts, collect_warnings, describe_call, describe_end, draw_history
-from distreduce.report.held_out import HeldOut, HeldOutClasses, describe_headline
+from distreduce.report.held_out import Given, HeldOut, HeldOutClasses, describe_headline
 from distreduce.report.new_row import describe_new_row, encode_new_row
 from distreduce.report.predictions import describe_predictions, name_models, sort_experts
 from distreduce.report.renderer import HERE, as_json, render_page
@@ -81,8 +82,7 @@ def write_report(
         The rows that the samples came from, in the same order. The page shows them beside a prototype and offers their
         columns as colours. By default X itself, unless it holds images or distances.
     row_numbers : array-like of int of shape (n_samples,), optional
-        Numbers of the samples on the page, such as their row numbers in a file of which only some rows were fitted. By
-        default 0, 1, 2, …
+        Numbers of the samples on the page, such as those of their rows in a longer file; by default 0, 1, 2, …
     recipe : ColumnRecipe, optional
         How the columns of `table` became X, such as ``recipe_`` of :class:`~distreduce.tables.TablePreparer`. A reader
         can then type a new row and see its place. Without a recipe, this works if X itself is the table.
@@ -128,12 +128,23 @@ def write_report(
     # Check and render everything before the file is touched.
     subject = _check(model, X, y, sample_weight, table, row_numbers, image_shape)
     subject = replace(subject, within=within, n_rows=n_rows)
-    text = _render(subject, recipe, predictor, held_out, experts, title, command, notes, split)
+    predictions, named = describe_predictions(held_out), name_models(held_out)  # first: they are checked there
+    new_row = encode_new_row(subject, recipe, predictor)
+    n, m = model.coupling_.shape
+    context = {
+        **_describe_fit(subject, named, new_row),
+        **describe_new_row(new_row, predictor),
+        "title": title or f"{n:,} samples, {m:,} prototypes",
+        "warnings": [*collect_warnings(subject), *notes],
+        "command": describe_call(subject) if command is None else command,
+        "predictions": predictions,
+        "split": split,
+        "experts": sort_experts(experts or {}),
+    }
+    text = render_page("page.html.j2", context, package=HERE, styles=("page.css",), scripts=SCRIPTS)
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
-        raise InvalidInputError(
-            f"path={str(target)!r} must name a file in a folder that exists; make the folder first."
-        )
+        raise InvalidInputError(f"path={str(target)!r} must name a file in an existing folder; make the folder first.")
     with replacing(target) as hidden:
         # Lone surrogates, which a file name may hold, cannot be encoded: they become "?".
         hidden.write_bytes(text.encode("utf-8", errors="replace"))
@@ -150,9 +161,7 @@ def _check(model: Any, X: Any, y: Any, sample_weight: Any, table: Any, row_numbe
         )
     if table is not None and (not isinstance(table, pd.DataFrame) or len(table) != n):
         given = f"{len(table)} rows" if isinstance(table, pd.DataFrame) else type(table).__name__
-        raise InvalidInputError(
-            f"table must be a pandas.DataFrame with one row for each of the {n} samples; got {given}."
-        )
+        raise InvalidInputError(f"table must be a pandas.DataFrame with one row per sample ({n}); got {given}.")
     if image_shape is not None and int(np.prod(image_shape)) != samples.shape[1]:
         raise InvalidInputError(
             f"image_shape={tuple(image_shape)} is {int(np.prod(image_shape))} pixels, but X has {samples.shape[1]} "
@@ -187,42 +196,21 @@ def _make_table(X: Any, samples: Any, model: BaseReduction) -> pd.DataFrame:
     return pd.DataFrame(samples, columns=list(names))
 
 
-def _render(
-    subject: Subject,
-    recipe: ColumnRecipe | None,
-    predictor: Any,
-    held_out: Any,
-    experts: Any,
-    title: str,
-    command: str | None,
-    notes: Sequence[str],
-    split: str,
-) -> str:
-    found = find_targets(subject)
-    worst = list_criticisms(subject.model, subject.y)
-    n, m = subject.model.coupling_.shape
-    # Predictions first: they are checked there.
-    predictions, named = describe_predictions(held_out), name_models(held_out)
+def _describe_fit(subject: Subject, named: Mapping[str, Given], new_row: Node | None) -> dict[str, Any]:
+    """Return what the template says of the fit, and the data of the script, of which `new_row` is a part."""
+    model, found, worst = subject.model, find_targets(subject), list_criticisms(subject.model, subject.y)
     headline = describe_headline(named, subject.target_names()) if named else None
-    new_row = encode_new_row(subject, recipe, predictor)
-    context = {
-        **describe_new_row(new_row, predictor),
-        "title": title or f"{n:,} samples, {m:,} prototypes",
+    return {
         "headline": headline,
-        "verdicts": [each for each in (headline, describe_optimism(subject.model, subject.within)) if each is not None],
+        "verdicts": [each for each in (headline, describe_optimism(model, subject.within)) if each is not None],
         "facts": collect_facts(subject, named),
-        "warnings": [*collect_warnings(subject), *notes],
-        "command": describe_call(subject) if command is None else command,
         "history": draw_history(subject),
         "ended": describe_end(subject),
-        "predictions": predictions,
-        "split": split,
-        "experts": sort_experts(experts or {}),
         "prototypes": list_prototypes(subject, found),
         "criticisms": describe_criticisms(subject, worst),
         "target_names": [each.believed.name for each in found],
-        "supervised": hasattr(subject.model, "prototype_targets_"),
-        "left_out": hasattr(subject.model, "embedding_left_out_"),
+        "supervised": hasattr(model, "prototype_targets_"),
+        "left_out": hasattr(model, "embedding_left_out_"),
         "with_evidence": subject.with_evidence,
         "images": subject.image_shape is not None,
         "one_to_one": subject.one_to_one,
@@ -231,4 +219,3 @@ def _render(
         "heat_maps": [each.shown.name for each in found if each.shown.encode().get("order")],
         "document": as_json(encode_page(subject, found, worst) | {"newRow": new_row}),
     }
-    return render_page("page.html.j2", context, package=HERE, styles=("page.css",), scripts=SCRIPTS)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import confusion_matrix
@@ -70,13 +71,11 @@ def describe_predictions(given: Given | Mapping[str, Given] | None) -> Predictio
     if given is None:
         return None
     # One table has one kind of score: numbers and labels cannot be mixed.
-    named = name_models(given)
-    numbers = {name: each for name, each in named.items() if isinstance(each, HeldOut)}
-    classes = {name: each for name, each in named.items() if isinstance(each, HeldOutClasses)}
-    if numbers and len(numbers) == len(named):
-        return describe_numbers(numbers)
-    if classes and len(classes) == len(named):
-        return describe_classes(classes)
+    named: dict[str, Any] = name_models(given)
+    describers: dict[type, Callable[[Any], Predictions]] = {HeldOut: describe_numbers, HeldOutClasses: describe_classes}
+    for kind, describe in describers.items():
+        if named and all(isinstance(each, kind) for each in named.values()):
+            return describe(named)
     raise InvalidInputError(
         "held_out must be a HeldOut (numbers) or a HeldOutClasses (labels), or map names of models to one kind of them."
     )
@@ -131,9 +130,7 @@ def describe_classes(named: Mapping[str, HeldOutClasses]) -> Predictions:
     classes, notes = [cell_text(label) for label in np.asarray(first.classes)], [*_describe_models(named), BY_CHANCE]
     table = _make_table(named, found, CLASSES)
     if len(classes) > MAX_CONFUSION:
-        notes.append(
-            f"The confusion matrix of {len(classes)} classes is omitted; the limit is {MAX_CONFUSION} classes."
-        )
+        notes.append(f"The confusion matrix of {len(classes)} classes is omitted; the limit is {MAX_CONFUSION}.")
         return Predictions(*table, [reliability], [], [], notes)
     counts = confusion_matrix(codes, proba.argmax(axis=1), labels=np.arange(len(classes)))
     return Predictions(*table, [reliability], classes, counts.tolist(), notes)
@@ -172,7 +169,7 @@ def score_held_out(each: Given) -> dict[str, float]:
         return score_classes(each.y, each.proba, each.classes, each.sample_weight) | ends
     own = {"levels": each.levels, "log_density": each.log_density}
     scores = held_out_scores(each.y, each.mean, each.std, scale=each.scale, sample_weight=each.sample_weight, **own)
-    # Folders of older versions have quantiles without levels: coverage follows from the quantiles.
+    # Quantiles without levels: coverage follows from the quantiles.
     if each.levels is None and each.low is not None:
         low_90, high_90 = _read_bounds(each)
         inside = (low_90 <= np.asarray(each.y)) & (np.asarray(each.y) <= high_90)

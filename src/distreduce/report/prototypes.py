@@ -7,9 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import sparse
 from sklearn.metrics.pairwise import euclidean_distances
 
 from distreduce._utils.text import number_text
@@ -18,12 +16,10 @@ from distreduce.estimators._base import BaseReduction
 from distreduce.interop._predictor import Node, pack
 from distreduce.metrics.reduction import find_nearest_prototypes
 from distreduce.plotting.targets import average_on_prototypes, choose_places, read_shown_targets, sample_shares
-from distreduce.report.columns import cell_text, list_cells
+from distreduce.report.columns import cell_text
 
 N_BINS = 12
 MAX_HEAT_MAP = 1000  # prototypes
-MAX_ROW_COLUMNS = 100
-MAX_CELLS = 400_000
 N_NEAREST = 5
 
 
@@ -75,7 +71,10 @@ def find_distribution(
     knows the shares or means of its prototypes.
     """
     if y is None:
-        return _recall(model, prototypes, target, name)
+        targets = model.prototype_targets_[prototypes]
+        if hasattr(model, "classes_"):
+            return Distribution(name, [cell_text(label) for label in model.classes_], targets)
+        return Distribution(name, [], None, targets[:, target])
     rows, labels, _ = sample_shares(model, y, target, N_BINS)
     rows[~rows.any(axis=1)] = np.nan  # rows of zeros are unknown and must not count as mass
     classes, values = read_shown_targets(model, y, target)
@@ -90,13 +89,6 @@ def find_distribution(
     square = average(centred**2)[prototypes, 0]
     spread = np.sqrt(np.maximum(square - mean**2, 0.0))
     return Distribution(name, labels, shares, unit * (mean + middle), unit * spread)
-
-
-def _recall(model: BaseReduction, prototypes: Index, target: int, name: str) -> Distribution:
-    targets = model.prototype_targets_[prototypes]
-    if hasattr(model, "classes_"):
-        return Distribution(name, [cell_text(label) for label in model.classes_], targets)
-    return Distribution(name, [], None, targets[:, target])
 
 
 def _sort_columns(shares: Array) -> list[int]:
@@ -143,39 +135,3 @@ def _measure(model: BaseReduction, X: Any, medoid: int, rows: Index) -> Array:
     if model.metric == "precomputed":
         return np.asarray(X[medoid, rows], dtype=np.float64)
     return euclidean_distances(X[[medoid]], X[rows])[0] if len(rows) else np.empty(0)
-
-
-def collect_rows(
-    nearest: list[list[int]],
-    X: Any,
-    targets: list[Any],
-    table: pd.DataFrame | None,
-    row_numbers: Index,
-    image_shape: tuple[int, int] | None,
-) -> Node:
-    """Return the rows that `nearest` names, each once, with their numbers, targets, cells and images."""
-    # Neighbours are shared by many prototypes: store each row once and refer to its place.
-    wanted = sorted({row for rows in nearest for row in rows})
-    place = {row: k for k, row in enumerate(wanted)}
-    node: Node = {"nearest": [[place[row] for row in rows] for rows in nearest], "rows": row_numbers[wanted].tolist()}
-    node["targets"] = [[_target_text(column[row]) for row in wanted] for column in targets]
-    if table is not None:
-        # A wide table is cut, so that the page stays small.
-        part = table.iloc[wanted, : max(1, min(MAX_ROW_COLUMNS, MAX_CELLS // len(wanted)))]
-        node["columns"] = [str(name) for name in part.columns]
-        node["leftOut"] = table.shape[1] - part.shape[1]
-        node["cells"] = [list_cells(table.iloc[:, c], wanted) for c in range(part.shape[1])]
-        if not isinstance(table.index, pd.RangeIndex):  # the user's own names of the rows
-            node["names"] = [cell_text(name) for name in part.index]
-    return node if image_shape is None else node | {"images": _encode_images(X, wanted, image_shape)}
-
-
-def _target_text(value: Any) -> str:
-    return "not known" if pd.isna(value) else cell_text(value)
-
-
-def _encode_images(X: Any, wanted: list[int], shape: tuple[int, int]) -> Node:
-    pixels = X[wanted].toarray() if sparse.issparse(X) else np.asarray(X[wanted], dtype=np.float64)
-    low, high = float(pixels.min()), float(pixels.max())
-    shades = np.round((pixels - low) / ((high - low) or 1.0) * 255)  # all pixels may be equal
-    return {"height": shape[0], "width": shape[1], "pixels": pack(shades, "u1")}

@@ -20,6 +20,7 @@ from sklearn.utils.fixes import parse_version
 
 from distreduce._utils.files import Arrays, allowed_bytes, read_arrays
 from distreduce._utils.text import did_you_mean
+from distreduce._utils.versions import import_optional
 from distreduce.exceptions import InvalidCellError, InvalidInputError, MissingDependencyError
 from distreduce.tables.cells import empty_gaps
 from distreduce.tables.formats import TEXT, TextLayout, check_file, kind_of
@@ -180,15 +181,12 @@ def read_excel(path: Path) -> pd.DataFrame:
 
 def read_parquet(path: Path) -> pd.DataFrame:
     """Return the table of a Parquet file, read in batches: a kilobyte of it can stand for gigabytes of equal cells."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingDependencyError("Reading .parquet needs pyarrow: pip install 'distreduce[parquet]'.") from error
+    advice = "Reading .parquet needs pyarrow: pip install 'distreduce[parquet]'."
+    pyarrow, parquet = (import_optional(name, advice) for name in ("pyarrow", "pyarrow.parquet"))
     if parse_version(pyarrow.__version__) < parse_version("14.0.1"):  # older ones can run code that a file brings
         raise MissingDependencyError(f"pyarrow {pyarrow.__version__} is not safe: pip install -U pyarrow.")
     allowed, batches, size = allowed_bytes(path), [], 0
-    with pyarrow.parquet.ParquetFile(path) as file:
+    with parquet.ParquetFile(path) as file:
         # Stop as soon as the limit is passed: what the rest unpacks to is known only once it is read.
         for batch in file.iter_batches(BATCH):
             size += batch.nbytes
@@ -240,11 +238,7 @@ def _array(arrays: Arrays, name: str, where: str) -> NDArray[Any]:
 
 
 def read_h5ad(path: Path) -> Any:
-    try:
-        import anndata
-    except ImportError as error:
-        raise MissingDependencyError("Reading .h5ad needs anndata: pip install 'distreduce[anndata]'.") from error
-    return anndata.read_h5ad(path)
+    return import_optional("anndata", "Reading .h5ad needs anndata: pip install 'distreduce[anndata]'.").read_h5ad(path)
 
 
 def h5ad_features(cells: Any, where: str) -> pd.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gpytorch
 import numpy as np
@@ -15,14 +15,12 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
+from distreduce._utils.typing import Self
 from distreduce.estimators._targets import read_known_numbers, require_targets
 from distreduce.estimators._validate import own_generator
 from distreduce.exceptions import NumericalError
 from distreduce.gp._target_scale import TargetScale
 from distreduce_paper.problems import Array
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 CHUNK = 512  # rows that are predicted at once
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pandas as pd
+from functools import partial
 
 from distreduce_paper.experiment import Experiment
 from distreduce_paper.experiments._prediction import CLASSIFICATION, OTHERS, OURS, fit_and_score, lacks_task, paper_row
-from distreduce_paper.report.blocks import Block
 from distreduce_paper.report.comparison import comparison_tables
 
 METRICS = {"mlp": "mlp", "accuracy": "acc"}
@@ -17,11 +16,6 @@ kernel learning sees the images themselves, with COIL-20 averaged to 32 × 32. T
 these sets, and neither do we."""
 
 
-def report(frame: pd.DataFrame) -> list[Block]:
-    """Compare each data set with the paper."""
-    return comparison_tables(frame, "gp_classification", METRICS, paper_row)
-
-
 EXPERIMENT = Experiment(
     name="classification",
     title="Gaussian processes, classification",
@@ -30,7 +24,7 @@ EXPERIMENT = Experiment(
     task="classification",
     methods=tuple(name for name in (*OURS, *OTHERS) if name not in ("SDR-GP, embedding alone", "DGP")),
     run=fit_and_score,
-    report=report,
+    report=partial(comparison_tables, table="gp_classification", metrics=METRICS, counterpart=paper_row),
     notes=NOTES,
     skips=lacks_task,
 )

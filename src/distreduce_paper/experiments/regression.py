@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pandas as pd
+from functools import partial
 
 from distreduce_paper.experiment import Experiment
 from distreduce_paper.experiments._prediction import OTHERS, OURS, REGRESSION, fit_and_score, lacks_task, paper_row
-from distreduce_paper.report.blocks import Block
 from distreduce_paper.report.comparison import comparison_tables
 
 METRICS = {"mll": "mll", "mse": "mse"}
@@ -20,11 +19,6 @@ eliminates the map and uses L-BFGS. The *paper's algorithm* alternates Z, map an
 printed. The paper has no row for the ARD GP on all features, trained to convergence."""
 
 
-def report(frame: pd.DataFrame) -> list[Block]:
-    """Compare each data set with the paper."""
-    return comparison_tables(frame, "gp_regression", METRICS, paper_row)
-
-
 EXPERIMENT = Experiment(
     name="regression",
     title="Gaussian processes, regression",
@@ -33,7 +27,7 @@ EXPERIMENT = Experiment(
     task="regression",
     methods=(*OURS, *OTHERS),
     run=fit_and_score,
-    report=report,
+    report=partial(comparison_tables, table="gp_regression", metrics=METRICS, counterpart=paper_row),
     notes=NOTES,
     skips=lacks_task,
 )

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
-
-import pandas as pd
 
 from distreduce_paper.experiment import Cell, Experiment
 from distreduce_paper.experiments._prediction import CLASSIFICATION, REGRESSION, fit_predictor, lacks_task, paper_row
-from distreduce_paper.report.blocks import Block
 from distreduce_paper.report.comparison import comparison_tables
 
 NOTES = """\
@@ -35,12 +33,6 @@ def time_fit(cell: Cell) -> dict[str, Any]:
     return {"fit_seconds": round(fit_predictor(cell)[2], 4)}
 
 
-def report(frame: pd.DataFrame) -> list[Block]:
-    """Compare each data set with the paper."""
-    seconds = {"fit_seconds": "seconds"}
-    return comparison_tables(frame, "runtime_seconds_a100", seconds, paper_row, reason=_reason)
-
-
 def _reason(method: str, data: str) -> str:
     if method == "SDR-GP, paper's algorithm":
         return "Thousands of Adam steps on two cores, which eliminating the map and L-BFGS save."
@@ -54,7 +46,13 @@ EXPERIMENT = Experiment(
     datasets=(*REGRESSION, *CLASSIFICATION),
     methods=METHODS,
     run=time_fit,
-    report=report,
+    report=partial(
+        comparison_tables,
+        table="runtime_seconds_a100",
+        metrics={"fit_seconds": "seconds"},
+        counterpart=paper_row,
+        reason=_reason,
+    ),  # fmt: skip
     notes=NOTES,
     skips=lacks_task,
     exclusive=True,
