@@ -16,7 +16,7 @@ from distreduce.gp._exact import NEIGHBOUR_JITTER, NEIGHBOURS, ExactGP, Neighbou
 from distreduce.gp._experts import LEAST_PROBABILITY, Boosting, Linear, Process
 from distreduce.gp._noise import POWER
 from distreduce.gp._stack import Stack
-from distreduce.gp._target_scale import LEVELS, Warp
+from distreduce.gp._target_scale import LEVELS, RANGES, Warp
 from distreduce.gp._trees import Trees
 from distreduce.interop._formula import map_formula
 from distreduce.interop._graph import ML, Graph, Value, add_map, squared_distances
@@ -59,10 +59,11 @@ def add_predictor(x: Value, predictor: Any, stacks: Sequence[Stack | ClassStack]
     if isinstance(stacks[0], ClassStack):
         return {"probabilities": (_mix_classes(stacks[0], views, len(predictor.classes_)), (len(predictor.classes_),))}
     scale, found = predictor.target_scale_, []
-    for stack, centre, unit in zip(stacks, scale.mean, scale.std, strict=True):
+    for stack, centre, unit, limits in zip(stacks, scale.mean, scale.std, RANGES[scale.ranges], strict=True):
         mean, std, quantiles = _mix_numbers(stack, views)
-        single = [quantiles.take(k, k + 1) * unit + centre for k in range(len(QUANTILES))]
-        found.append((mean * unit + centre, std * unit, *single))
+        single = [mean, *(quantiles.take(k, k + 1) for k in range(len(QUANTILES)))]
+        mean, *single = ((one * unit + centre).at_least(limits[0]).at_most(limits[1]) for one in single)
+        found.append((mean, std * unit, *single))
     if len(found) == 1:
         return {name: (x.graph("Squeeze", one, np.array([1])), ()) for name, one in zip(NAMES, found[0], strict=True)}
     tables = (x.graph("Concat", *columns, axis=1) for columns in zip(*found, strict=True))
@@ -97,9 +98,8 @@ def _unwarp(values: Value, warp: Warp) -> Value:
     from_, to = np.diff(u) * 0.0, np.diff(u)
     from_[0], to[-1] = -np.inf, np.inf  # the first and the last piece go on for ever
     lengths = (values.widen(2) - u[:-1]).at_least(from_).at_most(to)
-    reach = 0.5 * (y[-1] - y[0])
     found = (lengths * (np.diff(y) / np.diff(u))).sum(2) + y[0]
-    return values.graph("Squeeze", found, np.array([2])).at_least(y[0] - reach).at_most(y[-1] + reach)
+    return values.graph("Squeeze", found, np.array([2]))
 
 
 def _mix_classes(stack: ClassStack, views: Views, n_classes: int) -> Value:

@@ -22,7 +22,7 @@ from distreduce.gp._exact import NEIGHBOUR_JITTER, NEIGHBOURS, ExactGP
 from distreduce.gp._experts import LEAST_PROBABILITY, Boosting, Forest, Linear, Process
 from distreduce.gp._noise import POWER
 from distreduce.gp._stack import Stack
-from distreduce.gp._target_scale import LEVELS
+from distreduce.gp._target_scale import LEVELS, RANGES
 from distreduce.gp._trees import Trees
 from distreduce.interop._formula import MapFormula, map_formula
 from distreduce.kernels import RBF, Matern32
@@ -138,7 +138,9 @@ def encode_predictor(predictor: Any, pool: RowPool) -> Node | None:
     if isinstance(stacks[0], ClassStack):
         found["classes"] = [str(label) for label in predictor.classes_]
     else:
-        found |= {"mean": predictor.target_scale_.mean.tolist(), "std": predictor.target_scale_.std.tolist()}
+        of = predictor.target_scale_
+        limits = [[None if np.isinf(end) else end for end in RANGES[kind]] for kind in of.ranges]
+        found |= {"mean": of.mean.tolist(), "std": of.std.tolist(), "limits": limits}
     return found
 
 
