@@ -172,7 +172,7 @@ def test_models_leave_out_what_the_split_holds_out(tmp_path):
     assert (together.sum(axis=0) == 1).all() and (together.sum(axis=1) == 1).all()
     data, train, _, _ = split_of(tmp_path, table, time="day")
     order = np.argsort(table["day"][train].to_numpy())
-    blocks = _models.take_blocks(data, train)[order]
+    blocks = np.asarray(_models.take_blocks(data, train))[order]
     assert (np.diff(blocks) >= 0).all() and len(np.unique(blocks)) == 8
     one = table.assign(day=np.arange(120) // 100)
     data, train, _, _ = split_of(tmp_path, one, time="day")

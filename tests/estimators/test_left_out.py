@@ -240,6 +240,20 @@ def test_the_fewest_prototypes_that_are_not_clearly_worse_are_kept(tmp_path: Pat
     assert_frame_equal(load(tmp_path / "chosen.safetensors").prototype_choice_, table)
 
 
+@pytest.mark.parametrize("unknown", [0, 10])
+def test_the_number_of_prototypes_is_that_of_weights_and_of_copies(unknown: int) -> None:
+    """A copy next to a sample would tell its target, and two copies are not two errors."""
+    X, y = noisy_numbers(90)
+    y[:unknown] = np.nan
+    twice = np.repeat(np.arange(90), 2)
+    tables = [
+        SDR(n_prototypes="auto", random_state=0).fit(X[rows], y[rows], sample_weight=weights).prototype_choice_
+        for rows, weights in ((np.arange(90), np.full(90, 2.0)), (twice, None))
+    ]
+    assert tables[0]["n_prototypes"].tolist() == [4, 8, 16]
+    assert_frame_equal(*tables, rtol=1e-9)
+
+
 def test_metric_and_ridge_are_chosen_once_for_all_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
     choose = _setup.choose

@@ -66,6 +66,9 @@ def test_a_large_group_counts_as_much_as_a_small_one(rng):
     groups = np.repeat([0, 1, 2], [90, 6, 4])
     arranged = arrange(rng.normal(size=(100, 2)), rng.normal(size=(100, 1)), np.ones(100), groups)
     np.testing.assert_allclose(np.bincount(arranged.groups, arranged.evidence), 1.0)
+    # Unless they are periods: nobody drew these, and ten of them would be ten samples.
+    periods = arrange(rng.normal(size=(100, 2)), rng.normal(size=(100, 1)), np.ones(100), groups, periods=True)
+    np.testing.assert_allclose(periods.evidence, 1.0)
     # Nor are the ends of conformal intervals those of the largest group.
     kept, _ = thin_reference(
         np.r_[np.zeros(90), np.ones(10)], groups, 1000, np.r_[np.full(90, 1 / 90), np.full(10, 0.2)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
@@ -76,6 +77,18 @@ def test_intervals_and_probabilities_hold_for_new_groups():
     assert (rows < 0.65).all() and (whole > 0.8).all()
     # Without groups the picture finds these near copies by itself, so that groups gain little (0.013 before it did).
     assert np.mean([v for given, v in logs if given]) > np.mean([v for given, v in logs if not given]) - 0.01
+
+
+def test_a_trend_in_time_is_not_averaged_away():
+    """Ten periods are no ten samples: the weights of the experts would stay nearly equal, trees included."""
+    rng = np.random.default_rng(0)
+    time, other = np.sort(rng.uniform(0, 10, 300)), rng.normal(size=(300, 4))
+    X, y = np.c_[time, other], 0.8 * time + other[:, 0] + 0.6 * rng.normal(size=300)
+    parts = pd.Categorical(np.arange(240) // 24, ordered=True)
+    model = clone(DEFAULT).set_params(gp_steps=10).fit(X[:240], y[:240], groups=parts)
+    weights = model.stacks_[0].weights
+    assert weights.get("forest", 0.0) + weights.get("boosting", 0.0) < 0.05
+    assert coverage(model.predict_interval(X[240:]), y[240:]) < 0.96  # nor are intervals those of ten samples
 
 
 def test_groups_do_not_depend_on_order_names_or_rows_of_weight_zero(rng):

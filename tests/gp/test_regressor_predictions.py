@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from light_predictors import light_predictors
@@ -48,6 +50,33 @@ def test_prediction_is_the_same_with_and_without_std(model):
 def test_std_includes_the_noise(model):
     errors = model.predict(X[TRAIN], return_std=True)[1]
     assert 0.3 < np.median(errors) < 3.0  # the noise has standard deviation 1
+
+
+@pytest.mark.parametrize("kind", ["counts", "shares", "both"])
+def test_predictions_stay_in_the_range_of_counts_and_shares(rng, kind):
+    x = rng.normal(size=(400, 2))
+    counts, shares = rng.poisson(np.exp(x[:, 0] - 1.0)), rng.beta(np.exp(2 * x[:, 0]), 1.0)
+    y = {"counts": counts, "shares": shares, "both": np.c_[counts, shares, x[:, 0]]}[kind]
+    model = SDRGPRegressor(experts=["linear"], gp_steps=5, random_state=0).fit(x[:80], y[:80])
+    new, low = x[80:], [0.0, 0.0, -np.inf] if kind == "both" else 0.0
+    high = {"counts": np.inf, "shares": 1.0, "both": [np.inf, 1.0, np.inf]}[kind]
+    said = [model.predict(new), *np.moveaxis(model.predict_quantiles(new), -1, 0)]
+    said += [*np.moveaxis(model.predict_interval(new, method="conformal"), -1, 0)]
+    for numbers in said:
+        assert (numbers >= low).all() and (numbers <= high).all()
+    # Limits only help: a target in the range comes nearer to what is drawn into it.
+    free = clone(model).fit(x[:80], y[:80])
+    free.target_scale_ = replace(free.target_scale_, ranges=0 * free.target_scale_.ranges)
+    before, after = (each.predict_quantiles(new)[..., 0] for each in (free, model))
+    assert (before < low).any()
+    held = ((y[80:] >= each) for each in (before, after))
+    assert np.array_equal(*held)  # no target leaves its interval
+
+
+@pytest.mark.parametrize("name", ["plain", "paper"])
+def test_a_plain_gp_and_the_papers_recipe_have_no_limits(name):
+    model = clone(MODELS[name]).fit(X[TRAIN], Y[TRAIN] - Y[TRAIN].min())
+    assert (model.target_scale_.ranges == 0).all()
 
 
 def test_quantiles_are_those_of_the_tails(model):

@@ -54,6 +54,7 @@ REGRESSION: dict[str, tuple[Edit, str]] = {
         lambda d, t: (fitted(d).update(embedding_scale_=1.0), t.pop("fitted.embedding_scale_")), "is not an array"),
     "more embedding scales": (replaced("fitted.embedding_scale_", lambda A: np.r_[A, 1.0]), "has the shape"),
     "target's scale": (put("fitted.target_scale_.std", 0, 0.0), "target_scale_.std has values that are not"),
+    "target's range": (put("fitted.target_scale_.ranges", 0, 3), "target_scale_.ranges has an unknown one"),
     "targets in a row": (lambda d, t: fitted(d)["target_scale_"].update(is_table=False), "is not a table"),
     "truth of the table": (lambda d, t: fitted(d)["target_scale_"].update(is_table=1), "is_table is not a bool"),
     "fewer means": (replaced("fitted.target_scale_.mean", lambda A: A[1:]), "target_scale_.std has the shape"),
@@ -288,6 +289,7 @@ def many_targets(document: Document, tensors: dict[str, Any]) -> None:
     tensors[f"{S}.inputs.length_scales"] = np.ones((many, 3))
     tensors |= {f"fitted.target_scale_.{part}": np.ones(many) for part in ("mean", "std")}
     tensors[f"{S}.weights"] = np.ones(n)
+    tensors["fitted.target_scale_.ranges"] = np.zeros(many, dtype=int)
     fitted(document)["target_scale_"]["is_table"] = True
 
 

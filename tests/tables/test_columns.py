@@ -88,14 +88,30 @@ def test_a_text_that_nearly_always_differs_is_left_out():
     "cells",
     [
         [f"{i},5" for i in range(40)],
-        [*(str(i) for i in range(40)), "unknown"],
-        [*(str(i % 20) for i in range(200)), "unknown"],
+        [*(str(i) for i in range(40)), "late"],
+        [*(str(i % 20) for i in range(200)), "late"],
         [*(str(i % 20) for i in range(200)), "1,23"],
     ],
 )
 def test_spoilt_numbers_are_refused_rather_than_guessed(cells):
     with pytest.raises(InvalidInputError, match="Column 'c' looks like numbers but has .*--category 'c'"):
         guess_column(column(cells))
+
+
+@pytest.mark.parametrize("write", ["{}", "{} m²", "€ {}.50"])
+@pytest.mark.parametrize("word", ["unknown", "Unbekannt", "not available"])
+def test_words_for_unknown_among_numbers_are_gaps(write, word):
+    cells = column([*(write.format(1900 + i) for i in range(40)), word, word])
+    rule = guess_column(cells)
+    assert type(rule) is Number and rule.flag and rule.encode(rule.read(cells))[-2:, 1].tolist() == [1.0, 1.0]
+    assert rule.fill == np.median(rule.read(cells.iloc[:40]))
+    assert np.isnan(rule.read(column([word]))).all()  # in a new file
+    assert type(guess_column(column([*map(str, range(40)), *[word] * 40]))) is Number  # every second building
+
+
+def test_words_for_unknown_among_texts_are_a_level():
+    for cells in (["red", "blue", "unknown"] * 9, ["1", "2", "unknown"] * 9, ["true", "false", "unknown"] * 9):
+        assert "unknown" in guess_column(column(cells)).levels
 
 
 @pytest.mark.parametrize(

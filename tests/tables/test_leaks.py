@@ -43,6 +43,15 @@ def test_few_whole_numbers_may_be_codes_and_rare_classes_are_named(tmp_path, rng
     assert not any("amounts" in note for note in prepare(tmp_path / "t.csv", ["y"], categories=["trust"]).notes)
 
 
+def test_words_for_unknown_among_numbers_are_named(tmp_path):
+    rows = [f"{1900 + i % 50},{i % 7}" for i in range(200)]
+    rows[3:6] = ["unbekannt,3", "Unknown,2", "unbekannt,1"]
+    (tmp_path / "t.csv").write_text("built,y\n" + "\n".join(rows), encoding="utf-8")
+    data = prepare(tmp_path / "t.csv", ["y"])
+    assert "Words among numbers, read as missing: 'unbekannt' in 'built' (2), 'Unknown' in 'built' (1)." in data.notes
+    assert any("Missing cells are filled: 'built' (3)" in note for note in data.notes) and data.usable.all()
+
+
 def test_a_number_that_may_stand_for_missing_cells_is_named(tmp_path):
     """-999 among years was read as a year; 99 that is near other values, and a single far one, are values."""
     rng = np.random.default_rng(0)

@@ -84,11 +84,11 @@ def test_postcodes_with_various_letters_are_texts():
 @pytest.mark.parametrize(
     ("write", "unit", "mistake"),
     [
-        ("{} m²", "m²", "unknown"),
+        ("{} m²", "m²", "late"),
         ("{} lbs", "lbs", "1504 kg"),
         ("{}%", "%", "x"),
         ("€ {:,}", "€", "1,5"),
-        ("{},000", "", "unknown"),
+        ("{},000", "", "late"),
     ],
 )
 @pytest.mark.parametrize("n_values", [120, 12])  # would be left out as text, and become levels
@@ -103,10 +103,10 @@ def test_one_typing_mistake_does_not_cost_a_column_its_unit(write, unit, mistake
 
 def test_the_line_of_a_typing_mistake_among_units_is_named(tmp_path):
     rows = [f"{50 + i} m²,{i**0.5}" for i in range(120)]
-    rows[30] = "unknown,3"
+    rows[30] = "late,3"
     path = tmp_path / "t.csv"
     path.write_text("area,y\n" + "\n".join(rows), encoding="utf-8")
-    with pytest.raises(InvalidInputError, match="'unknown' .* in line 32 of t.csv"), locate_cells(path):
+    with pytest.raises(InvalidInputError, match="'late' .* in line 32 of t.csv"), locate_cells(path):
         prepare(path, ["y"])
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
@@ -85,11 +86,13 @@ def take_weights(data: PreparedTable, rows: Index) -> Array | None:
     return None if data.aside.weights is None else data.aside.weights[rows]
 
 
-def take_blocks(data: PreparedTable, rows: Index) -> Index | None:
-    """Return the groups or the parts of time that these rows lie in; None without any, or if they are all in one."""
+def take_blocks(data: PreparedTable, rows: Index) -> Any:
+    """Return the groups that these rows lie in, or the parts of time, ordered; None without any, or if it is one."""
     blocks, weights = data.aside.blocks, data.aside.weights
     used = rows if weights is None else rows[weights[rows] > 0]
-    return None if blocks is None or np.ptp(blocks[used]) == 0 else blocks[rows]
+    if blocks is None or np.ptp(blocks[used]) == 0:
+        return None
+    return blocks[rows] if data.aside.times is None else pd.Categorical(blocks[rows], ordered=True)
 
 
 def choose_prototypes(n: int, target: Target) -> int:

@@ -220,7 +220,7 @@ def fit_predictor(data: PreparedTable, options: FitOptions, known: Index, scored
     return fit_weighted(make_model(OURS, data.target, options), *_training_data(data, known))
 
 
-def _training_data(data: PreparedTable, rows: Index) -> tuple[Array, NDArray[Any], Array | None, Index | None]:
+def _training_data(data: PreparedTable, rows: Index) -> tuple[Array, NDArray[Any], Array | None, Any]:
     return data.X[rows], data.target.values(rows), take_weights(data, rows), take_blocks(data, rows)
 
 

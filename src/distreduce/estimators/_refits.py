@@ -15,12 +15,14 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from distreduce._utils.numerics import nearest_in_use
-from distreduce._utils.typing import Array
-from distreduce.estimators._targets import read_targets
+from distreduce._utils.typing import Array, Index
+from distreduce.estimators._targets import Targets, read_targets
 from distreduce.estimators._validate import read_weights
 from distreduce.exceptions import InvalidInputError
 from distreduce.losses import supervised_rows
+from distreduce.mapping.folds import are_copies
 from distreduce.mapping.left_out import align
+from distreduce.sharding.merge import merge_duplicates
 
 
 def cross_val_embedding(model: Any, X: Any, y: Any, cv: Any = 5, groups: Any = None) -> Array:
@@ -120,33 +122,46 @@ def fit_each_number(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: 
     if estimator.checkpoint is not None:
         raise InvalidInputError("checkpoint is of one fit, and n_prototypes='auto' makes several; give a number.")
     n = X.shape[0] if hasattr(X, "shape") else len(X)
-    numbers = [2**k for k in range(2, 9) if 2**k <= min(MOST, n // SAMPLES_PER_PROTOTYPE)]
-    if not numbers:
+    models, choice, table, m = [], None, [], FEWEST
+    while m <= min(MOST, n // SAMPLES_PER_PROTOTYPE):
+        models.append(clone(estimator).set_params(n_prototypes=m))
+        choice = models[-1]._fit(X, y, sample_weight, choice, groups)  # metric and ridge do not depend on the number
+        if m == FEWEST:
+            weights = read_weights(sample_weight, models[0].embedding_)
+            targets = read_targets(y, n, models[0].task_, weights)
+            rows, weights = _merge_copies(models[0].embedding_left_out_, targets.scaled, weights)
+            n = len(rows)
+        table.append((m, *_judge(models[-1], targets, rows, weights)))
+        m *= 2
+    if n < FEWEST * SAMPLES_PER_PROTOTYPE:
         raise InvalidInputError(
-            f"n_prototypes='auto' needs at least {FEWEST * SAMPLES_PER_PROTOTYPE} samples; got {n}. Give a number."
+            f"n_prototypes='auto' needs at least {FEWEST * SAMPLES_PER_PROTOTYPE} samples; got {n}, copies not "
+            "counted. Give a number."
         )
-    models, choice = [clone(estimator).set_params(n_prototypes=m) for m in numbers], None
-    for model in models:
-        choice = model._fit(X, y, sample_weight, choice, groups)  # metric and ridge do not depend on the number
-    weights = read_weights(sample_weight, models[0].embedding_)
-    errors = np.array([_left_out_errors(model, y, weights) for model in models])
-    used = weights > 0
-    means = errors[:, used] @ weights[used] / weights[used].sum()
-    deviations = np.sqrt((errors[:, used] - means[:, None]) ** 2 @ weights[used]) / weights[used].sum()
-    best = int(means.argmin())
-    chosen = int(np.flatnonzero(means <= means[best] + deviations[best])[0])
-    table = pd.DataFrame({"n_prototypes": numbers, "error": means, "standard_error": deviations})
-    return models[chosen], table.assign(chosen=np.arange(len(numbers)) == chosen)
+    found = pd.DataFrame(table, columns=["n_prototypes", "error", "standard_error"])
+    best = found.loc[found["error"].idxmin()]
+    chosen = int(np.flatnonzero(found["error"] <= best["error"] + best["standard_error"])[0])
+    return models[chosen], found.assign(chosen=found.index == chosen)
 
 
-def _left_out_errors(model: Any, y: Any, weights: Array) -> Array:
-    """Return the squared error of each sample, the total variance being one; zero where the target is unknown."""
-    targets = read_targets(y, len(model.embedding_), model.task_, weights)
-    known = supervised_rows(targets.values) & (weights > 0)
-    Y, h, errors = targets.scaled[known], weights[known], np.zeros(len(weights))
+def _merge_copies(places: Array, Y: Array, weights: Array) -> tuple[Index, Array]:
+    """Return the rows with a weight, of copies one, and their total weights; copies have the same left-out place."""
+    used = np.flatnonzero(weights > 0)
+    group = merge_duplicates(places[used], None, weights[used]).group
+    if not are_copies(group, np.ones(len(used), dtype=np.intp), Y[used]):
+        return used, weights[used]
+    samples = merge_duplicates(places[used], Y[used], weights[used])
+    return used[samples.rows], samples.weights
+
+
+def _judge(model: Any, targets: Targets, rows: Index, weights: Array) -> tuple[float, float]:
+    """Return the mean squared error of the samples with a target, the total variance being one, and its error."""
+    known = supervised_rows(targets.values)[rows]
+    rows, h = rows[known], weights[known]
+    Y = targets.scaled[rows]
     mean = h @ Y / h.sum()
-    near = nearest_in_use(model.embedding_left_out_[known], model.prototypes_, model.prototype_weights_)
-    sums, mass = np.zeros(model.prototype_targets_.shape), np.zeros(len(model.prototypes_))
+    near = nearest_in_use(model.embedding_left_out_[rows], model.prototypes_, model.prototype_weights_)
+    sums, mass = np.zeros((len(model.prototypes_), Y.shape[1])), np.zeros(len(model.prototypes_))
     np.add.at(sums, near, h[:, None] * Y)
     np.add.at(mass, near, h)
     # The others' mean; of a sample that is alone with its prototype, the mean of all.
@@ -155,5 +170,6 @@ def _left_out_errors(model: Any, y: Any, weights: Array) -> Array:
     expected = (sums[near] - h[:, None] * Y) / np.where(alone, 1.0, others)[:, None]
     expected[alone] = mean
     spread = float(h @ ((Y - mean) ** 2).sum(axis=1)) / h.sum()
-    errors[known] = ((Y - expected) ** 2).sum(axis=1) / spread
-    return errors
+    errors = ((Y - expected) ** 2).sum(axis=1) / spread
+    error = float(h @ errors / h.sum())
+    return error, float(np.sqrt(h**2 @ (errors - error) ** 2) / h.sum())

@@ -51,10 +51,13 @@ class Arranged:
     given: Index | None = None  # (m,), the groups that were given
 
 
-def arrange(inputs: Array, targets: Array, weights: Array, groups: Index | None = None) -> Arranged:
+def arrange(
+    inputs: Array, targets: Array, weights: Array, groups: Index | None = None, *, periods: bool = False
+) -> Arranged:
     """Put samples in order and find their copies, which become one sample of more weight.
 
-    With `groups`, whole groups are left out, and those that share copies with noise leave together.
+    With `groups`, whole groups are left out, and those that share copies with noise leave together. If they are
+    `periods`, which nobody drew, their samples are evidence one by one.
     """
     places = merge_duplicates(inputs, None, weights)
     distinct = inputs[places.rows]
@@ -77,7 +80,7 @@ def arrange(inputs: Array, targets: Array, weights: Array, groups: Index | None 
         )
     joined = join_groups(groups, leaving)
     own = pd.factorize((joined if np.ptp(joined) > 0 else groups)[order])[0]
-    evidence = totals / np.bincount(own, totals)[own]
+    evidence = totals if periods else totals / np.bincount(own, totals)[own]
     return Arranged(order, totals, own, evidence, cleaned, distinct, copies, groups[places.rows])
 
 

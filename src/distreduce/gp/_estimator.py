@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -79,8 +80,9 @@ class BaseGP(SavingMixin, BaseEstimator):
         return np.asarray(validate_data(self, gather(X), dtype=np.float64, order="C", ensure_min_samples=2))
 
     def _read_groups(self, groups: Any, weights: Array) -> Index | None:
-        """Return the groups of the samples that have a weight."""
-        found = read_groups(groups, weights)
+        """Return the groups of the samples that have a weight, and set whether they are periods."""
+        found, dtype = read_groups(groups, weights), getattr(groups, "dtype", None)
+        self._periods = isinstance(dtype, pd.CategoricalDtype) and bool(dtype.ordered)
         return None if found is None else found[weights > 0]
 
     def _training(self, *, lbfgs_steps: int, adam_steps: int) -> Training:

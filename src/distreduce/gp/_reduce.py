@@ -176,7 +176,8 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
             Weights; two counts as two copies of a sample.
         groups : array-like of shape (n_samples,), optional
             Group of each sample, such as its patient. Groups are left out as a whole wherever the fit learns from
-            left-out samples, so that probabilities, intervals and sets hold for samples of new groups.
+            left-out samples, so that probabilities, intervals and sets hold for samples of new groups. Each group
+            counts as one sample, unless they are periods: an ordered categorical of pandas.
 
         Returns
         -------
@@ -293,7 +294,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
     def _arrange(self, X: Array, targets: Array, weights: Array, groups: Index | None) -> Arranged:
         """Find copies among the samples, and set ``novelty_``."""
-        arranged = arrange(X / self.input_scale_, targets, weights, groups)
+        arranged = arrange(X / self.input_scale_, targets, weights, groups, periods=self._periods)
         self.novelty_ = Novelty.of(arranged.distinct, arranged.copies, arranged.given)
         return arranged
 

@@ -30,7 +30,8 @@ def refit(model: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = N
             stacks, columns = [model.stack_], [targets]
         else:
             # In the scale of the fit, and warped as the experts learned them.
-            scale, model.target_scale_, stacks = model.target_scale_, known, model.stacks_
+            scale, stacks = model.target_scale_, model.stacks_
+            model.target_scale_ = replace(known, ranges=scale.ranges)
             given = (y * scale.std + scale.mean - known.mean) / known.std
             warped = [t if s.warp is None else s.warp(t) for s, t in zip(stacks, given.T, strict=True)]
             targets = labels = np.stack(warped, axis=1)

@@ -25,6 +25,11 @@ from distreduce.sharding.dask_rows import compute, is_dask, predict_by_blocks
 class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
     """A regressor with one :class:`Stack` per target in ``stacks_``; subclasses define the views of X they see."""
 
+    @property
+    def _follows_paper(self) -> bool:
+        """Whether predictions have no limits, as those of a plain GP."""
+        return True
+
     def _read(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> tuple[Array, Array, Array, Index | None]:
         """Return X, the standardised targets (n, c), the weights and the groups; set ``target_scale_``."""
         X = self._read_inputs(X, y)
@@ -32,7 +37,8 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
         warn_about_few(int((weights > 0).sum()), "predictions and intervals")
         blocks = self._read_groups(groups, weights)
         X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
-        self.target_scale_ = TargetScale.of(y, weights)
+        scale = TargetScale.of(y, weights)
+        self.target_scale_ = scale if self._follows_paper else scale.limit(y)
         return X, self.target_scale_.standardise(y).reshape(len(y), -1), weights, blocks
 
     def _views(self, X: Array, names: Sequence[str]) -> dict[str, Array]:
@@ -93,7 +99,7 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
             return predict_by_blocks(self, "predict_quantiles", X, quantiles=tuple(quantiles))
         X = read_new_samples(self, X)
         found = [stack.quantiles(mean, np.sqrt(variance), levels) for stack, (mean, variance) in self._latent(X)]
-        return self._in_target_units(np.stack(found, axis=1))
+        return self.target_scale_.place(np.stack(found, axis=1))
 
     def predict_interval(self, X: Any, coverage: float = 0.9, method: str = "model") -> Array:
         """Predict intervals that hold the target with a given probability.
@@ -132,7 +138,7 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
         X = read_new_samples(self, X)
         within = self._find_prototypes(X) if method == "mondrian" else None
         found = [stack.interval(*moments, coverage, within) for stack, moments in self._latent(X)]
-        return self._in_target_units(np.stack(found, axis=1))
+        return self.target_scale_.place(np.stack(found, axis=1))
 
     def log_density(self, X: Any, y: Any) -> Array:
         """Log density of targets under the predictive distribution, in the units of y: (n_samples,) or with targets.
@@ -172,11 +178,6 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
             (stack, (np.concatenate([mean for mean, _ in own]), np.concatenate([variance for _, variance in own])))
             for stack, own in zip(self.stacks_, zip(*parts, strict=True), strict=True)
         ]
-
-    def _in_target_units(self, values: Array) -> Array:
-        """Values (n, t, k) of standardised targets in the units and in the shape of y."""
-        found = values * self.target_scale_.std[:, None] + self.target_scale_.mean[:, None]
-        return np.asarray(found if self.target_scale_.is_table else found[:, 0])
 
     def _covariance(self, X: Array, std: Array) -> Array:
         """Joint covariance of the samples in the units of y: correlations of the stacks, deviations `std`."""

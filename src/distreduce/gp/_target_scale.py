@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
@@ -79,13 +79,22 @@ def _left_out_error(inputs: Array, targets: Array, groups: Index | None) -> floa
     return min(left_out_error(K, centred, ridge, own) for ridge in (0.01, 0.1, 1.0))
 
 
+# What targets can be, by number: anything, amounts and counts, shares.
+RANGES = np.array([[-np.inf, np.inf], [0.0, np.inf], [0.0, 1.0]])
+
+
 @dataclass(frozen=True)
 class TargetScale:
-    """Mean and standard deviation of each target, and whether y was a table (n, t) or a single column (n,)."""
+    """Mean and standard deviation of each target, and whether y was a table (n, t) or a single column (n,).
+
+    `ranges` are numbers of `RANGES` that predictions stay in. With n exchangeable targets inside, a new one is outside
+    with a probability of at most 1/(n + 1) at each end, even where the target has no such limit.
+    """
 
     mean: Array
     std: Array
     is_table: bool
+    ranges: Index
 
     @classmethod
     def of(cls, y: Array, weights: Array | None = None) -> TargetScale:
@@ -95,22 +104,35 @@ class TargetScale:
         order = np.lexsort((h, *table.T[::-1]))
         table, h = table[order], h[order]
         mean = table.mean(axis=0) if (h == 1.0).all() else h @ table / h.sum()
-        return cls(mean, spread(table, h), y.ndim == 2)
+        return cls(mean, spread(table, h), y.ndim == 2, np.zeros(len(mean), dtype=np.intp))
 
     def standardise(self, y: Array) -> Array:
         """Targets of mean 0 and standard deviation 1: (n,) for one target, (n, t) for several."""
         table = (y.reshape(len(y), -1) - self.mean) / self.std
         return table[:, 0] if table.shape[1] == 1 else table
 
+    def limit(self, y: Array) -> TargetScale:
+        """The scale whose predictions stay in the narrowest range that holds these targets."""
+        table = y.reshape(len(y), -1)
+        least, most = table.min(axis=0), table.max(axis=0)
+        return replace(self, ranges=np.where(least < 0, 0, np.where(most > 1, 1, 2)))
+
     def in_units(self, mean: Array, std: Array) -> tuple[Array, Array]:
         """Predictions in the units of y and in its shape."""
-        centre = mean.reshape(len(mean), -1) * self.std + self.mean
         spread = std.reshape(len(std), -1) * self.std
-        return (centre, spread) if self.is_table else (centre[:, 0], spread[:, 0])
+        return self.place(mean.reshape(len(mean), -1)), spread if self.is_table else spread[:, 0]
+
+    def place(self, values: Array) -> Array:
+        """Values (n, t) or (n, t, k) of standardised targets in the units, the range and the shape of y."""
+        shape = (-1,) + (1,) * (values.ndim - 2)
+        mean, std, low, high = (part.reshape(shape) for part in (self.mean, self.std, *RANGES[self.ranges].T))
+        found = np.clip(values * std + mean, low, high)
+        return np.asarray(found if self.is_table else found[:, 0])
 
 
 SKEWED, HEAVY = 1.0, 3.0  # skewness and excess kurtosis from which on a warp is tried
 KNOTS = 33
+OUTER = 4  # targets at each end whose slope goes on beyond them: the last two may be far from each other by chance
 LEVELS = (np.arange(40) + 0.5) / 40  # quantiles that the moments in the units of y are averages of
 
 
@@ -118,8 +140,7 @@ LEVELS = (np.arange(40) + 0.5) / 40  # quantiles that the moments in the units o
 class Warp:
     """A piecewise-linear, increasing function through `knots` (k, 2), from standardised to nearly Gaussian targets.
 
-    Beyond its ends it goes on with the slope of its first and last piece; what comes back is limited to the range of
-    the targets, widened by half of it.
+    Beyond its ends it goes on with the slope of its first and last piece.
     """
 
     knots: Array
@@ -128,9 +149,7 @@ class Warp:
         return _interpolate(y, self.knots[:, 0], self.knots[:, 1])
 
     def back(self, u: Array) -> Array:
-        y = self.knots[:, 0]
-        reach = 0.5 * (y[-1] - y[0])
-        return np.clip(_interpolate(u, self.knots[:, 1], y), y[0] - reach, y[-1] + reach)
+        return _interpolate(u, self.knots[:, 1], self.knots[:, 0])
 
     def log_slope(self, y: Array) -> Array:
         """Logarithm of the derivative, which turns densities of warped targets into those of targets."""
@@ -166,4 +185,10 @@ def _standardise_knots(at: Array, values: Array, y: Array) -> Warp | None:
     if not np.isfinite(values).all() or (np.diff(values) < 1e-9).any():
         return None
     warped = _interpolate(y, at, values)
-    return Warp(np.c_[at, (values - warped.mean()) / (warped.std() or 1.0)])
+    values = (values - warped.mean()) / (warped.std() or 1.0)
+    # A knot beyond each end, from which on the warp is a line.
+    share, ends, reach = min(0.5, OUTER / len(y)), at[[0, -1]], np.ptp(at) * np.array([-0.5, 0.5])
+    inner = np.clip(np.quantile(y, [share, 1.0 - share]), at[1], at[-2])
+    slopes = (np.interp(inner, at, values) - values[[0, -1]]) / (inner - ends)
+    (first, last), (low, high) = ends + reach, values[[0, -1]] + slopes * reach
+    return Warp(np.c_[np.r_[first, at, last], np.r_[low, values, high]])

@@ -12,15 +12,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from distreduce._utils.typing import Array
+from distreduce.exceptions import UnsavableModelError
 from distreduce.gp._class_stack import LEAST_INDICATOR, ClassStack
 from distreduce.gp._crossfit import OTHERS
 from distreduce.gp._exact import NEIGHBOUR_JITTER, NEIGHBOURS, ExactGP
 from distreduce.gp._experts import LEAST_PROBABILITY, Boosting, Forest, Linear, Process
 from distreduce.gp._noise import POWER
 from distreduce.gp._stack import Stack
-from distreduce.gp._target_scale import LEVELS
+from distreduce.gp._target_scale import LEVELS, RANGES
 from distreduce.gp._trees import Trees
 from distreduce.interop._formula import MapFormula, map_formula
 from distreduce.kernels import RBF, Matern32
@@ -98,14 +100,30 @@ def encode_map(formula: MapFormula, pool: RowPool) -> Node:
     }
 
 
-def encode_predictor(predictor: Any, pool: RowPool) -> Node | None:
-    """Return a stack of experts as arrays; None without one, or if it has parts of another kind."""
+def find_stacks(predictor: Any) -> Sequence[Stack | ClassStack]:
+    """Return the stacks of experts; none if there is no stack, or if it has parts of another kind."""
     stacks: Sequence[Stack | ClassStack] = getattr(predictor, "stacks_", None) or (
         (predictor.stack_,) if hasattr(predictor, "stack_") else ()
     )
     known = hasattr(predictor, "novelty_") and not hasattr(predictor, "feature_spread_")
     experts = [expert for stack in stacks for name, expert in stack.processes.items() if name in stack.used()]
-    if not experts or not known or not all(map(_is_known, experts)):
+    return stacks if known and experts and all(map(_is_known, experts)) else ()
+
+
+def require_stacks(predictor: Any) -> Sequence[Stack | ClassStack]:
+    """Return the stacks of a fitted predictor; raise UnsavableModelError if it cannot be exported."""
+    check_is_fitted(predictor)
+    if not (stacks := find_stacks(predictor)):
+        raise UnsavableModelError(
+            f"{type(predictor).__name__} cannot be exported; give a fitted SDRGPRegressor or SDRGPClassifier without "
+            "experts of your own."
+        )
+    return stacks
+
+
+def encode_predictor(predictor: Any, pool: RowPool) -> Node | None:
+    """Return a stack of experts as arrays; None if it cannot be exported."""
+    if not (stacks := find_stacks(predictor)):
         return None
     scale = predictor.input_scale_
     of_map = any("embedding" in stack.used() for stack in stacks)
@@ -120,7 +138,9 @@ def encode_predictor(predictor: Any, pool: RowPool) -> Node | None:
     if isinstance(stacks[0], ClassStack):
         found["classes"] = [str(label) for label in predictor.classes_]
     else:
-        found |= {"mean": predictor.target_scale_.mean.tolist(), "std": predictor.target_scale_.std.tolist()}
+        of = predictor.target_scale_
+        limits = [[None if np.isinf(end) else end for end in RANGES[kind]] for kind in of.ranges]
+        found |= {"mean": of.mean.tolist(), "std": of.std.tolist(), "limits": limits}
     return found
 
 

@@ -71,10 +71,8 @@ def _predict(node: Any, X: Any, pool: Any) -> dict[str, Any]:
         views["embedding"] = _embed(node["map"], X, pool) / np.asarray(node["embeddingScale"])
     if "classes" in node:
         return {"probabilities": _mix_classes(node["stacks"][0], views)}
-    found = [
-        _mix_numbers(stack, views, centre, unit)
-        for stack, centre, unit in zip(node["stacks"], node["mean"], node["std"], strict=True)
-    ]
+    parts = (node["stacks"], node["mean"], node["std"], node["limits"])
+    found = [_mix_numbers(*part, views) for part in zip(*parts, strict=True)]
     if len(found) == 1:
         return found[0]
     return {name: np.stack([each[name] for each in found], axis=1) for name in found[0]}
@@ -181,7 +179,7 @@ def _mix_classes(stack: Any, views: Any) -> Any:
     return _soften(stack["sharpness"] * np.log(total), stack["least"])
 
 
-def _mix_numbers(stack: Any, views: Any, centre: float, unit: float) -> dict[str, Any]:
+def _mix_numbers(stack: Any, centre: float, unit: float, limits: Any, views: Any) -> dict[str, Any]:
     noise: Any = 1.0
     if stack["noise"] is not None:
         spread = np.maximum(_consult(stack["noise"]["expert"], views, False)[0], stack["noise"]["least"])
@@ -198,16 +196,17 @@ def _mix_numbers(stack: Any, views: Any, centre: float, unit: float) -> dict[str
         values = mean[:, None] + std[:, None] * np.asarray(levels)
         return values if stack["warp"] is None else _unwarp(stack["warp"], values)
 
-    quantiles = dict(zip(("q05", "q50", "q95"), at(stack["quantiles"]).T, strict=True))
+    quantiles = at(stack["quantiles"])
     if stack["warp"] is not None:
         every = at(stack["levels"])
         mean, std = every.mean(axis=1), np.maximum(every.std(axis=1), 1e-9)
-    return {"mean": centre + unit * mean, "std": unit * std} | {k: centre + unit * q for k, q in quantiles.items()}
+    low, high = (end if finite is None else finite for end, finite in zip((-np.inf, np.inf), limits, strict=True))
+    placed = np.clip(centre + unit * np.column_stack([mean, quantiles]), low, high)
+    return {"mean": placed[:, 0], "std": unit * std} | dict(zip(("q05", "q50", "q95"), placed.T[1:], strict=True))
 
 
 def _unwarp(knots: Any, values: Any) -> Any:
-    """Piecewise linear through the knots, beyond them with the slope of the end, within half the range around it."""
+    """Piecewise linear through the knots, beyond them with the slope of the end."""
     y, u = map(np.asarray, knots)
     at = np.clip(np.searchsorted(u, values), 1, len(u) - 1)
-    found = y[at - 1] + (values - u[at - 1]) * (y[at] - y[at - 1]) / (u[at] - u[at - 1])
-    return np.clip(found, y[0] - 0.5 * (y[-1] - y[0]), y[-1] + 0.5 * (y[-1] - y[0]))
+    return y[at - 1] + (values - u[at - 1]) * (y[at] - y[at - 1]) / (u[at] - u[at - 1])

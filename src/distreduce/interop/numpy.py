@@ -11,14 +11,13 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from distreduce._utils.files import DAMAGE, Arrays, read_arrays
 from distreduce._utils.tensor_file import require
-from distreduce.exceptions import ModelFileError, UnsavableModelError
+from distreduce.exceptions import ModelFileError
 from distreduce.interop import _map_reader, _predictor_reader
 from distreduce.interop._formula import KERNEL_NAMES, MapFormula, Path, map_formula, write_map
-from distreduce.interop._predictor import RowPool, encode_predictor, encode_rule
+from distreduce.interop._predictor import RowPool, encode_predictor, encode_rule, require_stacks
 from distreduce.tables.recipe import ColumnRecipe
 
 
@@ -111,15 +110,9 @@ def save_predictor(predictor: Any, path: Path, recipe: ColumnRecipe | None = Non
     >>> bool(np.allclose(load_predictor(path)(X)["mean"], model.predict(X)))
     True
     """
-    check_is_fitted(predictor)
-    rows = getattr(predictor, "novelty_", None)
-    pool = RowPool(np.ones(1) if rows is None else np.abs(rows.inputs * predictor.input_scale_).max(axis=0))
+    require_stacks(predictor)
+    pool = RowPool(np.abs(predictor.novelty_.inputs * predictor.input_scale_).max(axis=0))
     node = encode_predictor(predictor, pool)
-    if node is None:
-        raise UnsavableModelError(
-            f"{type(predictor).__name__} cannot be exported; give a fitted SDRGPRegressor or SDRGPClassifier without "
-            "experts of your own."
-        )
     columns = None if recipe is None else [encode_rule(rule) for rule in recipe.used]
     content = json.dumps({"columns": columns, "predictor": node, "pool": pool.encode()}, allow_nan=False)
     checksum = hashlib.sha256(content.encode()).hexdigest()

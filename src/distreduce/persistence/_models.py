@@ -14,7 +14,7 @@ from distreduce.estimators import SDR, DistR, SDRImputer
 from distreduce.estimators._mixins import translate_renamed
 from distreduce.gp import GPClassifier, GPRegressor, SDRGPClassifier, SDRGPRegressor
 from distreduce.gp._crossfit import Novelty
-from distreduce.gp._target_scale import TargetScale
+from distreduce.gp._target_scale import RANGES, TargetScale
 from distreduce.kernels import RBF, DistanceKernel
 from distreduce.mapping import KernelMap, Predictions
 from distreduce.persistence._processes import Stacks, build_latent_gp, build_stacks, latent_gp, stack_widths
@@ -245,6 +245,12 @@ def _check_inner_reduction(found: Found, task: str) -> None:
         require(reduction.task_ == task, f"reduction_ is a {reduction.task_}, not a {task}")
 
 
+def _target_scale(mean: Any, ranges: Any = None, **rest: Any) -> TargetScale:
+    found = TargetScale(mean, **rest, ranges=np.zeros(len(mean), dtype=np.intp) if ranges is None else ranges)
+    require(found.ranges.max() < len(RANGES), "target_scale_.ranges has an unknown one")
+    return found
+
+
 def _finish_regression(model: Any, found: Found) -> None:
     _check_inner_reduction(found, "regression")
     scale, widths, d = found["target_scale_"], stack_widths(found["stacks_"]), found["n_features_in_"]
@@ -290,7 +296,14 @@ def _finish_classification(model: Any, found: Found) -> None:
 FEATURE_SCALE = Floats(("d",), above=SMALLEST_SCALE)
 REGRESSION: dict[str, Kind] = {
     "target_scale_": Record(
-        {"mean": Floats(("t",)), "std": Floats(("t",), above=0.0), "is_table": Scalar(bool)}, build=TargetScale
+        {
+            "mean": Floats(("t",)),
+            "std": Floats(("t",), above=0.0),
+            "is_table": Scalar(bool),
+            "ranges": Indices(("t",)),
+        },
+        ("ranges",),  # not in files of earlier versions
+        build=_target_scale,
     ),
     "stacks_": Stacks(),
 }

@@ -174,18 +174,16 @@ function classProbabilities(stack, views, pool) {
   return soften(total.map((share) => stack.sharpness * Math.log(share)), stack.least);
 }
 
-// Piecewise linear through the knots, beyond them with the slope of the end, within half the range around it.
+// Piecewise linear through the knots, beyond them with the slope of the end.
 function unwarp([y, u], value) {
   const last = y.length - 1;
   let at = u.findIndex((knot) => knot >= value);
   at = Math.min(Math.max(at < 0 ? last : at, 1), last);
-  const found = y[at - 1] + ((value - u[at - 1]) * (y[at] - y[at - 1])) / (u[at] - u[at - 1]);
-  const reach = 0.5 * (y[last] - y[0]);
-  return Math.min(Math.max(found, y[0] - reach), y[last] + reach);
+  return y[at - 1] + ((value - u[at - 1]) * (y[at] - y[at - 1])) / (u[at] - u[at - 1]);
 }
 
-// Mean, standard deviation and quantiles of one numeric target, in its units.
-function numberPrediction(stack, views, pool, centre, unit) {
+// Mean, standard deviation and quantiles of one numeric target, in its units and within its limits.
+function numberPrediction(stack, views, pool, centre, unit, [low, high]) {
   const noise = stack.noise ? Math.max(consult(stack.noise.expert, views, pool, false)[0], stack.noise.least) ** stack.noise.power / stack.noise.unit : 1;
   const parts = stack.experts.map((expert, e) => {
     const [mean, variance] = consult(expert, views, pool, false);
@@ -202,7 +200,8 @@ function numberPrediction(stack, views, pool, centre, unit) {
     mean = all.reduce((sum, value) => sum + value, 0) / all.length;
     std = Math.max(Math.sqrt(all.reduce((sum, value) => sum + (value - mean) ** 2, 0) / all.length), 1e-9);
   }
-  return { mean: centre + unit * mean, std: unit * std, quantiles: quantiles.map((value) => centre + unit * value) };
+  const placed = (value) => Math.min(Math.max(centre + unit * value, low ?? -Infinity), high ?? Infinity);
+  return { mean: placed(mean), std: unit * std, quantiles: quantiles.map(placed) };
 }
 
 // P-value against "the row is like those of the fit".
@@ -240,6 +239,6 @@ function evaluate(found, codes, withNovelty = true) {
   if (withNovelty) result.novelty = Math.min(novelty(predictor.novelty, x, predictor.scale, pool),
     levelNovelty(predictor.novelty, found.fields, codes, pool, x.length));
   if (predictor.classes) result.probabilities = classProbabilities(predictor.stacks[0], views, pool);
-  else result.numbers = predictor.stacks.map((stack, t) => numberPrediction(stack, views, pool, predictor.mean[t], predictor.std[t]));
+  else result.numbers = predictor.stacks.map((stack, t) => numberPrediction(stack, views, pool, predictor.mean[t], predictor.std[t], predictor.limits[t]));
   return result;
 }

@@ -16,6 +16,7 @@ from distreduce.exceptions import InvalidCellError
 
 EPOCH = pd.Timestamp(0, tz="UTC")
 LARGEST_EXACT = 2**53  # float64 rounds integers beyond it
+MANY_DIFFERENT = 30  # values; with fewer, numbers and a frequent word may be names of classes
 NEARLY_ALL = 0.9  # share of numbers above which the other cells are taken as mistakes
 # The format of a column is the first of these that reads all its cells.
 DATE_FORMATS = {
@@ -38,11 +39,29 @@ GAPS = frozenset(
     + ("-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "n.a.", "N.A.", "k.A.", "#NV", "--", "–", "—")
 )
 
+# Words that stand for a gap among numbers; among texts they are a level like any other.
+UNKNOWN = frozenset(
+    ("unknown", "not known", "missing", "not available", "no data", "unbekannt", "fehlt", "keine angabe", "inconnu")
+    + ("inconnue", "desconocido", "desconocida", "desconhecido", "sconosciuto", "onbekend", "okänd", "ukendt", "ukjent")
+)
+
 
 def is_number(column: pd.Series) -> bool:
     """Return whether the dtype is real numbers; booleans do not count."""
     types = pd.api.types
     return types.is_numeric_dtype(column) and not types.is_bool_dtype(column) and not types.is_complex_dtype(column)
+
+
+def find_unknown(cells: pd.Series) -> pd.Series:
+    """Return which texts are words of `UNKNOWN`."""
+    return cells.isin({cell for cell in cells.dropna().unique() if cell.lower() in UNKNOWN})
+
+
+def drop_unknown(cells: pd.Series) -> pd.Series:
+    """Return texts without words of `UNKNOWN` if these are few, or at most half where the others differ much."""
+    words = find_unknown(cells)
+    few = words.mean() <= (0.5 if cells.nunique() > MANY_DIFFERENT else 1 - NEARLY_ALL)
+    return cells[~words] if few else cells
 
 
 def is_plain_number(cells: pd.Series) -> pd.Series:
@@ -119,13 +138,16 @@ def _is_float(text: str) -> bool:
 
 
 def to_numbers(column: pd.Series, unit: str = "") -> Array:
-    """Return cells, with or without `unit`, as float64; infinite ones are missing, other text raises an error."""
+    """Return cells, with or without `unit`, as float64; infinite ones and words of `UNKNOWN` are missing.
+
+    Other text raises an error.
+    """
     values = column
     if not is_number(column):
         cells = to_text(column)
         plain = {cell: strip_unit(cell)[0] for cell in cells.dropna().unique() if strip_unit(cell)[1] in ("", unit)}
         values = pd.to_numeric(cells.map(plain), errors="coerce").astype(np.float64)
-        _reject_cells(cells, cells.notna() & values.isna(), "should hold numbers")
+        _reject_cells(cells, cells.notna() & values.isna() & ~find_unknown(cells), "should hold numbers")
     # A copy, because the next line writes and `values` may be the user's own column.
     out = values.to_numpy(dtype=np.float64, na_value=np.nan).copy()
     out[np.isinf(out)] = np.nan

@@ -18,6 +18,7 @@ from distreduce.tables.cells import (
     are_codes,
     are_mostly_numbers,
     are_numbers,
+    drop_unknown,
     find_date_format,
     find_unit,
     is_number,
@@ -225,8 +226,9 @@ def guess_column(column: pd.Series, *, as_category: bool = False, advice: Advice
     if len(levels) < 2:
         return Dropped(name=name, reason=_constant(levels.index[0]) if len(levels) else "empty")
     if not as_category and not isinstance(column.dtype, pd.CategoricalDtype):  # a category of pandas is the user's word
-        if is_plain_number(known).all() and not are_codes(known).any():  # numbers stored as text
-            whole = bool(known.str.fullmatch(r"[+-]?\d+").all())
+        numbers = drop_unknown(known)
+        if is_plain_number(numbers).all() and not are_codes(numbers).any():  # numbers stored as text
+            whole = bool(numbers.str.fullmatch(r"[+-]?\d+").all())
             return _guess_number(pd.Series(to_numbers(column), name=column.name), whole=whole)
         if set(known.str.lower()) <= {"true", "false"}:
             truths = known.str.lower() == "true"
@@ -236,10 +238,10 @@ def guess_column(column: pd.Series, *, as_category: bool = False, advice: Advice
         if layout is not None:
             return _guess_date(column, layout)
         # Prices with a currency, percentages, marks of thousands.
-        unit = find_unit(known)
-        if are_numbers(known, unit).all() and not are_codes(known).any():
-            numbers = _guess_number(pd.Series(to_numbers(column, unit), name=column.name))
-            return replace(numbers, unit=unit) if isinstance(numbers, Number) else numbers
+        unit = find_unit(numbers)
+        if are_numbers(numbers, unit).all() and not are_codes(numbers).any():
+            rule = _guess_number(pd.Series(to_numbers(column, unit), name=column.name))
+            return replace(rule, unit=unit) if isinstance(rule, Number) else rule
         # Many levels, or mostly numbers: a column of numbers with a typo must not pass for text.
         if len(levels) > min(MAX_LEVELS, len(known) / 2) or are_mostly_numbers(known):
             category, drop = (option.format(name) for option in advice[:2])

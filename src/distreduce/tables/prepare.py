@@ -17,6 +17,7 @@ from distreduce.exceptions import InvalidInputError
 from distreduce.mapping.folds import are_copies, find_noisy_copies
 from distreduce.sharding.merge import merge_duplicates
 from distreduce.tables.aside import Aside, AsideValues
+from distreduce.tables.cells import find_unknown, is_number, to_text
 from distreduce.tables.columns import Date, Number
 from distreduce.tables.findings import Findings, list_counts
 from distreduce.tables.formats import TextLayout
@@ -110,6 +111,7 @@ def prepare(
     leaks += _note_codes(table.features, recipe)
     leaks += _note_dates(recipe, aside)
     values = AsideValues.read(table.frame, aside)
+    leaks += _note_words(table.features, recipe)
     found = _notes(target, labelled, usable, findings)
     notes = (*table.notes, *target.notes, *leaks, *found, *values.notes(aside))
     return PreparedTable(table.frame, recipe, target, X, usable, notes, values)
@@ -150,6 +152,17 @@ def _notes(target: Target, labelled: NDArray[np.bool_], usable: NDArray[np.bool_
         if few:
             notes.append(f"Few rows: {list_counts(few)}. What is said of classes with so few rows is rough.")
     return notes
+
+
+def _note_words(features: pd.DataFrame, recipe: ColumnRecipe) -> list[str]:
+    """Name the words among numbers that are read as missing: one of them may be a mistake."""
+    found = []
+    for rule in recipe.used:
+        if type(rule) is Number and not is_number(features[rule.name]):
+            cells = to_text(features[rule.name])
+            counts = cells[find_unknown(cells)].value_counts()
+            found += [f"{word!r} in {rule.name!r} ({count})" for word, count in counts.items()]
+    return [f"Words among numbers, read as missing: {', '.join(found)}."] if found else []
 
 
 def _note_codes(features: pd.DataFrame, recipe: ColumnRecipe) -> list[str]:
