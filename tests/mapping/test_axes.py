@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer, make_friedman1
 from distreduce import SDR
 from distreduce.exceptions import SolverConvergenceWarning
 from distreduce.kernels import RBF
-from distreduce.mapping.axes import NARROW, find_directions
+from distreduce.mapping.axes import NARROW, find_directions, neighbours_say_less
 from distreduce.mapping.left_out import left_out_embedding
 
 
@@ -67,6 +67,16 @@ def test_no_axis_is_drawn_if_none_is_narrow_or_nothing_is_left_of_the_features(r
     places, X, K, h = line(rng)
     assert find_directions(X[:, :2], X, K, h, 0.5) is None
     assert find_directions(places, X[:, :1], K, h, 0.5) is None
+
+
+def test_an_axis_that_says_much_about_y_stays(rng):
+    places, X, K, h = line(rng)
+    without = np.c_[places[:, 0], X[:, 1]]
+    assert neighbours_say_less(np.c_[X[:, 0], X[:, 2]], without, X[:, [2]], K, h, 0.1)
+    assert not neighbours_say_less(without, np.c_[X[:, 0], X[:, 2]], X[:, [2]], K, h, 0.1)
+    assert not neighbours_say_less(without, without, X[:, [2]], K, h, 0.1)
+    unknown = np.full((80, 1), np.nan)
+    assert not neighbours_say_less(X[:, :2], without, unknown, K, h, 0.1)
 
 
 @pytest.mark.parametrize("m", [None, 30])

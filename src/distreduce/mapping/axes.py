@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.neighbors import NearestNeighbors
 
 from distreduce._utils.typing import Array, Index
+from distreduce.losses import supervised_rows
 from distreduce.mapping.left_out import left_out_embedding
 
 # Axes narrower than this part of the widest are drawn anew, and then are this wide. With a third, ten neighbours in the
@@ -16,6 +18,7 @@ from distreduce.mapping.left_out import left_out_embedding
 NARROW = 1.0 / 3.0
 MOST_AXES = 3  # of a picture; an embedding with more is not looked at
 DIRECTION_SAMPLES = 400  # that decide on the directions
+NEIGHBOURS, LOSS = 10, 0.01
 SMALLEST = 1e-9  # singular value, relative to the size of the features, from which on a direction counts
 
 
@@ -40,14 +43,15 @@ class Directions:
     features: Array  # (d, r): what is drawn along these
 
     def draw(self, products: Array) -> Axes:
-        """Return axes along which samples lie at their products (n, r) with the directions."""
+        """Return axes along which samples lie at their products (n, r) with the directions, in some units."""
         return Axes(self.wide @ self.wide.T, products @ self.narrow.T)
 
-    def widths(self, values: Array, weights: Array) -> Array:
-        """Return how wide the new axes are in a picture (k, p), relative to how wide they should be."""
+    def correction(self, values: Array, weights: Array) -> Array:
+        """Return the matrix (p, p) that makes the new axes of a picture (k, p) as wide as they should be."""
         spread = np.sqrt(_covariance(values @ self.narrow, weights).diagonal())
         widest = np.sqrt(np.linalg.eigvalsh(_covariance(values @ self.wide, weights))[-1])
-        return np.asarray(np.where(spread > 0, spread, 1.0) / (NARROW * widest))
+        factors = NARROW * widest / np.where(spread > 0, spread, 1.0)
+        return np.asarray(self.wide @ self.wide.T + (self.narrow * factors) @ self.narrow.T)
 
 
 def find_directions(
@@ -80,13 +84,39 @@ def find_directions(
     if len(basis) < r:
         return None
     inside = rows @ basis.T
-    predicted = left_out_embedding(root * K * root.T, inside, ridge / weights.sum(), np.arange(len(inside)))
-    values, vectors = np.linalg.eigh(_symmetric(inside.T @ predicted))
+    values, vectors = np.linalg.eigh(_symmetric(inside.T @ (root * _leave_out(inside / root, K, weights, ridge))))
     if not values[-r] > 0:  # the map keeps nothing else of X
         return None
     found = basis.T @ vectors[:, -r:]
     signs = np.sign(found[np.abs(found).argmax(axis=0), np.arange(r)])  # eigenvectors have no sign of their own
     return Directions(wide, axes[:, is_narrow], units[:, None] * found * signs)
+
+
+def neighbours_say_less(before: Array, after: Array, Y: Array, K: Array, weights: Array, ridge: float) -> bool:
+    r"""Return whether ten neighbours clearly say less about the targets Y (k, c) in one picture than in another.
+
+    The error :math:`e_i = |y_i - \bar y_{N(i)}|^2` of the neighbours N(i) among the places (k, p) `after` is compared
+    with that among those `before`, both predicted by kernel ridge regression for left-out samples. It is clearly larger
+    if the mean difference exceeds two standard errors and 1 % of the variance.
+    """
+    known = supervised_rows(Y)
+    if known.sum() <= NEIGHBOURS:
+        return False
+    Y, h = Y[known], weights[known] / weights[known].sum()
+    errors = []
+    for places in (before, after):
+        search = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(_leave_out(places, K, weights, ridge)[known])
+        errors.append(((Y - Y[search.kneighbors(return_distance=False)].mean(axis=1)) ** 2).sum(axis=1))
+    more = errors[1] - errors[0]
+    mean = h @ more
+    variance = h @ ((Y - h @ Y) ** 2).sum(axis=1)
+    return bool(mean > max(2.0 * np.sqrt(h**2 @ (more - mean) ** 2), LOSS * variance))
+
+
+def _leave_out(X: Array, K: Array, weights: Array, ridge: float) -> Array:
+    """Predict X (k, d) by kernel ridge regression on the other samples."""
+    root = np.sqrt(weights)[:, None]
+    return left_out_embedding(root * K * root.T, root * X, ridge, np.arange(len(X))) / root
 
 
 def _centre(X: Any, weights: Array) -> Array:

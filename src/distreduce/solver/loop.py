@@ -17,7 +17,7 @@ from distreduce._utils.typing import Array, Index, Plan
 from distreduce.exceptions import NumericalError
 from distreduce.kernels import RBF
 from distreduce.mapping import KernelMap, LeftOut, barycentres
-from distreduce.mapping.axes import DIRECTION_SAMPLES, Axes, find_directions
+from distreduce.mapping.axes import DIRECTION_SAMPLES, Axes, find_directions, neighbours_say_less
 from distreduce.mapping.kernel_map import kernel_rows
 from distreduce.mapping.landmarks import Memory
 from distreduce.sharding.sample import ShardedSample
@@ -170,7 +170,7 @@ def _as_solved(F: Array, rows: Index) -> Array:
 
 
 def _draw_axes(oracle: SampleOracle, problem: ReductionProblem, F: Array, L: Array) -> Axes | None:
-    """Return the axes of the picture if the map L puts samples on one that is too narrow; F are the solver's places."""
+    """Return axes of the picture if the map L leaves one too narrow and neighbours lose nothing; F: solver's places."""
     sample, inputs, projection = problem.sample, oracle.map_inputs, oracle.projection
     if inputs is None:  # distances have no directions
         return None
@@ -182,13 +182,18 @@ def _draw_axes(oracle: SampleOracle, problem: ReductionProblem, F: Array, L: Arr
     K = kernel_rows(problem.input_kernel, inputs[rows], inputs)
     # Directions of the features as the user gave them, except beside predictions, which have a metric of their own.
     scales = problem.scales if problem.predictions is None else None
-    found = find_directions(K @ L, X, K[:, rows], h, projection.map_reg / projection.mu, scales)
+    own, ridge, places = K[:, rows], projection.map_reg / projection.mu, K @ L
+    found = find_directions(places, X, own, h, ridge, scales)
     if found is None:
         return None
     products = oracle.project(found.features)
-    products -= sample.weights @ products / sample.weights.sum()
-    values = K @ oracle.map_coefficients(found.draw(products)(F))
-    return found.draw(products / found.widths(values, h))
+    axes = found.draw(products - sample.weights @ products / sample.weights.sum())
+    values = K @ oracle.map_coefficients(axes(F))
+    correction = found.correction(values, h)
+    assert drawn.kernel_targets is not None
+    if neighbours_say_less(places, values @ correction, drawn.kernel_targets[rows], own, h, ridge):
+        return None
+    return replace(axes, drawn=axes.drawn @ correction)
 
 
 def solve(oracle: SampleOracle, settings: Settings, *, monitor: Monitor | None = None) -> Reduction:
