@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer, make_friedman1
 from distreduce import SDR
 from distreduce.exceptions import SolverConvergenceWarning
 from distreduce.kernels import RBF
-from distreduce.mapping.axes import NARROW, find_directions, neighbours_say_less
+from distreduce.mapping.axes import WIDTH, find_directions, neighbours_say_less
 from distreduce.mapping.left_out import left_out_embedding
 
 
@@ -88,9 +88,9 @@ def test_pictures_of_two_classes_and_of_a_number_are_planes_for_new_samples_too(
         model = SDR(n_prototypes=m, random_state=0).fit(features[::2], targets[::2])
         for places in (model.embedding_, model.embedding_left_out_, model.transform(features[1::2])):
             narrow, wide = widths(places)
-            assert narrow > 0.6 * NARROW * wide
+            assert narrow > 0.6 * WIDTH * wide
     given = SDR(n_prototypes=m, embedding_kernel="rq", random_state=0).fit(X[::2], y[::2])
-    assert np.divide(*widths(given.embedding_)) < 0.6 * NARROW
+    assert np.divide(*widths(given.embedding_)) < 0.6 * WIDTH
 
 
 def test_prototypes_lie_where_their_samples_do(rng):
@@ -109,10 +109,10 @@ def test_pictures_in_shards_are_planes(rng):
         model = SDR(n_prototypes=20, affinity="sparse", max_iter=5, random_state=0).fit(X, X[:, 0] + X[:, 1] > 0)
     for places in (model.embedding_, model.embedding_left_out_):
         narrow, wide = widths(places)
-        assert narrow > 0.8 * NARROW * wide
+        assert narrow > 0.8 * WIDTH * wide
 
 
 def test_three_dimensions(rng):
     X = rng.normal(size=(150, 6))
     model = SDR(3, random_state=0).fit(X, X[:, 0])
-    assert widths(model.embedding_)[0] > 0.8 * NARROW * widths(model.embedding_)[2]
+    assert widths(model.embedding_)[0] > 0.8 * WIDTH * widths(model.embedding_)[2]

@@ -74,7 +74,7 @@ class SDR(BaseReduction):
         to weight the prototypes by their mass, or ":transport" for the paper's T'K_Y T, as in "cka:transport".
     embedding_kernel : {"auto", "rq", "rbf", "linear"} or kernel, default="auto"
         Kernel on the prototypes in the dependence. "auto" is rq. With it and ``eta="auto"``, up to three axes are a
-        picture: one that is less than a third as wide as the widest then shows the direction of X that the map keeps
+        picture: one that is less than a fifth as wide as the widest then shows the direction of X that the map keeps
         best for new samples.
     input_kernel : {"rbf", "rq", "linear"} or callable, default="rbf"
         Kernel of the out-of-sample map.

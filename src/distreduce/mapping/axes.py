@@ -13,9 +13,9 @@ from distreduce._utils.typing import Array, Index
 from distreduce.losses import supervised_rows
 from distreduce.mapping.left_out import left_out_embedding
 
-# Axes narrower than this part of the widest are drawn anew, and then are this wide. With a third, ten neighbours in the
-# plane say as much about y as before, and more neighbours in X stay neighbours (decision 21).
-NARROW = 1.0 / 3.0
+# Axes narrower than a fifth of the widest are drawn anew, and then are a third as wide. Ten neighbours in the plane say
+# as much about y as before, and more neighbours in X stay neighbours (decision 21).
+NARROW, WIDTH = 1.0 / 5.0, 1.0 / 3.0
 MOST_AXES = 3  # of a picture; an embedding with more is not looked at
 DIRECTION_SAMPLES = 400  # that decide on the directions
 NEIGHBOURS, LOSS = 10, 0.01
@@ -50,7 +50,7 @@ class Directions:
         """Return the matrix (p, p) that makes the new axes of a picture (k, p) as wide as they should be."""
         spread = np.sqrt(_covariance(values @ self.narrow, weights).diagonal())
         widest = np.sqrt(np.linalg.eigvalsh(_covariance(values @ self.wide, weights))[-1])
-        factors = NARROW * widest / np.where(spread > 0, spread, 1.0)
+        factors = WIDTH * widest / np.where(spread > 0, spread, 1.0)
         return np.asarray(self.wide @ self.wide.T + (self.narrow * factors) @ self.narrow.T)
 
 
