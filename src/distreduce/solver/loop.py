@@ -17,7 +17,6 @@ from distreduce._utils.typing import Array, Index, Plan
 from distreduce.exceptions import NumericalError
 from distreduce.kernels import RBF
 from distreduce.mapping import KernelMap, LeftOut
-from distreduce.mapping.landmarks import Memory
 from distreduce.sharding.sample import ShardedSample
 from distreduce.solver.dense import prepare_dense
 from distreduce.solver.objective import Record, State, Steps
@@ -75,7 +74,6 @@ class Progress:
     converged: bool = False
     finished: bool = False  # there is no next iteration
     faults: tuple[str, ...] = ()  # steps that failed and were undone
-    memory: Memory | None = None  # state of the oracle
 
 
 @dataclass(frozen=True)
@@ -174,7 +172,7 @@ def solve(oracle: SampleOracle, settings: Settings, *, monitor: Monitor | None =
             stopped = monitor.wants_stop(at.state.record)
             if not stopped:
                 with np.errstate(all="ignore"):
-                    at = replace(_advance(steps, at), memory=oracle.memory())
+                    at = _advance(steps, at)
             monitor.keep(at)
     except KeyboardInterrupt:  # the state before the interrupted iteration is a complete one
         interrupted = True
@@ -202,7 +200,6 @@ def _begin(oracle: SampleOracle, settings: Settings, monitor: Monitor) -> tuple[
         steps = Steps(oracle, settings)
         earlier = None if monitor.checkpoint is None else monitor.checkpoint.read(plan, Z.shape)
         if earlier is not None:
-            oracle.restore(earlier.memory)  # the rest of the oracle is a function of data and parameters
             return steps, earlier
         state = steps.z_step(Coupled(plan, oracle.transported(plan)), Z, 0)
     except (ArithmeticError, np.linalg.LinAlgError) as error:
@@ -212,7 +209,7 @@ def _begin(oracle: SampleOracle, settings: Settings, monitor: Monitor) -> tuple[
     # Without outer iterations the plan stays as given, and the tolerance of the Z-step decides.
     at = Progress(state, (state.record,), faults=_faults(state), finished=settings.max_iter == 0)
     at = replace(at, frozen=settings.fixed_coupling)
-    return steps, replace(at, converged=at.finished and state.settled, memory=oracle.memory())
+    return steps, replace(at, converged=at.finished and state.settled)
 
 
 def _advance(steps: Steps, at: Progress) -> Progress:
