@@ -152,3 +152,12 @@ def test_on_shards_kernels_may_be_as_narrow_as_clusters(monkeypatch) -> None:
     found = accuracy()
     monkeypatch.setattr(_expected, "NARROWER", (1.0,))
     assert found > accuracy() + 0.01
+
+
+@pytest.mark.filterwarnings("ignore::distreduce.exceptions.DataWarning")  # -1 is unknown
+def test_on_shards_few_known_classes_are_enough(monkeypatch) -> None:
+    monkeypatch.setattr(_expected, "TRIAL_SAMPLES", 1)  # whose class is unknown
+    X, y = clusters_of_classes(2500)
+    y[np.arange(2500) % 12 > 0] = -1
+    model = SDR(n_prototypes=50, affinity="sparse", random_state=0).fit(X, y)
+    assert model.map_.predictions is not None and np.isfinite(model.embedding_).all()

@@ -284,10 +284,10 @@ def _score_classes(sample: ShardedSample, Y: Array, length: float, ridge: float,
     Metric and ridge come from few samples. Where many are near each other, narrower kernels predict better. There are
     more landmarks while the samples are clearly better off.
     """
-    few, X = sample.subsample, sample.subsample.features
-    shards, h, targets = sample.shards, sample.weights, Y
-    if len(h) > TRIAL_SAMPLES:
-        few = few.take(np.arange(min(TRIAL_SAMPLES, len(few.weights))))
+    X, shards, h, targets = sample.subsample.features, sample.shards, sample.weights, Y
+    given = supervised_rows(np.asarray(sample.subsample.kernel_targets))
+    few = sample.subsample.take(np.flatnonzero(given)[:TRIAL_SAMPLES])
+    if len(h) > TRIAL_SAMPLES and len(few.weights) >= CHOICE_SAMPLES:
         shards = local_shards({"features": few.features, "shares": None}, workers)
         h, targets = few.weights, np.asarray(few.kernel_targets)
     tried = [_regress_on_landmarks(shards, h, targets, X, f * length, LANDMARKS[0], ridge) for f in NARROWER]
