@@ -4,7 +4,8 @@ Each point is a process of its own with one thread; UMAP gets `n_jobs=1` and one
 samples, warms up and does not count. New samples are placed by `transform`; the score is the accuracy of their ten
 nearest training samples in the plane, for SDR among left-out places (`embedding_left_out_`). The methods of one size
 run one after the other, so that their ratios are those of one machine in one state. Results are appended to
-results/benchmarks/against_umap.jsonl, which the same command resumes, and against_umap.md.
+results/benchmarks/against_umap.jsonl, which the same command resumes, against_umap.md, and against_umap.svg, which
+shows where the time of SDR goes.
 """
 
 from __future__ import annotations
@@ -16,14 +17,22 @@ import subprocess
 import sys
 import time
 import warnings
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import numpy as np
 from scale_points import UMAP, mixture
 from sklearn.neighbors import KNeighborsClassifier
 
 from distreduce_paper import problems
+from distreduce_paper.report.drawing import add_legend, draw_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 RESULTS = Path(__file__).parents[1] / "results" / "benchmarks"
 SIZES = {"mixture": (1000, 3000, 10_000, 30_000, 100_000), "fashion": (1000, 3000, 8000)}
@@ -31,8 +40,20 @@ NEW, PROTOTYPES = 2000, 100
 OURS, PAPER = "SDR", "SDR.paper"
 METHODS = (OURS, PAPER, UMAP)
 # Few samples of each kind that compile something of their own: umap-learn has two searches for neighbours, and SDR
-# single precision from 4,000 samples and shards from 10,000 on.
-WARM_UPS = (1000, 4100, 10_100)
+# single precision from 4,000 samples and shards from 5,000 on (10,000 with the paper's constants).
+WARM_UPS = (1000, 4100, 5100, 10_100)
+# Stages of a fit in the order of the chart, with colours of Okabe and Ito.
+STAGES = {
+    "metric and ridge": "#E69F00",
+    "class predictions": "#F0E442",
+    "neighbours": "#56B4E9",
+    "affinity": "#0072B2",
+    "start": "#999999",
+    "map": "#009E73",
+    "T-steps": "#D55E00",
+    "Z-steps": "#CC79A7",
+    "places and the rest": "#444444",
+}
 ONE_THREAD = {name: "1" for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
 
 
@@ -66,13 +87,96 @@ def measure(method: str, data: str, n: int) -> dict[str, Any]:
     warm.fit(*mixture(few, seed=1))
     X, y = load(data, n)
     cpu = time.process_time()
-    model = make_model(method).fit(X[:n], y[:n])
+    stages = Stages()
+    model = make_model(method).fit(X[:n], y[:n]) if method == UMAP else stages.fit(make_model(method), X[:n], y[:n])
     cpu = time.process_time() - cpu
     known = model.embedding_ if method == UMAP else getattr(model, "embedding_left_out_", None)
     places = model.embedding_ if known is None else known
     score = KNeighborsClassifier(10).fit(places, y[:n]).score(model.transform(X[n:]), y[n:])
     found = {"method": method, "data": data, "n": n, "cpu": cpu, "accuracy": float(score)}
+    if method != UMAP:
+        found["stages"] = {name: round(seconds, 3) for name, seconds in stages.seconds.items()}
     return found | {"load": os.getloadavg()[0]}
+
+
+class Stages:
+    """CPU seconds of the stages of a fit, measured around the functions that make them up; the innermost one counts."""
+
+    def __init__(self) -> None:
+        self.seconds: Counter[str] = Counter()
+        self._at, self._names = time.process_time(), ["places and the rest"]
+
+    def _tick(self) -> None:
+        now = time.process_time()
+        self.seconds[self._names[-1]] += now - self._at
+        self._at = now
+
+    def timed(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function as it counts for a stage."""
+
+        def call(*args: Any, **options: Any) -> Any:
+            self._tick()
+            self._names.append(name)
+            try:
+                return function(*args, **options)
+            finally:
+                self._tick()
+                self._names.pop()
+
+        return call
+
+    def enter(self, name: str) -> None:
+        """Count what follows in the current function for a stage."""
+        self._tick()
+        if name in STAGES:  # "first embedding" comes after the last function of the preparation
+            self._names[-1] = name
+
+    def fit(self, model: Any, X: Any, y: Any) -> Any:
+        """Fit, and return the model."""
+        from distreduce.estimators import _base, _expected, _setup
+        from distreduce.solver import loop, objective
+
+        places = {
+            (_base, "set_up_fit"): "metric and ridge",
+            (_setup, "predict_on_shards"): "class predictions",
+            (_expected, "regress_targets"): "class predictions",
+            (objective.Steps, "t_step"): "T-steps",
+            (objective.Steps, "z_step"): "Z-steps",
+        }
+        with ExitStack() as stack:
+            for (place, name), stage in places.items():
+                stack.enter_context(patch.object(place, name, self.timed(stage, getattr(place, name))))
+            for name in ("prepare_sharded", "prepare_dense"):
+                whole = getattr(loop, name)
+                announced = self.timed("map", lambda *args, whole=whole: whole(*args[:3], self.enter))
+                stack.enter_context(patch.object(loop, name, announced))
+            self._at = time.process_time()
+            model.fit(X, y)
+        self._tick()
+        return model
+
+
+def draw(figure: Figure, records: list[dict[str, Any]]) -> None:
+    """Draw a bar per size with the stages of SDR on each other, and a line at the time of UMAP."""
+    panels = figure.subplots(1, len(SIZES), width_ratios=[len(sizes) for sizes in SIZES.values()], sharey=True)
+    found = {(r["data"], r["n"], r["method"]): r for r in records}
+    for ax, data in zip(panels, SIZES, strict=True):
+        sizes = sorted(n for name, n, method in found if name == data and method == OURS)
+        bottom = np.zeros(len(sizes))
+        for stage, colour in STAGES.items():
+            height = np.array([1000 * found[data, n, OURS].get("stages", {}).get(stage, 0.0) / n for n in sizes])
+            ax.bar(range(len(sizes)), height, 0.62, bottom, color=colour, label=stage, linewidth=0)
+            bottom += height
+        for place, n in enumerate(sizes):
+            other = found.get((data, n, UMAP))
+            if other is not None:
+                level = 1000 * other["cpu"] / n
+                ax.plot([place - 0.42, place + 0.42], [level, level], color="black", linewidth=2, label="UMAP, all")
+        ax.set_xticks(range(len(sizes)), [f"{n:,}" for n in sizes])
+        ax.set(title={"mixture": "mixture", "fashion": "Fashion-MNIST"}[data], xlabel="samples n")
+        ax.grid(axis="x", visible=False)
+    panels[0].set_ylabel("CPU milliseconds per sample")
+    add_legend(figure, columns=4)
 
 
 def write(records: list[dict[str, Any]]) -> str:
@@ -95,6 +199,7 @@ def write(records: list[dict[str, Any]]) -> str:
         scores = ", ".join("–" if r is None else f"{r['accuracy']:.3f}" for r in points)
         highest = max(r["load"] for r in points if r is not None)
         lines.append(f"| {data} | {n:,} | {' | '.join(cells)} | {scores} | {highest:.1f} |")
+    lines.append("\n![CPU time per sample of SDR, by stages, and of UMAP](against_umap.svg)")
     return "\n".join(lines) + "\n"
 
 
@@ -125,6 +230,9 @@ def main() -> None:
                 with log.open("a") as file:
                     file.write(json.dumps(records[-1]) + "\n")
     (options.out / "against_umap.md").write_text(write(records))
+    title = "CPU time per sample of SDR, by stages, and of supervised UMAP."
+    drawn = draw_figure("against_umap", title, (7.6, 4.6), lambda figure: draw(figure, records))
+    (options.out / "against_umap.svg").write_text(drawn.svg)
 
 
 if __name__ == "__main__":

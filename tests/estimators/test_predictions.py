@@ -123,7 +123,7 @@ def test_samples_far_from_each_other_are_placed_by_their_predictions(monkeypatch
 
 def test_on_shards_all_samples_teach_the_predictions(monkeypatch) -> None:
     """The oracle solves the normal equations of all samples on the landmarks."""
-    monkeypatch.setattr(_expected, "PREDICTION_SAMPLES", 300)
+    monkeypatch.setattr(_expected, "LANDMARKS", (300,))
     X, y = clusters_of_classes(2500)
     model = SDR(n_prototypes=50, affinity="sparse", random_state=0).fit(X, y)
     predictor = model.map_.predictions.predictor
@@ -138,3 +138,26 @@ def test_on_shards_all_samples_teach_the_predictions(monkeypatch) -> None:
         L = np.linalg.solve(K.T @ K + ridge * rbf(landmarks), K.T @ (Y - Y.mean(axis=0)))
         best.append(np.corrcoef((K @ L).ravel(), predictor(X).ravel())[0, 1])
     assert len(landmarks) == 300 and max(best) > 1 - 1e-9
+
+
+def test_on_shards_kernels_may_be_as_narrow_as_clusters(monkeypatch) -> None:
+    X, y = clusters_of_classes(6000)
+
+    def accuracy() -> float:
+        model = SDR(n_prototypes=50, random_state=0).fit(X[:5100], y[:5100])
+        return (
+            KNeighborsClassifier(10).fit(model.embedding_left_out_, y[:5100]).score(model.transform(X[5100:]), y[5100:])
+        )
+
+    found = accuracy()
+    monkeypatch.setattr(_expected, "NARROWER", (1.0,))
+    assert found > accuracy() + 0.01
+
+
+@pytest.mark.filterwarnings("ignore::distreduce.exceptions.DataWarning")  # -1 is unknown
+def test_on_shards_few_known_classes_are_enough(monkeypatch) -> None:
+    monkeypatch.setattr(_expected, "TRIAL_SAMPLES", 1)  # whose class is unknown
+    X, y = clusters_of_classes(2500)
+    y[np.arange(2500) % 12 > 0] = -1
+    model = SDR(n_prototypes=50, affinity="sparse", random_state=0).fit(X, y)
+    assert model.map_.predictions is not None and np.isfinite(model.embedding_).all()

@@ -19,4 +19,4 @@ def test_blocks_of_the_page_run(tmp_path, monkeypatch, capsys):
         if "dask" not in block:
             fewer = block.replace("20_000", "5_500")  # as few as are still in shards
             exec(compile(fewer, str(PAGE), "exec"), names)  # noqa: S102  the page is ours
-    assert capsys.readouterr().out == "(100, 2) (1000, 20)\n" and names["places"].shape == (5_500, 2)
+    assert capsys.readouterr().out == "(100, 2) (500, 20)\n" and names["places"].shape == (5_500, 2)

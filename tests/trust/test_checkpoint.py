@@ -155,8 +155,7 @@ FORGERIES: dict[str, Any] = {
     "no history": ("history.objective", lambda column: column[:0]),
     "a history of no numbers": ("history.objective", lambda column: column * np.nan),
     "twice the mass": ("plan.data", lambda masses: 2 * masses),
-    "a map that is one number": ("memory.transported", lambda table: table[0, 0]),
-    "a map of other landmarks": ("memory.transported", lambda table: table[:, 1:]),
+    "an affinity that is one number": ("transported", lambda table: table[0, 0]),
 }
 
 

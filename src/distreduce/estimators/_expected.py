@@ -33,9 +33,9 @@ from distreduce.kernels import RBF, Kernel
 from distreduce.losses import keep_in_range, supervised_rows
 from distreduce.mapping import KernelMap, Predictions
 from distreduce.mapping.folds import Folds
-from distreduce.mapping.landmarks import LandmarkRegression
+from distreduce.mapping.landmarks import LandmarkRegression, spread_landmarks
 from distreduce.sharding.sample import Sample, ShardedSample
-from distreduce.sharding.shards import Slice
+from distreduce.sharding.shards import Shards, Slice, local_shards
 
 PREDICTION_SAMPLES = 2000  # of a regression; to learn its length scales costs more, and takes fewer
 
@@ -128,6 +128,10 @@ def expected_without_folds(
 
 REACHES = (0.25, 0.5, 1.0)  # length scales of predicted shares, in units of their spread
 WIDER = (1.0, 2.0, 4.0)  # length scales of the features beside them, in units of the one chosen for the features alone
+# On shards many samples teach the shares, which have most say: to choose by left-out samples was no better.
+MOST_WIDE, REACH, RIDGE = 4.0, 0.5, 1.0
+# The regression behind the shares there: landmarks, and length scales in units of the one chosen for x alone.
+LANDMARKS, NARROWER, TRIAL_SAMPLES = (500, 1000, 2000), (1.0, 0.5, 0.25), 10_000
 SHARPNESS = (-3.0, 6.0)  # logarithms of the least and the greatest
 
 
@@ -147,9 +151,6 @@ def choose_with_predictions(estimator: Any, sample: Sample, folds: Folds, unit: 
     assert sample.kernel_targets is not None and isinstance(alone.kernel, RBF)
     drawn, rows = draw_known(sample, sample.kernel_targets, CHOICE_SAMPLES)
     Y, length = sample.kernel_targets[rows], np.max(alone.kernel.length_scale)  # one for all features
-    # In as many dimensions as the predictions have, the map of the features alone can follow them.
-    if np.linalg.matrix_rank(Y - Y.mean(axis=0)) <= estimator.n_components:
-        return alone
     regression = regress_targets(alone, sample, folds)  # for classes, both kinds of targets are the same
     predictions = _predictions(regression, unit)
     c, d, size = predictions.shares.shape[1], sample.features.shape[1], _spread(predictions.shares, sample.weights)
@@ -165,8 +166,8 @@ def choose_with_predictions(estimator: Any, sample: Sample, folds: Folds, unit: 
         tried.append((found, wider, reaches[found.kernel]))
     best = min((found for found, _, _ in tried), key=lambda found: found.error)
     # The smallest that is not clearly worse than the best.
-    found, wider, reach = next(one for one in tried if not _is_clearly_better(best, one[0], parts.weights))
-    if not _is_clearly_better(found, alone, parts.weights):
+    found, wider, reach = next(one for one in tried if not _is_clearly_less(best.misses, one[0].misses, parts.weights))
+    if not _is_clearly_less(found.misses, alone.misses, parts.weights):
         return alone
     fold_scales = alone.fold_scales
     if fold_scales is not None:
@@ -181,7 +182,11 @@ def _can_predict(estimator: Any, choice: MapChoice, sample: Sample) -> bool:
     given = (estimator.length_scale, estimator.map_reg, estimator.eta, estimator.input_kernel)
     automatic = all(isinstance(value, str) for value in given) and given == ("auto", "auto", "auto", "rbf")
     dense = not (sample.precomputed or sparse.issparse(sample.features))
-    return automatic and dense and choice.has_signal and not np.isnan(choice.error)
+    if not (automatic and dense and choice.has_signal) or np.isnan(choice.error) or sample.kernel_targets is None:
+        return False
+    # In as many dimensions as the predictions have, the map of the features alone can follow them.
+    Y = sample.kernel_targets[draw_known(sample, sample.kernel_targets, CHOICE_SAMPLES)[1]]
+    return bool(np.linalg.matrix_rank(Y - Y.mean(axis=0)) > estimator.n_components)
 
 
 ByFold = dict[int, Array]
@@ -233,35 +238,81 @@ def _predictions(regression: TargetRegression, unit: float) -> Predictions:
     return Predictions(shares, KernelMap(kernel, drawn.features, sharpness * coefficients, unit))
 
 
-def predict_on_shards(
-    choice: MapChoice, sample: ShardedSample, order: Index, unit: float
-) -> tuple[MapChoice, ShardedSample]:
-    """Return choice and sample with predictions of a regression on all samples instead of those that were drawn.
+@dataclass(frozen=True)
+class LandmarkScores:
+    """What a regression on landmarks says about the classes of samples on shards, and which of them it misses."""
 
-    The regression has landmarks, the first of the subsample, and every sample has what the others predict for it.
+    length: float
+    landmarks: Array
+    coefficients: Array
+    scores: Array  # (n, c), as deviations from the mean of Y, what the others say about each sample
+    misses: Array  # (n,), 1 where another class than the sample's own has the highest score
+
+
+def predict_on_shards(
+    estimator: Any, alone: MapChoice, known: Sample, sample: ShardedSample, order: Index, unit: float, workers: Workers
+) -> tuple[MapChoice, ShardedSample]:
+    """As :func:`choose_with_predictions`, from the choice for the features of a `known` part of the samples alone.
+
+    A regression on landmarks of all samples gives each the shares that the others predict for it. `order` are the
+    numbers of the samples on the shards in random order.
     """
-    alone, subsample, h = choice.metric, sample.subsample, sample.weights
-    assert choice.scales is not None and choice.predictions is not None and isinstance(alone.kernel, RBF)
-    d = subsample.features.shape[1]
-    lengths = alone.kernel.length_scale * (np.ones(d) if alone.scales is None else alone.scales)
+    if not _can_predict(estimator, alone, known):
+        return alone, sample
+    assert isinstance(alone.kernel, RBF)
+    subsample, h, length = sample.subsample, sample.weights, float(np.max(alone.kernel.length_scale))
     Y = np.concatenate(sample.shards.collect_part("kernel_targets")).astype(np.float64)
-    known = supervised_rows(Y)
-    mean = h[known] @ Y[known] / h[known].sum()
-    landmarks = subsample.features[:PREDICTION_SAMPLES]
-    # The samples are divided by the scales of the map, in which the features may have less say.
-    kernel = RBF(lengths / choice.scales[:d])
-    weights = np.where(known, h, 0.0)
-    regression = LandmarkRegression(sample.shards, landmarks, kernel, weights, 1.0, alone.ridge, independent=False)
-    scores, coefficients = regression.cross_fit(np.where(known[:, None], Y - mean, 0.0))
-    sharpness = _sharpen(scores[known], Y[known], h[known])
-    shares = softmax(sharpness * scores, axis=1)
-    scales = choice.scales.copy()
-    scales[d:] *= _spread(shares, h) / _spread(choice.predictions.shares, np.ones(len(choice.predictions.shares)))
-    predictor = KernelMap(RBF(lengths), landmarks * choice.scales[:d], sharpness * coefficients, unit)
-    choice = replace(choice, scales=scales, predictions=Predictions(shares[order[:PREDICTION_SAMPLES]], predictor))
-    shares /= scales[d:]
+    found = _score_classes(sample, Y, length, alone.ridge, workers)
+    given = supervised_rows(Y)
+    sharpness = _sharpen(found.scores[given], Y[given], h[given])
+    shares = softmax(sharpness * found.scores, axis=1)
+    wide, drawn = MOST_WIDE * length, order[: len(subsample.weights)]
+    metric = np.ones(known.features.shape[1]) if alone.scales is None else alone.scales
+    # One length scale for all features, so that near landmarks are near in the kernel.
+    scales = np.r_[metric, np.full(shares.shape[1], REACH * _spread(shares, h) / wide)]
+    predictor = KernelMap(RBF(found.length * metric), found.landmarks * metric, sharpness * found.coefficients, unit)
+    predictions = Predictions(shares[drawn[:CHOICE_SAMPLES]], predictor)
+    choice = replace(alone, kernel=RBF(wide), ridge=RIDGE, scales=scales, predictions=predictions, alone=alone)
+    shares /= scales[-1]
     sample.shards.keep("shares", Slice(shares))
-    return choice, replace(sample, subsample=replace(subsample, shares=shares[order[: len(subsample.weights)]]))
+    return choice, replace(sample, subsample=replace(subsample, shares=shares[drawn]))
+
+
+def _score_classes(sample: ShardedSample, Y: Array, length: float, ridge: float, workers: Workers) -> LandmarkScores:
+    """Return the scores of the regression that is wrong about fewest left-out classes of some samples.
+
+    Metric and ridge come from few samples. Where many are near each other, narrower kernels predict better. There are
+    more landmarks while the samples are clearly better off.
+    """
+    X, shards, h, targets = sample.subsample.features, sample.shards, sample.weights, Y
+    given = supervised_rows(np.asarray(sample.subsample.kernel_targets))
+    few = sample.subsample.take(np.flatnonzero(given)[:TRIAL_SAMPLES])
+    if len(h) > TRIAL_SAMPLES and len(few.weights) >= CHOICE_SAMPLES:
+        shards = local_shards({"features": few.features, "shares": None}, workers)
+        h, targets = few.weights, np.asarray(few.kernel_targets)
+    tried = [_regress_on_landmarks(shards, h, targets, X, f * length, LANDMARKS[0], ridge) for f in NARROWER]
+    best = min(tried, key=lambda one: h @ one.misses)
+    for r in LANDMARKS[1:]:
+        more = _regress_on_landmarks(shards, h, targets, X, best.length, r, ridge)
+        if not _is_clearly_less(more.misses, best.misses, h):
+            break
+        best = more
+    if shards is sample.shards:
+        return best
+    return _regress_on_landmarks(sample.shards, sample.weights, Y, X, best.length, len(best.landmarks), ridge)
+
+
+def _regress_on_landmarks(
+    shards: Shards, h: Array, Y: Array, rows: Array, length: float, r: int, ridge: float
+) -> LandmarkScores:
+    """Regress Y, where it is known, on r landmarks for the features; `rows` of these are in random order."""
+    given, landmarks = supervised_rows(Y), spread_landmarks(rows, r)
+    mean, weights = h[given] @ Y[given] / h[given].sum(), np.where(given, h, 0.0)
+    # The samples on the shards are divided by the scales of the metric.
+    regression = LandmarkRegression(shards, landmarks, RBF(length), weights, 1.0, ridge, residual=False)
+    scores, coefficients = regression.cross_fit(np.where(given[:, None], Y - mean, 0.0))
+    misses = given & (scores.argmax(axis=1) != np.nan_to_num(Y).argmax(axis=1))
+    return LandmarkScores(length, landmarks, coefficients, scores, misses.astype(np.float64))
 
 
 def _sharpen(scores: Array, Y: Array, weights: Array) -> float:
@@ -279,9 +330,9 @@ def _spread(shares: Array, weights: Array) -> float:
     return float(np.sqrt(weights @ ((shares - mean) ** 2).sum(axis=1) / weights.sum())) or 1.0
 
 
-def _is_clearly_better(one: MapChoice, other: MapChoice, weights: Array) -> bool:
-    """Return whether the left-out error of one is below that of the other by two standard errors of the difference."""
-    assert one.misses is not None and other.misses is not None
-    less = other.misses - one.misses
+def _is_clearly_less(one: Array | None, other: Array | None, weights: Array) -> bool:
+    """Return whether the mean of one is below that of the other by two standard errors of the difference."""
+    assert one is not None and other is not None
+    less = other - one
     mean = weights @ less / weights.sum()
     return bool(mean > 2.0 * np.sqrt(weights @ (less - mean) ** 2) / weights.sum())

@@ -25,7 +25,6 @@ from distreduce.estimators._auto import (
     wants_choice,
 )
 from distreduce.estimators._expected import (
-    PREDICTION_SAMPLES,
     choose_with_predictions,
     expected_targets,
     predict_on_shards,
@@ -232,20 +231,19 @@ def _set_up_sharded(
     random_state = own_generator(estimator.random_state)
     merged, unit = rows.merge(_target_values(supervision), weights), _unit(estimator, rows.extremes)
     scale: float | Array = unit
+    known: Sample | None = None
     if supervision is not None and wants_choice(estimator):
-        drawn = _draw_known(merged, supervision)
-        if choice is None:
-            chooser = choose if supervision.targets.classes is None else choose_with_predictions
-            choice = chooser(estimator, *_take_known(rows, drawn, merged, supervision, unit), unit, workers)
+        known, folds = _take_known(rows, merged, supervision, unit)
+        choice = choose(estimator, known, folds, unit, workers) if choice is None else choice.metric
         supervision = replace(supervision, settings=resolve_eta(supervision.settings, choice, merged.weights.sum()))
         if choice.scales is not None:
-            scale = unit * choice.scales[: rows.shape[1]]
+            scale = unit * choice.scales
     # Sorted by content, so that neither order nor partition of the rows matters.
     arrangement = rows.arrange(merged, scale, random_state)
     merged = arrangement.merged
     sample = rows.to_shards(scale, *_solver_targets(supervision, merged), arrangement)
-    if choice is not None and choice.predictions is not None:
-        choice, sample = predict_on_shards(choice, sample, arrangement.random_order, unit)
+    if known is not None and choice is not None and supervision is not None and supervision.targets.classes is not None:
+        choice, sample = predict_on_shards(estimator, choice, known, sample, arrangement.random_order, unit, workers)
     n, m = rows.shape[0], _number_of_prototypes(estimator, rows.shape[0], len(merged.rows), len(merged.rows))
     problem = _problem(estimator, sample, sample.subsample, supervision, unit, n, m, merged, choice)
     if problem.n_prototypes is None:  # no more distinct samples than prototypes: few enough for dense arrays
@@ -263,20 +261,11 @@ def _sees_expected_targets(estimator: Any, choice: MapChoice) -> bool:
     return estimator.eta == "auto" and choice.has_signal and not np.isnan(choice.error)
 
 
-def _draw_known(merged: Merged, supervision: Supervision) -> Index:
-    """Draw samples with known targets: the first by hash, a random order that does not depend on other samples."""
-    _, kernel_targets = _solver_targets(supervision, merged)
-    assert kernel_targets is not None
-    size = CHOICE_SAMPLES if supervision.targets.classes is None else PREDICTION_SAMPLES
-    return np.flatnonzero(supervised_rows(kernel_targets))[:size]
-
-
-def _take_known(
-    rows: Rows, drawn: Index, merged: Merged, supervision: Supervision, unit: float
-) -> tuple[Sample, Folds]:
-    """Return the samples that were drawn, and the folds in which they are left out."""
+def _take_known(rows: Rows, merged: Merged, supervision: Supervision, unit: float) -> tuple[Sample, Folds]:
+    """Return the first known samples by hash, an order that does not depend on others, and the folds of each."""
     targets, kernel_targets = _solver_targets(supervision, merged)
     assert targets is not None and kernel_targets is not None
+    drawn = np.flatnonzero(supervised_rows(kernel_targets))[:CHOICE_SAMPLES]
     features = rows.take(merged.rows[drawn]) / unit
     sample = Sample(features, merged.weights[drawn], False, targets[drawn], kernel_targets[drawn])
     return sample, assign_folds(find_sites(features), sample.weights, kernel_targets[drawn], merged.counts[drawn])

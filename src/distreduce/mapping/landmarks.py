@@ -18,29 +18,19 @@ from distreduce.exceptions import NumericalError
 from distreduce.kernels import RBF, Kernel, diagonal
 from distreduce.losses import keep_in_range
 from distreduce.mapping.kernel_map import NOT_FINITE, barycentres, factorise_kernel
+from distreduce.sharding.cells import cluster_means
 from distreduce.sharding.shards import Shard, ShardPass, Shards
 
 BLOCK_ROWS = 512  # rows of the kernel that are held at once
-# M is computed in full if more of the plan's rows changed, and at least every tenth time: roundings add up.
-MAX_CHANGED = 1 / 3
-MAX_UPDATES = 9
 # Directions of K below this, relative to the largest, are left out: they are rounding, or repeated landmarks.
 SMALLEST_DIRECTION = 1e-12
 # From this reciprocal condition number on, no direction is close to being left out.
 WELL_CONDITIONED = 1e-10
 # Columns that are multiplied at once: wide enough for BLAS, narrow enough for little to be computed twice.
 PANEL = 256
+ROWS_PER_LANDMARK = 20  # that are clustered: centres of few rows are nearer to these than to new ones
 PROJECTIONS = 64  # random directions for leverages: their relative error is about √(2/64)
 MOST_LEVERAGE = 0.9  # a sample that alone decides its place cannot be left out in closed form
-
-
-@dataclass(frozen=True)
-class Memory:
-    """State of a map on landmarks between two steps: its last bits depend on the plans before."""
-
-    plan: Plan  # the latest T (n, m)
-    transported: Array  # M (r, m), the kernel between landmarks and samples times that plan
-    updates: int  # how many changes were added to it since it was computed in full
 
 
 @dataclass(frozen=True)
@@ -92,6 +82,15 @@ def join_features(X: Any, shares: Array | None) -> Any:
     return X if shares is None else np.hstack([X, shares])
 
 
+def spread_landmarks(rows: Any, r: int) -> Array:
+    """Return at most r landmarks for dense rows in random order: the centres of clusters.
+
+    In many dimensions no row is near another one, but each is near the centre of its cluster: kernels may be narrower.
+    """
+    some = rows[: ROWS_PER_LANDMARK * r]
+    return np.asarray(some, dtype=np.float64) if len(some) <= r else cluster_means(some, r, some[:r], 0)
+
+
 class LandmarkRegression:
     r"""The kernel ridge regression on r landmarks: closed form, fitted values, and the term left by eliminating L.
 
@@ -131,26 +130,19 @@ class LandmarkRegression:
         mu: float,
         map_reg: float,
         *,
-        independent: bool = True,
+        residual: bool = True,
     ) -> None:
-        """One pass over the samples, of about 3 n q r multiplications, or 2 n q r without the `independent` part D.
-
-        Without D there are only :meth:`coefficients` and :meth:`cross_fit`, which do not need it.
-        """
+        """One pass over the samples: about 3 n q r products, or 2 n q r without the `residual` D, for cross_fit."""
         self.mu, self.map_reg, self.weights = mu, map_reg, weights
         self._shards, self._similarity = shards, LandmarkKernel(kernel, landmarks)
         # The landmarks' own coordinates, then one pass over the samples.
         self._axes = orthonormal_axes(self._similarity(landmarks))
-        ratio = mu / map_reg if independent else 0.0
+        ratio = mu / map_reg if residual else 0.0
         self._information = shards.total(GatherInformation(weights, self._similarity, self._axes, ratio))
-        if independent:  # of AᵀGA, not of G, which may be singular
-            self._factor = _ridge_factor(self._information.shared, mu, map_reg)
+        if residual:  # of AᵀGA, not of G, which may be singular
+            self._factor = _ridge_factor(_symmetric(self._information.shared), mu, map_reg)
         self._shares = np.concatenate(self._information.shares)
-        self.memory: Memory | None = None  # M of the latest plan
-
-    @property
-    def n_landmarks(self) -> int:
-        return len(self._axes)
+        self._latest: tuple[Plan, Array] | None = None  # a plan T (n, m) and its M
 
     def quadratic(self, plan: Plan) -> Array:
         """R (m, m), symmetric."""
@@ -165,7 +157,7 @@ class LandmarkRegression:
         D does not apply to new samples. With the weights v, which leave to D what the landmarks cannot follow, fewer of
         them are placed correctly (mixtures of Gaussians, 2000 landmarks: 0.39 in their class against 0.41).
         """
-        return self._solve(_ridge_factor(self._information.plain, self.mu, self.map_reg), F)
+        return self._solve(_ridge_factor(_symmetric(self._information.plain), self.mu, self.map_reg), F)
 
     def left_out(self, F: Array) -> Array:
         r"""Values (n, p) at the samples of the regression of F fitted without each, in closed form.
@@ -181,7 +173,7 @@ class LandmarkRegression:
 
     def cross_fit(self, F: Array) -> tuple[Array, Array]:
         """Return the values of :meth:`left_out` and the coefficients (r, p) of the regression on all samples."""
-        factor = _ridge_factor(self._information.plain, self.mu, self.map_reg)
+        factor = _ridge_factor(_symmetric(self._information.plain), self.mu, self.map_reg)
         draws = check_random_state(0).standard_normal((len(factor[0]), PROJECTIONS)) / np.sqrt(PROJECTIONS)
         rays = self._axes @ solve_triangular(factor[0], draws, lower=True, trans=1)
         L, p = self._solve(factor, F), F.shape[1]
@@ -213,18 +205,10 @@ class LandmarkRegression:
         return sparse.csr_array(sparse.diags_array(self._shares) @ plan)
 
     def _transported(self, plan: Plan) -> Array:
-        """M (r, m): one pass, over only those rows in which the plan differs from the latest one if these are few."""
-        latest = self.memory or Memory(plan, self._pass(self._weight(plan)), 0)  # the first plan needs a full pass
-        change = sparse.csr_array(plan - latest.plan)
-        n_changed = np.count_nonzero(np.diff(change.indptr))
-        if n_changed > 0:
-            # Few rows changed: add the change, at the cost of those rows.
-            if latest.updates < MAX_UPDATES and n_changed <= MAX_CHANGED * len(self.weights):
-                latest = Memory(plan, latest.transported + self._pass(self._weight(change)), latest.updates + 1)
-            else:
-                latest = Memory(plan, self._pass(self._weight(plan)), 0)
-        self.memory = latest
-        return latest.transported
+        """M (r, m): one pass, unless the plan is that of the last call."""
+        if self._latest is None or self._latest[0] is not plan:
+            self._latest = plan, self._pass(self._weight(plan))
+        return self._latest[1]
 
     def _pass(self, plan: Plan) -> Array:
         """K_rn T (r, m)."""
@@ -240,7 +224,7 @@ def _ridge_factor(information: Array, mu: float, map_reg: float) -> tuple[Array,
 
 @dataclass(frozen=True)
 class _KernelTimesPlan(ShardPass[Array]):
-    """K_rn T (r, m) of a shard; rows without entries in the plan cost nothing."""
+    """K_rn T (r, m) of a shard."""
 
     reads = ("features", "shares")
     per_sample = ("plan",)
@@ -248,14 +232,9 @@ class _KernelTimesPlan(ShardPass[Array]):
     similarity: LandmarkKernel
 
     def __call__(self, shard: Shard) -> Array:
-        features, shares, plan = shard.features, shard.shares, self.plan
-        # Most rows of a change are empty; a full plan is not copied.
-        used = np.flatnonzero(np.diff(plan.indptr))
-        if len(used) < plan.shape[0]:
-            features, shares, plan = features[used], None if shares is None else shares[used], plan[used]
-        total = np.zeros((plan.shape[1], self.similarity.landmarks.shape[0]))
-        for rows, K in self.similarity.blocks(features, shares):
-            total += plan[rows].T @ K
+        total = np.zeros((self.plan.shape[1], self.similarity.landmarks.shape[0]))
+        for rows, K in self.similarity.blocks(shard.features, shard.shares):
+            total += self.plan[rows].T @ K
         return total.T
 
 
@@ -276,34 +255,17 @@ class _MapValues(ShardPass[Array]):
 
 @dataclass
 class Information:
-    """Σ_i v_i φ_i φ_iᵀ and Σ_i h_i φ_i φ_iᵀ (q, q) of some shards, and v_i/h_i of their samples.
+    """Σ_i h_i φ_i φ_iᵀ and Σ_i v_i φ_i φ_iᵀ (q, q) of some shards, as upper triangles, and v_i/h_i of the samples."""
 
-    Two symmetric sums in the memory of one: `packed` (q + PANEL, q) has the first in its panels on and above the
-    diagonal, and the second, transposed and a panel further down, in those below.
-    """
-
-    packed: Array
+    plain: Array
+    shared: Array  # with no rows if D is left out: it would be `plain`
     shares: list[Array]
 
     def __iadd__(self, other: Information) -> Information:
-        self.packed += other.packed
+        self.plain += other.plain
+        self.shared += other.shared
         self.shares += other.shares
         return self
-
-    @property
-    def shared(self) -> Array:
-        """Σ_i v_i φ_i φ_iᵀ, a copy."""
-        return _symmetric(self._halves[0])
-
-    @property
-    def plain(self) -> Array:
-        """Σ_i h_i φ_i φ_iᵀ, a copy."""
-        return _symmetric(self._halves[1])
-
-    @property
-    def _halves(self) -> tuple[Array, Array]:
-        """Views whose upper triangles are the two sums."""
-        return self.packed[:-PANEL], self.packed[PANEL:].T
 
 
 @dataclass(frozen=True)
@@ -319,8 +281,8 @@ class GatherInformation(ShardPass[Information]):
 
     def __call__(self, shard: Shard) -> Information:
         q = self.axes.shape[1]
-        found = Information(np.zeros((q + PANEL, q)), [np.empty(len(shard))])
-        (shares,), (shared, plain) = found.shares, found._halves
+        shares = np.empty(len(shard))
+        found = Information(np.zeros((q, q)), np.zeros((q if self.ratio else 0, q)), [shares])
         # Of an upper triangle, which A is as a rule, each panel needs only the landmarks up to its last.
         triangular = not np.tril(self.axes, -1).any()
         panels = [(start + PANEL if triangular else None, slice(start, start + PANEL)) for start in range(0, q, PANEL)]
@@ -332,11 +294,10 @@ class GatherInformation(ShardPass[Information]):
             shares[rows] = 1.0 / (1.0 + self.ratio * h * unexplained)
             # Scaled in place, first by h and then from h to v.
             phi *= np.sqrt(h)[:, None]
-            _add_gram(plain, phi)
-            if self.ratio == 0.0:  # v = h, and nobody asks for that sum
-                continue
-            phi *= np.sqrt(shares[rows])[:, None]
-            _add_gram(shared, phi)
+            _add_gram(found.plain, phi)
+            if self.ratio:
+                phi *= np.sqrt(shares[rows])[:, None]
+                _add_gram(found.shared, phi)
         return found
 
 
@@ -349,9 +310,7 @@ def _add_gram(half: Array, phi: Array) -> None:
 
 def _symmetric(half: Array) -> Array:
     """Complete a symmetric matrix from its upper triangle."""
-    upper = np.triu(half)
-    upper += np.triu(half, 1).T
-    return upper
+    return np.triu(half) + np.triu(half, 1).T
 
 
 def orthonormal_axes(K: Array) -> Array:

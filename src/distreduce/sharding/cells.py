@@ -66,12 +66,17 @@ def find_centres(sample: Any, k: int, random_state: np.random.RandomState) -> Ar
     k = min(k, len(rows))
     if k == 1:
         return np.asarray(rows.mean(axis=0, keepdims=True, dtype=np.float64))
-    means = KMeans(k, init="random", n_init=1, max_iter=_ITERATIONS, random_state=random_state)
+    found = cluster_means(rows, k, "random", random_state)
+    return np.asarray(found[leaves_list(linkage(found, "ward"))])
+
+
+def cluster_means(rows: Array, k: int, init: Any, random_state: np.random.RandomState | int) -> Array:
+    """Return k centres (k, d) after a few steps of k-means, the same for any number of threads."""
+    means = KMeans(k, init=init, n_init=1, max_iter=_ITERATIONS, random_state=random_state)
     # OpenMP's threads would add up a centre in the order in which they finish.
     with single_threaded_blas(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # equal rows of X with different targets: fewer centres
-        found = means.fit(rows).cluster_centers_.astype(np.float64)
-    return np.asarray(found[leaves_list(linkage(found, "ward"))])
+        return np.asarray(means.fit(rows).cluster_centers_, dtype=np.float64)
 
 
 def centre_scores(block: Any, centres: Array) -> Array:

@@ -71,17 +71,11 @@ class Rows(ABC):
         return arrange_by_cells(merged, nearest[merged.rows], probes)
 
     def to_shards(
-        self,
-        unit: float | Array,
-        targets: Array | None,
-        kernel_targets: Array | None,
-        arrangement: Arrangement,
+        self, unit: float | Array, targets: Array | None, kernel_targets: Array | None, arrangement: Arrangement
     ) -> ShardedSample:
         """Cut the arranged rows, divided by `unit`, into shards; the arrays have one row per distinct sample."""
-        small: Arrays = {
-            "cells": arrangement.cells, "targets": targets, "kernel_targets": kernel_targets, "shares": None
-        }  # fmt: skip
-        shards, merged = self._cut(unit, small, arrangement), arrangement.merged
+        small: Arrays = {"cells": arrangement.cells, "targets": targets, "kernel_targets": kernel_targets}
+        shards, merged = self._cut(unit, small | {"shares": None}, arrangement), arrangement.merged
         # A subsample for starting points and landmarks. Sparse rows are small, however many columns they have.
         size = SUBSAMPLE_ROWS if sparse.issparse(self.extremes) else subsample_size(self.shape[1])
         chosen = arrangement.random_order[:size]
@@ -148,13 +142,7 @@ class LocalRows(Rows):
 
 
 def subsample_size(n_features: int) -> int:
-    """Number of rows in the subsample: X may be wider as well as longer than memory allows.
-
-    Examples
-    --------
-    >>> subsample_size(50), subsample_size(5000), subsample_size(10**6)
-    (50000, 10000, 2000)
-    """
+    """Number of rows in the subsample: X may be wider as well as longer than memory allows."""
     return max(LEAST_SUBSAMPLE, min(SUBSAMPLE_ROWS, SUBSAMPLE_NUMBERS // n_features))
 
 

@@ -21,9 +21,8 @@ from distreduce._utils.tensor_file import Node, Reader, Writer, require
 from distreduce._utils.text import warn_user
 from distreduce._utils.typing import Array, Plan
 from distreduce.exceptions import CheckpointError, CheckpointWarning, ModelSaveError
-from distreduce.mapping.landmarks import Memory
 from distreduce.solver.loop import Progress
-from distreduce.solver.objective import Record, State, same_plan
+from distreduce.solver.objective import Record, State
 from distreduce.solver.problem import Coupled
 
 FORMAT, VERSION = "distreduce-checkpoint", [1, 0]
@@ -138,7 +137,7 @@ def _cannot_resume(path: Path, error: BaseException) -> CheckpointError:
 
 # Progress as JSON and tensors.
 def _write_progress(at: Progress, write: Writer) -> Node:
-    state, memory, history = at.state, at.memory, write.within("history")
+    state, history = at.state, write.within("history")
     columns = {name: [getattr(record, name) for record in at.history] for name in COLUMNS}
     return {
         "iteration": at.iteration,
@@ -149,14 +148,7 @@ def _write_progress(at: Progress, write: Writer) -> Node:
         "transported": write.array("transported", state.coupled.transported),
         "prototypes": write.array("prototypes", state.prototypes),
         "history": {name: history.array(name, np.asarray(column)) for name, column in columns.items()},
-        "memory": None if memory is None else _write_memory(memory, state.coupled, write.within("memory")),
     }
-
-
-def _write_memory(memory: Memory, coupled: Coupled, write: Writer) -> Node:
-    # The memory's plan is nearly always that of the state, and then not written twice.
-    own = None if same_plan(memory.plan, coupled.plan) else write.sparse("plan", memory.plan)
-    return {"plan": own, "transported": write.array("transported", memory.transported), "updates": memory.updates}
 
 
 # And back, with every value checked: a file may be damaged or forged.
@@ -174,18 +166,7 @@ def _read_progress(state: Node, read: Reader, start: Plan, shape: tuple[int, ...
     prototypes = _read_table(read, "prototypes", state, shape)
     history = _read_history(read.part(state, "history"), read.within("history"))
     found = State(coupled, prototypes, history[-1], flags.pop("settled"))
-    # State of the oracle, which dense fits do not have.
-    node = read.part(state, "memory")
-    memory = None if node is None else _read_memory(node, coupled, read.within("memory"))
-    return Progress(found, history, iteration, faults=tuple(faults), memory=memory, **flags)
-
-
-def _read_memory(node: Node, coupled: Coupled, read: Reader) -> Memory:
-    own, updates = read.part(node, "plan"), read.part(node, "updates")
-    require(type(updates) is int and 0 <= updates < 2**31, "its memory is invalid")
-    plan = coupled.plan if own is None else _read_plan(read, node, coupled.plan)
-    # Any number of rows here: the oracle's `restore` compares it with the number of landmarks.
-    return Memory(plan, _read_table(read, "transported", node, (-1, plan.shape[1])), updates)
+    return Progress(found, history, iteration, faults=tuple(faults), **flags)
 
 
 def _read_plan(read: Reader, node: Node, start: Plan) -> Plan:
@@ -201,12 +182,9 @@ def _read_plan(read: Reader, node: Node, start: Plan) -> Plan:
 
 
 def _read_table(read: Reader, name: str, node: Node, shape: tuple[int, ...]) -> Array:
-    """Return a finite array of this shape; −1 stands for any length."""
+    """Return a finite array of this shape."""
     table = read.array(name, read.part(node, name))
-    fits = table.ndim == len(shape) and all(
-        size in (-1, length) for size, length in zip(shape, table.shape, strict=True)
-    )
-    good = fits and table.dtype == np.float64 and bool(np.isfinite(table).all())
+    good = table.shape == shape and table.dtype == np.float64 and bool(np.isfinite(table).all())
     require(good, f"its {name} does not belong to this fit")
     return table
 

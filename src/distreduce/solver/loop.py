@@ -19,7 +19,7 @@ from distreduce.kernels import RBF
 from distreduce.mapping import KernelMap, LeftOut, barycentres
 from distreduce.mapping.axes import DIRECTION_SAMPLES, Axes, find_directions, neighbours_say_less
 from distreduce.mapping.kernel_map import kernel_rows
-from distreduce.mapping.landmarks import Memory
+from distreduce.mapping.landmarks import join_features
 from distreduce.sharding.sample import ShardedSample
 from distreduce.solver.dense import prepare_dense
 from distreduce.solver.objective import Record, State, Steps
@@ -77,7 +77,6 @@ class Progress:
     converged: bool = False
     finished: bool = False  # there is no next iteration
     faults: tuple[str, ...] = ()  # steps that failed and were undone
-    memory: Memory | None = None  # state of the oracle
 
 
 @dataclass(frozen=True)
@@ -175,14 +174,18 @@ def _draw_axes(oracle: SampleOracle, problem: ReductionProblem, F: Array, L: Arr
     if inputs is None:  # distances have no directions
         return None
     assert projection is not None
-    # Inputs of the map that decide: training samples, or the first of the subsample.
-    rows = evenly_spaced(inputs.shape[0], DIRECTION_SAMPLES)
-    drawn = sample.subsample if isinstance(sample, ShardedSample) else sample
-    X, h = drawn.features[rows], drawn.weights[rows]
-    K = kernel_rows(problem.input_kernel, inputs[rows], inputs)
+    # Some samples decide, with what the map sees of them.
+    if isinstance(sample, ShardedSample):
+        drawn = sample.subsample
+        seen = join_features(drawn.features, drawn.shares)
+    else:
+        drawn, seen = sample, inputs
+    rows = evenly_spaced(len(drawn.weights), DIRECTION_SAMPLES)
+    X, h, seen = drawn.features[rows], drawn.weights[rows], seen[rows]
+    K, own = (kernel_rows(problem.input_kernel, seen, others) for others in (inputs, seen))
     # Directions of the features as the user gave them, except beside predictions, which have a metric of their own.
     scales = problem.scales if problem.predictions is None else None
-    own, ridge, places = K[:, rows], projection.map_reg / projection.mu, K @ L
+    ridge, places = projection.map_reg / projection.mu, K @ L
     found = find_directions(places, X, own, h, ridge, scales)
     if found is None:
         return None
@@ -217,7 +220,7 @@ def solve(oracle: SampleOracle, settings: Settings, *, monitor: Monitor | None =
             stopped = monitor.wants_stop(at.state.record)
             if not stopped:
                 with np.errstate(all="ignore"):
-                    at = replace(_advance(steps, at), memory=oracle.memory())
+                    at = _advance(steps, at)
             monitor.keep(at)
     except KeyboardInterrupt:  # the state before the interrupted iteration is a complete one
         interrupted = True
@@ -245,7 +248,6 @@ def _begin(oracle: SampleOracle, settings: Settings, monitor: Monitor) -> tuple[
         steps = Steps(oracle, settings)
         earlier = None if monitor.checkpoint is None else monitor.checkpoint.read(plan, Z.shape)
         if earlier is not None:
-            oracle.restore(earlier.memory)  # the rest of the oracle is a function of data and parameters
             return steps, earlier
         state = steps.z_step(Coupled(plan, oracle.transported(plan)), Z, 0)
     except (ArithmeticError, np.linalg.LinAlgError) as error:
@@ -255,7 +257,7 @@ def _begin(oracle: SampleOracle, settings: Settings, monitor: Monitor) -> tuple[
     # Without outer iterations the plan stays as given, and the tolerance of the Z-step decides.
     at = Progress(state, (state.record,), faults=_faults(state), finished=settings.max_iter == 0)
     at = replace(at, frozen=settings.fixed_coupling)
-    return steps, replace(at, converged=at.finished and state.settled, memory=oracle.memory())
+    return steps, replace(at, converged=at.finished and state.settled)
 
 
 def _advance(steps: Steps, at: Progress) -> Progress:

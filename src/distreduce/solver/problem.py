@@ -18,7 +18,7 @@ from distreduce.kernels import DistanceKernel, Kernel, Linear, RationalQuadratic
 from distreduce.losses import BregmanLoss, InnerLoss, SquaredLoss
 from distreduce.mapping import LeftOut, MapRegression, Predictions
 from distreduce.mapping.folds import Folds
-from distreduce.mapping.landmarks import LandmarkRegression, Memory
+from distreduce.mapping.landmarks import LandmarkRegression
 from distreduce.sharding.sample import Sample, ShardedSample
 
 
@@ -134,13 +134,6 @@ class SampleOracle(ABC):
         self, plan: Plan, f2: Array, h2: Array, prototypes: Array, fitted: Array | None, *, alpha: float, tol: float
     ) -> Coupled:
         """Solve the T-step from `plan`, with the cost (μ/2)|z_k − fitted_i|² if there is a map."""
-
-    def memory(self) -> Memory | None:
-        """Return the state that answers depend on besides their arguments, or None."""
-        return None
-
-    def restore(self, memory: Memory | None) -> None:  # noqa: B027  (nothing to do without a state)
-        """Restore such a state from a checkpoint."""
 
     # Asked after the loop.
     @abstractmethod
