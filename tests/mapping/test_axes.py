@@ -106,7 +106,12 @@ def test_pictures_in_shards_are_planes(rng):
     X = rng.normal(size=(600, 6))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SolverConvergenceWarning)
-        model = SDR(n_prototypes=20, affinity="sparse", max_iter=5, random_state=0).fit(X, X[:, 0] + X[:, 1] > 0)
+        fits = [
+            SDR(n_prototypes=20, affinity="sparse", embedding_kernel=kernel, max_iter=5, random_state=0).fit(X, X[:, 0])
+            for kernel in ("rq", "auto")
+        ]
+    solved, model = fits
+    assert np.divide(*widths(solved.embedding_)) < 0.2
     for places in (model.embedding_, model.embedding_left_out_):
         narrow, wide = widths(places)
         assert narrow > 0.8 * WIDTH * wide
