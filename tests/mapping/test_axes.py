@@ -86,6 +86,7 @@ def test_pictures_of_two_classes_and_of_a_number_are_planes_for_new_samples_too(
     A, a = make_friedman1(300, random_state=0, noise=3.0)
     for features, targets in ((X, y), (A, a)):
         model = SDR(n_prototypes=m, random_state=0).fit(features[::2], targets[::2])
+        assert model.embedding_[:, 0].std() > 2.5 * model.embedding_[:, 1].std()  # the drawn axis is the second one
         for places in (model.embedding_, model.embedding_left_out_, model.transform(features[1::2])):
             narrow, wide = widths(places)
             assert narrow > 0.6 * WIDTH * wide

@@ -24,10 +24,10 @@ SMALLEST = 1e-9  # singular value, relative to the size of the features, from wh
 
 @dataclass(frozen=True)
 class Axes:
-    """Places with some axes drawn anew: f ↦ f P + g_i."""
+    """Places turned so that the wide axes come first, with the others drawn anew: f ↦ f P + g_i."""
 
-    kept: Array  # P (p, p), the projection onto the other axes
-    drawn: Array  # g (n, p)
+    kept: Array  # P (p, p), onto the wide axes; zero in the last columns
+    drawn: Array  # g (n, p), zero in the first columns
 
     def __call__(self, F: Array, rows: Index | slice = slice(None)) -> Array:
         """Return the places of the samples `rows`, which the solver has put at F."""
@@ -38,20 +38,20 @@ class Axes:
 class Directions:
     """Directions of the features in place of narrow axes."""
 
-    wide: Array  # (p, p - r), orthonormal: the axes that stay
-    narrow: Array  # (p, r), orthonormal: the others
-    features: Array  # (d, r): what is drawn along these
+    wide: Array  # (p, p - r), orthonormal: the axes that stay, the widest first
+    features: Array  # (d, r): what is drawn along the others
 
     def draw(self, products: Array) -> Axes:
         """Return axes along which samples lie at their products (n, r) with the directions, in some units."""
-        return Axes(self.wide @ self.wide.T, products @ self.narrow.T)
+        p, w = self.wide.shape
+        return Axes(np.pad(self.wide, ((0, 0), (0, p - w))), np.pad(products, ((0, 0), (w, 0))))
 
-    def correction(self, values: Array, weights: Array) -> Array:
-        """Return the matrix (p, p) that makes the new axes of a picture (k, p) as wide as they should be."""
-        spread = np.sqrt(_covariance(values @ self.narrow, weights).diagonal())
-        widest = np.sqrt(np.linalg.eigvalsh(_covariance(values @ self.wide, weights))[-1])
-        factors = WIDTH * widest / np.where(spread > 0, spread, 1.0)
-        return np.asarray(self.wide @ self.wide.T + (self.narrow * factors) @ self.narrow.T)
+    def factors(self, values: Array, weights: Array) -> Array:
+        """Return by what the axes (p,) of a picture (k, p) must be multiplied to be as wide as they should be."""
+        w, covariance = self.wide.shape[1], _covariance(values, weights)
+        spread = np.sqrt(covariance.diagonal()[w:])
+        widest = np.sqrt(np.linalg.eigvalsh(covariance[:w, :w])[-1])
+        return np.r_[np.ones(w), WIDTH * widest / np.where(spread > 0, spread, 1.0)]
 
 
 def find_directions(
@@ -70,10 +70,10 @@ def find_directions(
     metric has no covariance with what is predicted of it.
     """
     variances, axes = np.linalg.eigh(_covariance(places, weights))
-    is_narrow = variances < NARROW**2 * variances[-1]
-    r, wide = int(is_narrow.sum()), axes[:, ~is_narrow]
+    r = int((variances < NARROW**2 * variances[-1]).sum())
     if r == 0:
         return None
+    wide = _point_up(axes[:, r:][:, ::-1])
     root = np.sqrt(weights / weights.sum())[:, None]
     units = np.ones(X.shape[1]) if scales is None else scales
     rows, U = root * _centre(X, weights) * units, root * _centre(places @ wide, weights)
@@ -87,9 +87,7 @@ def find_directions(
     values, vectors = np.linalg.eigh(_symmetric(inside.T @ (root * _leave_out(inside / root, K, weights, ridge))))
     if not values[-r] > 0:  # the map keeps nothing else of X
         return None
-    found = basis.T @ vectors[:, -r:]
-    signs = np.sign(found[np.abs(found).argmax(axis=0), np.arange(r)])  # eigenvectors have no sign of their own
-    return Directions(wide, axes[:, is_narrow], units[:, None] * found * signs)
+    return Directions(wide, units[:, None] * _point_up(basis.T @ vectors[:, : -r - 1 : -1]))
 
 
 def neighbours_say_less(before: Array, after: Array, Y: Array, K: Array, weights: Array, ridge: float) -> bool:
@@ -127,6 +125,11 @@ def _centre(X: Any, weights: Array) -> Array:
 def _covariance(X: Array, weights: Array) -> Array:
     centred = _centre(X, weights)
     return np.asarray((weights / weights.sum() * centred.T) @ centred)
+
+
+def _point_up(vectors: Array) -> Array:
+    """Make the largest entry of every column positive: eigenvectors have no sign of their own."""
+    return vectors * np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
 
 
 def _symmetric(A: Array) -> Array:

@@ -192,11 +192,11 @@ def _draw_axes(oracle: SampleOracle, problem: ReductionProblem, F: Array, L: Arr
     products = oracle.project(found.features)
     axes = found.draw(products - sample.weights @ products / sample.weights.sum())
     values = K @ oracle.map_coefficients(axes(F))
-    correction = found.correction(values, h)
+    factors = found.factors(values, h)
     assert drawn.kernel_targets is not None
-    if neighbours_say_less(places, values @ correction, drawn.kernel_targets[rows], own, h, ridge):
+    if neighbours_say_less(places, values * factors, drawn.kernel_targets[rows], own, h, ridge):
         return None
-    return replace(axes, drawn=axes.drawn @ correction)
+    return replace(axes, drawn=axes.drawn * factors)
 
 
 def solve(oracle: SampleOracle, settings: Settings, *, monitor: Monitor | None = None) -> Reduction:
