@@ -20,7 +20,7 @@ from typing import Any
 from unittest.mock import patch
 
 from against_umap import ONE_THREAD, PROTOTYPES, RESULTS
-from scale_points import Watch, mixture
+from scale_points import Watch, in_metric, mixture
 from sklearn.neighbors import KNeighborsClassifier
 
 from distreduce import SDR
@@ -46,7 +46,7 @@ def measure(candidates: int, n: int, seed: int) -> dict[str, Any]:
         cpu = time.process_time() - cpu - watch.own_seconds
     placed = KNeighborsClassifier(10).fit(model.embedding_left_out_, y[:n])
     return {
-        "candidates": candidates, "n": n, "seed": seed, "recall": watch.recall(X[:n]), "cpu": cpu,
+        "candidates": candidates, "n": n, "seed": seed, "recall": watch.recall(in_metric(model, X[:n])), "cpu": cpu,
         "accuracy": float(placed.score(model.transform(X[n:]), y[n:])),
         "load": os.getloadavg()[0],
     }  # fmt: skip

@@ -112,6 +112,12 @@ class Watch:
         return float(np.mean([np.isin(one, links).mean() for one, links in zip(exact, self.links, strict=True)]))
 
 
+def in_metric(model: Any, X: Array) -> Array:
+    """Return the features in the metric of the fit, in which it sought the neighbours; only their ratios matter."""
+    lengths = np.asarray(model.map_.kernel.length_scale)
+    return X if lengths.ndim == 0 else X / lengths[: X.shape[1]]
+
+
 @dataclass(frozen=True)
 class _Links(ShardPass[list[Array]]):
     """The samples that the chosen rows of a shard's graph are linked with."""
@@ -169,7 +175,7 @@ def _outcome(model: Any, watch: Watch, X: Array, y: Array) -> dict[str, Any]:
         found |= {"iterations": model.n_iter_, "converged": bool(model.converged_)}
     if watch.k:
         found |= {"arrange_seconds": watch.arrange_seconds, "neighbour_seconds": watch.neighbour_seconds}
-        found |= {"k": watch.k, "recall": watch.recall(X)}
+        found |= {"k": watch.k, "recall": watch.recall(in_metric(model, X))}
     return found
 
 
