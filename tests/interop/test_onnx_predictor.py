@@ -11,11 +11,11 @@ import pytest
 from sklearn.tree import DecisionTreeRegressor
 
 from distreduce import SDR, SDRGPClassifier, SDRGPRegressor
-from distreduce.exceptions import UnsavableModelError
+from distreduce.exceptions import InvalidInputError, UnsavableModelError
 from distreduce.gp import _class_stack, _exact, _experts, _stack
 from distreduce.gp._experts import Linear
 from distreduce.gp._noise import Noise
-from distreduce.interop import save_onnx, save_predictor_onnx
+from distreduce.interop import save_onnx, save_predictor, save_predictor_onnx
 from distreduce.tables import TablePreparer
 
 onnx = pytest.importorskip("onnx")
@@ -157,6 +157,15 @@ def test_the_graph_reads_the_columns_of_a_table(flats, tmp_path, gaps):
     }
     said, _ = run(tmp_path / "p.onnx", cells)
     np.testing.assert_allclose(said["mean"], model.predict(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("save", [save_predictor, save_predictor_onnx])
+def test_the_recipe_of_another_fit_is_refused(flats, tmp_path, save):
+    _, X, recipe, price = flats
+    model = SDRGPRegressor(experts=["linear"], gp_steps=2, random_state=0).fit(X[:, :2], price)
+    with pytest.raises(InvalidInputError, match=f"recipe makes {X.shape[1]} features, but .* fitted to 2; give"):
+        save(model, tmp_path / "p", recipe)
+    assert not (tmp_path / "p").exists()
 
 
 def test_experts_of_your_own_cannot_be_exported(flats, tmp_path):
