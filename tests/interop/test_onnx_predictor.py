@@ -10,15 +10,15 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeRegressor
 
-from distreduce import SDRGPClassifier, SDRGPRegressor
-from distreduce.exceptions import UnsavableModelError
+from distreduce import SDR, SDRGPClassifier, SDRGPRegressor
+from distreduce.exceptions import InvalidInputError, UnsavableModelError
 from distreduce.gp import _class_stack, _exact, _experts, _stack
 from distreduce.gp._experts import Linear
 from distreduce.gp._noise import Noise
-from distreduce.interop import save_predictor_onnx
+from distreduce.interop import save_onnx, save_predictor, save_predictor_onnx
 from distreduce.tables import TablePreparer
 
-pytest.importorskip("onnx")
+onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 pytestmark = pytest.mark.usefixtures("light")
 NAMES = ("mean", "std", "q05", "q50", "q95")
@@ -63,6 +63,16 @@ def run(path, inputs):
     return dict(zip([each.name for each in session.get_outputs()], session.run(None, inputs), strict=True)), session
 
 
+def scaled_products(path):
+    """MatMuls whose factor is, or whose product becomes, a product with a number, which runtimes may join and round."""
+    graph = onnx.load(path).graph
+    numbers = {each.name for each in graph.initializer if np.prod(each.dims) == 1}
+    scales = [node for node in graph.node if node.op_type in ("Mul", "Div") and numbers & {*node.input}]
+    products = [node for node in graph.node if node.op_type == "MatMul"]
+    made, used = {name for node in scales for name in node.output}, {name for node in scales for name in node.input}
+    return [node.output[0] for node in products if made & {*node.input} or used & {*node.output}]
+
+
 @pytest.mark.parametrize("kind", ["skewed", "two numbers", "neighbours", "class", "two classes", "class, neighbours"])
 def test_the_graph_says_what_the_predictor_says(flats, tmp_path, monkeypatch, kind):
     _, X, _, price = flats
@@ -83,14 +93,51 @@ def test_the_graph_says_what_the_predictor_says(flats, tmp_path, monkeypatch, ki
         noise = Noise(Linear(np.full((X.shape[1], 1), 0.1), np.ones(1)), 0.9, 1.1)
         model.stacks_ = tuple(replace(stack, noise=noise) for stack in model.stacks_)
     save_predictor_onnx(model, tmp_path / "p.onnx")
+    assert scaled_products(tmp_path / "p.onnx") == []
     new = X[::3] + 0.1
     said, session = run(tmp_path / "p.onnx", {"X": new})
     assert list(said) == list(predict(model, new))
     for name, expected in predict(model, new).items():
         assert said[name].shape == expected.shape
-        np.testing.assert_allclose(said[name], expected, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(said[name], expected, rtol=1e-8, atol=1e-9)
     if "class" in kind:
         assert json.loads(session.get_modelmeta().custom_metadata_map["classes"]) == list(model.classes_)
+
+
+def test_a_single_column_is_scaled_in_double_precision(flats, tmp_path):
+    """Its scale is a number."""
+    _, X, _, price = flats
+    model = SDRGPRegressor(gp_steps=2, random_state=0).fit(X[:, :1], price)
+    save_predictor_onnx(model, tmp_path / "p.onnx")
+    assert scaled_products(tmp_path / "p.onnx") == []
+    np.testing.assert_allclose(run(tmp_path / "p.onnx", {"X": X[:, :1]})[0]["mean"], model.predict(X[:, :1]), rtol=1e-8)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "rq", "linear"])
+@pytest.mark.parametrize("d", [1, 2])
+def test_a_map_is_scaled_in_double_precision(flats, tmp_path, kernel, d):
+    _, X, _, price = flats
+    save_onnx(SDR(input_kernel=kernel, random_state=0).fit(X[:, :d], price), tmp_path / "m.onnx")
+    assert scaled_products(tmp_path / "m.onnx") == []
+
+
+@pytest.mark.parametrize("rows", ["exact", "neighbours"])
+def test_small_deviations_survive_the_optimisations_of_the_runtime(rng, tmp_path, monkeypatch, rows):
+    """They are small differences of large numbers, which a factor in single precision would swamp."""
+    if rows == "neighbours":
+        monkeypatch.setattr(_experts, "EXACT_ROWS", 40)
+        monkeypatch.setattr(_exact, "SLACK", 0.0)
+    monkeypatch.setattr(_stack, "weigh", lambda logs, *_, **__: {name: float(name == "inputs") for name in logs})
+    X = rng.normal(size=(240, 2))
+    y = X @ [1, 2] + X[:, 0] * X[:, 1] + 1e-3 * rng.normal(size=240)
+    model = SDRGPRegressor(experts=[], random_state=0).fit(X[:200], y[:200])
+    save_predictor_onnx(model, tmp_path / "p.onnx")
+    said, _ = run(tmp_path / "p.onnx", {"X": X[200:]})
+    expected = predict(model, X[200:])
+    assert np.median(expected["std"]) < 2e-3
+    np.testing.assert_allclose(said["std"], expected["std"], rtol=1e-4)
+    for name in ("mean", "q05", "q95"):
+        np.testing.assert_allclose(said[name], expected[name], rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("gaps", [True, False])
@@ -110,6 +157,15 @@ def test_the_graph_reads_the_columns_of_a_table(flats, tmp_path, gaps):
     }
     said, _ = run(tmp_path / "p.onnx", cells)
     np.testing.assert_allclose(said["mean"], model.predict(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("save", [save_predictor, save_predictor_onnx])
+def test_the_recipe_of_another_fit_is_refused(flats, tmp_path, save):
+    _, X, recipe, price = flats
+    model = SDRGPRegressor(experts=["linear"], gp_steps=2, random_state=0).fit(X[:, :2], price)
+    with pytest.raises(InvalidInputError, match=f"recipe makes {X.shape[1]} features, but .* fitted to 2; give"):
+        save(model, tmp_path / "p", recipe)
+    assert not (tmp_path / "p").exists()
 
 
 def test_experts_of_your_own_cannot_be_exported(flats, tmp_path):

@@ -1,4 +1,8 @@
-"""An ONNX graph that is written as formulas: a `Value` stands for an array and has NumPy's operators."""
+"""An ONNX graph that is written as formulas: a `Value` stands for an array and has NumPy's operators.
+
+No MatMul may stand next to a product with a number: onnxruntime joins the two and rounds the number to single precision
+(MatMulScaleFusion). Numbers are in the constant matrices instead.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +88,8 @@ class Value:
         return self.graph("Pow", self, other)
 
     def __matmul__(self, other: Given) -> Value:
-        return self.graph("MatMul", self, other)
+        outer = isinstance(other, np.ndarray) and len(other) == 1  # of one column, whose scale is a number
+        return self.graph("Mul" if outer else "MatMul", self, other)
 
     __radd__, __rmul__ = __add__, __mul__
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -55,7 +56,9 @@ def add_predictor(x: Value, predictor: Any, stacks: Sequence[Stack | ClassStack]
     """The outputs by name, with the widths of their rows."""
     views = {"inputs": x / predictor.input_scale_}
     if any("embedding" in stack.used() for stack in stacks):
-        views["embedding"] = add_map(x, map_formula(predictor)) / predictor.embedding_scale_
+        formula = map_formula(predictor)
+        coefficients = formula.coefficients / predictor.embedding_scale_
+        views["embedding"] = add_map(x, replace(formula, coefficients=coefficients))
     if isinstance(stacks[0], ClassStack):
         return {"probabilities": (_mix_classes(stacks[0], views, len(predictor.classes_)), (len(predictor.classes_),))}
     scale, found = predictor.target_scale_, []
@@ -158,7 +161,7 @@ def _find_leaves(trees: Trees, x: Value) -> Value:
 def _sum_leaves(trees: Trees, leaves: Value, values: Array) -> Value:
     """The sum of the leaves' values over the trees, by column of the prediction."""
     width = values.shape[1]
-    if width > 1:  # every tree adds to all columns
+    if width == trees.n_columns:  # every tree adds to all columns
         return leaves.graph("Squeeze", leaves.graph("Gather", values, leaves).sum(1), np.array([1]))
     return leaves.graph("Gather", values[:, 0], leaves) @ np.eye(trees.n_columns)[trees.columns]
 
@@ -172,25 +175,25 @@ def _run_process(expert: Process, x: Value, *, is_class: bool) -> tuple[Value, A
         mean, explained = _condition_on_neighbours(gp, u, c, far)
     else:
         cross = _correlate(gp, far)
-        mean = cross @ gp._weights.reshape(len(c), -1)
+        mean = cross @ (found.signal * gp._weights.reshape(len(c), -1))
         if is_class:
             return mean + expert.mean, None
         # k'Σ⁻¹k is the square of F⁻¹k, with the factor F of Σ.
-        half = cross @ solve_triangular(gp._factor, np.eye(len(c)), lower=True).T
+        half = cross @ solve_triangular(gp._factor, np.sqrt(found.signal) * np.eye(len(c)), lower=True).T
         explained = (half * half).sum(1)
-    return mean + expert.mean, (explained * -1.0 + (found.signal + found.noise)).at_least(found.noise)
+    return mean + expert.mean, (explained * -found.signal + (found.signal + found.noise)).at_least(found.noise)
 
 
 def _correlate(gp: ExactGP | NeighbourGP, far: Value) -> Value:
-    signal = gp.hyperparameters.signal
+    """The covariance in units of the signal."""
     if not isinstance(gp.kernel, Matern32):
-        return (far * -0.5).exp() * signal
+        return (far * -0.5).exp()
     root = (far * 3.0).sqrt()
-    return (root + 1.0) * (root * -1.0).exp() * signal
+    return (root + 1.0) * (root * -1.0).exp()
 
 
 def _condition_on_neighbours(gp: NeighbourGP, u: Value, c: Array, far: Value) -> tuple[Value, Value]:
-    """Mean (n, c) and explained variance (n, 1) given the nearest samples.
+    """Mean (n, c) and explained variance (n, 1) given the nearest samples, all variances in units of the signal.
 
     ONNX has no operator for systems of equations: the rows of [[Σ, k, Y], [k', 0, 0]] are eliminated one by one, which
     leaves [−k'Σ⁻¹k, −k'Σ⁻¹Y].
@@ -198,12 +201,12 @@ def _condition_on_neighbours(gp: NeighbourGP, u: Value, c: Array, far: Value) ->
     graph, size = u.graph, min(NEIGHBOURS, len(c))
     near = graph("TopK", far, np.array([size]), nth=1, largest=0)
     around = graph("Gather", c, near) - u.widen(1)
-    norms = (around * around).sum(2)
-    noise = graph("Gather", gp._noise + NEIGHBOUR_JITTER * gp.hyperparameters.signal, near).widen(2)
-    K = _correlate(gp, (norms + norms.swap() + around @ around.swap() * -2.0).at_least(0.0)) + noise * np.eye(size)
+    norms, products = (around * around).sum(2), around @ around.swap()
+    noise = graph("Gather", gp._noise / gp.hyperparameters.signal + NEIGHBOUR_JITTER, near).widen(2)
+    K = _correlate(gp, (norms + norms.swap() - (products + products)).at_least(0.0)) + noise * np.eye(size)
     cross = _correlate(gp, norms)
     right = graph("Concat", cross, graph("Gather", gp.target.reshape(len(c), -1), near), axis=2)
-    last = graph("Concat", cross.swap(), cross.swap() @ right * 0.0, axis=2)
+    last = graph("Concat", cross.swap(), right.take(0, 1) * 0.0, axis=2)
     system, end = graph("Concat", graph("Concat", K, right, axis=2), last, axis=1), 2**31
     for _ in range(size):
         row, below = system.take(0, 1), system.take(1, end)

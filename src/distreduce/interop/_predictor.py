@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from distreduce._utils.typing import Array
-from distreduce.exceptions import UnsavableModelError
+from distreduce.exceptions import InvalidInputError, UnsavableModelError
 from distreduce.gp._class_stack import LEAST_INDICATOR, ClassStack
 from distreduce.gp._crossfit import OTHERS
 from distreduce.gp._exact import NEIGHBOUR_JITTER, NEIGHBOURS, ExactGP
@@ -28,6 +28,7 @@ from distreduce.interop._formula import MapFormula, map_formula
 from distreduce.kernels import RBF, Matern32
 from distreduce.tables.columns import Category, Date, Number, Used
 from distreduce.tables.findings import NOVEL
+from distreduce.tables.recipe import ColumnRecipe
 
 Node = dict[str, Any]  # of JSON
 
@@ -110,13 +111,18 @@ def find_stacks(predictor: Any) -> Sequence[Stack | ClassStack]:
     return stacks if known and experts and all(map(_is_known, experts)) else ()
 
 
-def require_stacks(predictor: Any) -> Sequence[Stack | ClassStack]:
-    """Return the stacks of a fitted predictor; raise UnsavableModelError if it cannot be exported."""
+def require_stacks(predictor: Any, recipe: ColumnRecipe | None) -> Sequence[Stack | ClassStack]:
+    """Return the stacks of a fitted predictor; raise an error if it cannot be exported, or not with this recipe."""
     check_is_fitted(predictor)
     if not (stacks := find_stacks(predictor)):
         raise UnsavableModelError(
             f"{type(predictor).__name__} cannot be exported; give a fitted SDRGPRegressor or SDRGPClassifier without "
             "experts of your own."
+        )
+    if recipe is not None and len(recipe.columns) != predictor.n_features_in_:
+        raise InvalidInputError(
+            f"recipe makes {len(recipe.columns)} features, but the predictor was fitted to {predictor.n_features_in_}; "
+            "give the recipe of its own fit, or none."
         )
     return stacks
 

@@ -89,6 +89,8 @@ def save_predictor(predictor: Any, path: Path, recipe: ColumnRecipe | None = Non
 
     Raises
     ------
+    InvalidInputError
+        The recipe makes another number of features than the predictor was fitted to.
     UnsavableModelError
         The predictor has parts of your own.
     ModelSaveError
@@ -110,7 +112,7 @@ def save_predictor(predictor: Any, path: Path, recipe: ColumnRecipe | None = Non
     >>> bool(np.allclose(load_predictor(path)(X)["mean"], model.predict(X)))
     True
     """
-    require_stacks(predictor)
+    require_stacks(predictor, recipe)
     pool = RowPool(np.abs(predictor.novelty_.inputs * predictor.input_scale_).max(axis=0))
     node = encode_predictor(predictor, pool)
     columns = None if recipe is None else [encode_rule(rule) for rule in recipe.used]

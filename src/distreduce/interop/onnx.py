@@ -54,6 +54,8 @@ def save_predictor_onnx(predictor: Any, path: Path, recipe: ColumnRecipe | None 
     ------
     MissingDependencyError
         onnx is not installed.
+    InvalidInputError
+        The recipe makes another number of features than the predictor was fitted to.
     UnsavableModelError
         The predictor has parts of your own.
     ModelSaveError
@@ -64,7 +66,7 @@ def save_predictor_onnx(predictor: Any, path: Path, recipe: ColumnRecipe | None 
     Without a recipe the input is ``X`` (n, d). Outputs are ``mean``, ``std``, ``q05``, ``q50`` and ``q95``, each (n,)
     or (n, targets), or ``probabilities`` (n, classes); all are float64. The metadata ``classes`` is a JSON list.
     """
-    stacks, graph = require_stacks(predictor), Graph("save_predictor_onnx")
+    stacks, graph = require_stacks(predictor, recipe), Graph("save_predictor_onnx")
     X = graph.read("X", predictor.n_features_in_) if recipe is None else read_columns(graph, recipe.used)
     outputs = add_predictor(X, predictor, stacks)
     classes = [str(label) for label in getattr(predictor, "classes_", ())]
