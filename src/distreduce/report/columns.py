@@ -39,7 +39,7 @@ class Colouring:
     sample_weight: Array | None = None
 
     def _average(self, values: Array) -> Array:
-        return average_on_prototypes(self.model, values, sample_weight=self.sample_weight)
+        return average_on_prototypes(self.model, values, empty=np.nan, sample_weight=self.sample_weight)
 
     def encode_target(self, y: ArrayLike | None, target: int, name: str) -> Node:
         """Encode a target with what left-out samples show on the prototypes, if they do, and what the fit believes."""
@@ -112,7 +112,7 @@ class Colouring:
         return {
             "name": name, "kind": kind, "low": low, "high": high, "shown": shown,
             "samples": pack(quantise(values[self.samples], low, high), "u2"),
-            "prototypes": [float(mean) for mean in means[self.prototypes]],
+            "prototypes": [None if np.isnan(mean) else float(mean) for mean in means[self.prototypes]],
         }  # fmt: skip
 
     def _encode_classes(self, name: str, codes: Array, labels: list[str], shares: Array) -> Node:
