@@ -116,6 +116,12 @@ def test_the_page_says_what_an_axis_shows_that_the_target_does_not_need(classes,
     assert spare in pages[0] and spare not in pages[1]
 
 
+def test_the_heads_of_the_worst_samples_name_their_units(classes, X, labels, tmp_path):
+    """ "1 × is typical" did not say of what, nor "surprise" what surprises."""
+    text = visible(write_report(tmp_path / "r.html", classes, X, labels))
+    assert "distance from it, 1 × is a typical row’s surprise of its target, 0 is none" in text
+
+
 def test_only_a_map_that_has_seen_the_targets_can_be_switched(classes, unsupervised, X, labels, tmp_path):
     pages = [tags(write_report(tmp_path / "r.html", model, X, labels)) for model in (classes, unsupervised)]
     assert [any(each.get("id") == "fitted-places" for _, each in page) for page in pages] == [True, False]
