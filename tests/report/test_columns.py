@@ -80,6 +80,19 @@ def test_missing_values_are_left_out_of_a_mean(colouring, classes):
     np.testing.assert_allclose(np.array(the_column(colouring, values)["prototypes"])[used], expected)
 
 
+def test_a_mark_whose_samples_all_lack_a_value_is_not_known(colouring, classes, unpack):
+    """It had the mean of all samples as its colour, though its samples were grey."""
+    T = classes.coupling_.toarray()
+    k = int(np.flatnonzero(T.sum(axis=0))[0])
+    own = T[:, k] > 0
+    values = np.where(own, np.nan, np.arange(N))
+    found = np.array(the_column(colouring, values)["prototypes"], dtype=float)
+    assert np.isnan(found[k]) and None in the_column(colouring, values)["prototypes"]
+    texts = pd.Series(["a", "b"] * 75).mask(own)
+    shares = unpack(the_column(colouring, texts)["prototypes"]).reshape(12, -1)
+    np.testing.assert_array_equal(np.isnan(shares).all(axis=1), np.isnan(found))
+
+
 def test_an_outlier_does_not_take_the_whole_scale(colouring):
     values = np.r_[np.linspace(0, 1, N - 1), 1e6]
     assert the_column(colouring, values)["shown"][1] < 2

@@ -34,6 +34,16 @@ def test_a_category_is_described_by_its_most_over_represented_level():
     assert texts == ["female (80 % against 0 %)", "male (100 % against 20 %)"]
 
 
+@pytest.mark.parametrize("kind", [float, str])
+def test_missing_cells_tell_a_prototype_apart_as_a_category_does(kind):
+    """Of 109 samples without the father's age, in a table where few lack it, the page did not mention it."""
+    cells = pd.Series(np.arange(100) % 3).map(kind).mask((OWN == 0) & (np.arange(100) != 7)).mask(np.arange(100) == 90)
+    table = pd.DataFrame({"fage": cells, "few": pd.Series(np.arange(100) % 3).map(kind).mask(np.arange(100) < 3)})
+    found = find_contrasts(table, OWN, np.arange(2))
+    texts = [[(name, text.replace("\N{NO-BREAK SPACE}", " ")) for name, text in each] for each in found]
+    assert ("fage", "missing (98 % against 2 %)") in texts[0] and str(texts).count("missing") == 1
+
+
 def test_dates_are_early_or_late():
     days = pd.Series(pd.date_range("2024-01-01", periods=100))
     found = find_contrasts(pd.DataFrame({"day": days}), OWN, np.array([0, 1]))

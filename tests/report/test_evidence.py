@@ -103,6 +103,17 @@ def test_the_sentence_holds_the_three_scores():
     assert all(text in found.sentence for _, _, text, _ in found.scores) and "R² −0.10" in found.sentence
 
 
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [(CLASSES, "always guessing the most frequent class, with 0.60."), ({}, "always guessing the mean, with 0.00.")],
+)
+def test_the_sentence_says_what_guessing_reaches(more, words):
+    """Accuracy 0.83 on the map looked good where 0.80 of the samples are of one class."""
+    found = describe_optimism(Scored(0.7, 0.68, 0.66, **more))
+    assert words in found.sentence
+    assert ("0.60" in [text for _, _, text, _ in found.scores]) == bool(more)
+
+
 def test_without_scores_there_is_no_verdict(unsupervised):
     assert describe_optimism(unsupervised) is None
     assert describe_optimism(Scored(0.9, np.nan, 0.3)) is None

@@ -98,7 +98,7 @@ def test_the_page_asks_for_nothing(classes, X, labels, tmp_path):
 @pytest.mark.parametrize(
     "words",
     [
-        "samples 150 4 features", "classes 3 classes", "left-out accuracy", "samples each on average", "mean nothing",
+        "samples 150 4 features", "classes 3 classes", "left-out accuracy", "samples each on average", "means nothing",
         "The fit converged after", "What you see holds for new samples:", "had it not been in the fit",
         "that the prototypes represent worst",
     ],
@@ -106,6 +106,20 @@ def test_the_page_asks_for_nothing(classes, X, labels, tmp_path):
 )  # fmt: skip
 def test_the_page_says(words, classes, X, labels, tmp_path):
     assert words in visible(write_report(tmp_path / "r.html", classes, X, labels))
+
+
+def test_the_page_says_what_an_axis_shows_that_the_target_does_not_need(classes, unsupervised, X, labels, tmp_path):
+    """It said that directions mean nothing, also where they show the features."""
+    pages = [visible(write_report(tmp_path / "r.html", model, X, labels)) for model in (classes, unsupervised)]
+    spare = "an axis that the target does not need shows what most sets the rows apart in the other columns"
+    assert [spare in page for page in pages] == ["directions of the map mean nothing" not in page for page in pages]
+    assert spare in pages[0] and spare not in pages[1]
+
+
+def test_the_heads_of_the_worst_samples_name_their_units(classes, X, labels, tmp_path):
+    """ "1 × is typical" did not say of what, nor "surprise" what surprises."""
+    text = visible(write_report(tmp_path / "r.html", classes, X, labels))
+    assert "distance from it, 1 × is a typical row’s surprise of its target, 0 is none" in text
 
 
 def test_only_a_map_that_has_seen_the_targets_can_be_switched(classes, unsupervised, X, labels, tmp_path):

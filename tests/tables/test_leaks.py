@@ -52,6 +52,18 @@ def test_words_for_unknown_among_numbers_are_named(tmp_path):
     assert any("Missing cells are filled: 'built' (3)" in note for note in data.notes) and data.usable.all()
 
 
+def test_missing_texts_are_a_level_and_not_filled(tmp_path):
+    """ "Missing cells are filled: 'coma' (185)" was said of a text, which becomes the level "missing"."""
+    table = pd.DataFrame({"coma": ["deep", None, None, "stupor"] * 25, "age": np.arange(100.0), "y": [0, 1] * 50})
+    table.loc[7, "age"] = np.nan
+    table.to_csv(tmp_path / "t.csv", index=False)
+    hint = " --missing drop leaves these rows out, --missing refuse stops."
+    level = """Missing cells are a level of their own, "missing": 'coma' (50)."""
+    filled = "Missing cells are filled: 'age' (1)."
+    assert f"{filled} {level}{hint}" in prepare(tmp_path / "t.csv", ["y"]).notes
+    assert level + hint in prepare(tmp_path / "t.csv", ["y"], leave_out=["age"]).notes
+
+
 def test_a_number_that_may_stand_for_missing_cells_is_named(tmp_path):
     """-999 among years was read as a year; 99 that is near other values, and a single far one, are values."""
     rng = np.random.default_rng(0)

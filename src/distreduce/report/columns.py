@@ -39,7 +39,7 @@ class Colouring:
     sample_weight: Array | None = None
 
     def _average(self, values: Array) -> Array:
-        return average_on_prototypes(self.model, values, sample_weight=self.sample_weight)
+        return average_on_prototypes(self.model, values, empty=np.nan, sample_weight=self.sample_weight)
 
     def encode_target(self, y: ArrayLike | None, target: int, name: str) -> Node:
         """Encode a target with what left-out samples show on the prototypes, if they do, and what the fit believes."""
@@ -112,7 +112,7 @@ class Colouring:
         return {
             "name": name, "kind": kind, "low": low, "high": high, "shown": shown,
             "samples": pack(quantise(values[self.samples], low, high), "u2"),
-            "prototypes": [float(mean) for mean in means[self.prototypes]],
+            "prototypes": [None if np.isnan(mean) else float(mean) for mean in means[self.prototypes]],
         }  # fmt: skip
 
     def _encode_classes(self, name: str, codes: Array, labels: list[str], shares: Array) -> Node:
@@ -149,6 +149,7 @@ def _encode_one_hot(codes: Array, n_classes: int) -> Array:
 
 MAX_CONTRASTS = 5
 MAX_COLUMNS = 2000
+MOSTLY = 0.5  # share of missing cells that is worth a word: of few samples a single one may lack what others have
 LEAST = 0.3  # differences, in standard deviations, that are worth a word
 
 Contrast = tuple[Array, list[str]]  # size and text by prototype
@@ -161,7 +162,8 @@ def find_contrasts(
 
     They look like ("bmi", "high (31 against 26)") or ("sex", "female (92 % against 53 %)"): the mean or share of its
     `own` samples against that of all others. A difference counts in standard deviations of the column, and a category
-    by its most over-represented level. Columns after the first 2,000 are omitted.
+    by its most over-represented level; cells that are mostly missing count as a level.
+    Columns after the first 2,000 are omitted.
     """
     groups = own, prototypes, np.ones(len(own)) if sample_weight is None else sample_weight
     found: list[tuple[str, Contrast]] = []
@@ -171,8 +173,9 @@ def find_contrasts(
         part = (
             _compare_levels(column, *groups) if numbers is None else _compare_numbers(numbers[0], numbers[1], *groups)
         )
-        if part is not None:
-            found.append((str(table.columns[place]), part))
+        missing = column.isna().to_numpy()
+        gaps = _compare_shares({"missing": missing.astype(np.float64)}, *groups, MOSTLY) if missing.any() else None
+        found += [(str(table.columns[place]), each) for each in (part, gaps) if each is not None]
     if not found:
         return [[] for _ in prototypes]
     sizes = np.array([sizes for _, (sizes, _) in found])
@@ -201,12 +204,18 @@ def _compare_levels(column: pd.Series, own: Index, prototypes: Index, weights: A
     codes, levels = pd.factorize(column.map(cell_text, na_action="ignore").astype(object))
     if not 2 <= len(levels) <= MAX_CATEGORIES:
         return None
+    shares = {level: np.where(codes < 0, np.nan, codes == code) for code, level in enumerate(levels)}
+    return _compare_shares(shares, own, prototypes, weights)
+
+
+def _compare_shares(
+    shares: dict[str, Array], own: Index, prototypes: Index, weights: Array, least: float = 0.0
+) -> Contrast:
     sizes, texts = np.zeros(len(prototypes)), [""] * len(prototypes)
-    for code, level in enumerate(levels):
-        values = np.where(codes < 0, np.nan, codes == code)
+    for level, values in shares.items():
         inside, outside, spread = _average(values, own, prototypes, weights)
         gain = np.nan_to_num((inside - outside) / (spread or 1.0))
-        for k in np.flatnonzero(gain > sizes):
+        for k in np.flatnonzero((gain > sizes) & (inside >= least)):
             text = f"{level} ({inside[k]:.0%} against {outside[k]:.0%})"
             sizes[k], texts[k] = gain[k], text.replace("%", "\N{NO-BREAK SPACE}%")
     return sizes, texts

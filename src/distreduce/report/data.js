@@ -89,17 +89,18 @@ const onPrototypes = (colouring) => (state.fitted && colouring.believed) || colo
 // The colour of the most frequent class, whose share the mark shows by its core: a paler colour may look like another class.
 function prototypeColours(colouring) {
   if (colouring.kind === "none") return Array(nPrototypes).fill(fromHex("#0072b2"));
-  if (colouring.kind !== "class") return onPrototypes(colouring).map((mean) => onScale(colouring, mean));
+  if (colouring.kind !== "class") return onPrototypes(colouring).map((mean) => (mean === null ? GREY : onScale(colouring, mean)));
   const classes = palette(colouring);
-  return Array.from({ length: nPrototypes }, (_, k) => classes[mainClass(colouring, k)]);
+  return Array.from({ length: nPrototypes }, (_, k) => classes[mainClass(colouring, k)] || GREY);
 }
 
 const mainShares = (colouring) => Array.from({ length: nPrototypes }, (_, k) =>
-  colouring.kind === "class" ? onPrototypes(colouring)[k * colouring.labels.length + mainClass(colouring, k)] : 1);
+  colouring.kind === "class" && mainClass(colouring, k) >= 0 ? onPrototypes(colouring)[k * colouring.labels.length + mainClass(colouring, k)] : 1);
 
+// −1 for a prototype whose samples all lack a value: its shares are NaN.
 function mostFrequent(shares, size, k) {
   const own = shares.subarray(k * size, (k + 1) * size);
-  return own.reduce((best, share, c) => (share > own[best] ? c : best), 0);
+  return own.reduce((best, share, c) => (share > own[best] ? c : best), Number.isNaN(own[0]) ? -1 : 0);
 }
 
 const mainClass = (colouring, k) => mostFrequent(onPrototypes(colouring), colouring.labels.length, k);
@@ -125,10 +126,12 @@ function sampleText(colouring, i) {
 // The most frequent class of prototype k, and its share.
 function classText(names, shares, k) {
   const main = mostFrequent(shares, names.length, k);
+  if (main < 0) return "not known";
   return `${names[main]} (${percent(shares[k * names.length + main])})`;
 }
 
 function prototypeText(colouring, k) {
+  if (onPrototypes(colouring)[k] === null) return "not known";
   if (colouring.kind !== "class") return `${numberText(onPrototypes(colouring)[k], colouring.kind)} on average`;
   return classText(colouring.labels, onPrototypes(colouring), k);
 }

@@ -131,12 +131,15 @@ def describe_optimism(model: Any, within: str = "") -> Verdict | None:
     texts, score = [decimal_text(value, 2) for value in (left_out, every, fitted)], "accuracy" if classes else "R²"
     sentence = (
         f"The 10 nearest neighbours on the map predict samples left out of the fit with {score} {texts[0]}; "
-        f"the 10 nearest by all features, with {texts[1]}."
+        f"the 10 nearest by all features, with {texts[1]}; always guessing "
+        f"the {'most frequent class' if classes else 'mean'}, with {decimal_text(guess, 2)}."
     )
     if fitted > left_out and not blind:
         sentence += f" Places of the fit, which has seen the targets, would suggest {texts[2]}."
     if within:
         sentence += " For others, look at the held-out scores."
     about = {"left out": "what the map shows", "all features": "without the map", "fitted": "places of the fit"}
-    shares = [min(max(value, 0.0), 1.0) for value in (left_out, every, fitted)]
-    return Verdict(verdict, sentence, warns, list(zip(about, about.values(), texts, shares, strict=True)))
+    bars = [*zip(about.items(), (left_out, every, fitted), strict=True)]
+    bars += [(("always guessing", "most frequent class"), guess)] if classes else []  # R² of the mean is zero
+    shown = [(*names, decimal_text(value, 2), min(max(value, 0.0), 1.0)) for names, value in bars]
+    return Verdict(verdict, sentence, warns, shown)

@@ -250,7 +250,7 @@ function nameClasses(context, f, card, ink) {
   context.lineWidth = 3.5;
   for (let k = 0; k < nPrototypes; k++) {
     const main = mainClass(current(), k);
-    if (named.has(main)) continue;
+    if (main < 0 || named.has(main)) continue;
     named.add(main);
     const [x, y] = placeOf(k, f);
     const text = shorten(current().labels[main], 24);

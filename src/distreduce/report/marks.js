@@ -4,7 +4,7 @@ const SWATCH = 14;
 
 const shapeOf = (colouring, code) => (colouring.kind === "class" && code !== MISSING ? colouring.shapes[code] : 0);
 const prototypeShapes = (colouring) =>
-  Array.from({ length: nPrototypes }, (_, k) => (colouring.kind === "class" ? colouring.shapes[mainClass(colouring, k)] : 0));
+  Array.from({ length: nPrototypes }, (_, k) => (colouring.kind === "class" ? colouring.shapes[mainClass(colouring, k)] || 0 : 0));
 // How far a shape reaches from its middle, in radii of the disc.
 const reaches = data.shapes.map((corners) => (corners ? Math.max(...corners.map(([a, b]) => Math.hypot(a, b))) : 1));
 

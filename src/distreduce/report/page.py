@@ -210,6 +210,7 @@ def _describe_fit(subject: Subject, named: Mapping[str, Given], new_row: Node | 
         "criticisms": describe_criticisms(subject, worst),
         "target_names": [each.believed.name for each in found],
         "supervised": hasattr(model, "prototype_targets_"),
+        "fills_axes": getattr(model, "eta", None) == "auto",
         "left_out": hasattr(model, "embedding_left_out_"),
         "with_evidence": subject.with_evidence,
         "images": subject.image_shape is not None,

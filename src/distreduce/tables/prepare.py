@@ -18,7 +18,7 @@ from distreduce.mapping.folds import are_copies, find_noisy_copies
 from distreduce.sharding.merge import merge_duplicates
 from distreduce.tables.aside import Aside, AsideValues
 from distreduce.tables.cells import find_unknown, is_number, to_text
-from distreduce.tables.columns import Date, Number
+from distreduce.tables.columns import Category, Date, Number
 from distreduce.tables.findings import Findings, list_counts
 from distreduce.tables.formats import TextLayout
 from distreduce.tables.reading import read_table
@@ -112,7 +112,7 @@ def prepare(
     leaks += _note_dates(recipe, aside)
     values = AsideValues.read(table.frame, aside)
     leaks += _note_words(table.features, recipe)
-    found = _notes(target, labelled, usable, findings)
+    found = _notes(target, labelled, usable, findings, recipe)
     notes = (*table.notes, *target.notes, *leaks, *found, *values.notes(aside))
     return PreparedTable(table.frame, recipe, target, X, usable, notes, values)
 
@@ -128,16 +128,19 @@ def _note_dates(recipe: ColumnRecipe, aside: Aside) -> list[str]:
     ]
 
 
-def _notes(target: Target, labelled: NDArray[np.bool_], usable: NDArray[np.bool_], findings: Findings) -> list[str]:
+def _notes(
+    target: Target, labelled: NDArray[np.bool_], usable: NDArray[np.bool_], findings: Findings, recipe: ColumnRecipe
+) -> list[str]:
     notes = []
     unknown, incomplete = int((~target.known).sum()), int((labelled & ~usable).sum())
     if incomplete:
         notes.append(f"{count_of(incomplete, 'row')} with missing values left out: {list_counts(findings.missing)}.")
     elif findings.missing:
-        notes.append(
-            f"Missing cells are filled: {list_counts(findings.missing)}. --missing drop leaves these rows out, "
-            "--missing refuse stops."
-        )
+        levels, texts = {rule.name for rule in recipe.used if isinstance(rule, Category)}, []
+        for fate, of_levels in (("filled", False), ('a level of their own, "missing"', True)):
+            part = {name: count for name, count in findings.missing.items() if (name in levels) == of_levels}
+            texts += [f"Missing cells are {fate}: {list_counts(part)}."] if part else []
+        notes.append(f"{' '.join(texts)} --missing drop leaves these rows out, --missing refuse stops.")
     if unknown:
         fate = "help to draw the picture" if labelled.all() else "are left out"
         words = f" ({list_words(target.unknown_words)} among the numbers say so)" if target.unknown_words else ""

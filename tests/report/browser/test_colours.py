@@ -33,6 +33,21 @@ def test_samples_have_the_colours_of_the_plots(page, pages, classes, X, labels):
     np.testing.assert_allclose(marks, colour_by_target(classes, labels, 0).prototypes[numbers, :3] * 255, atol=1.5)
 
 
+@pytest.mark.parametrize("kind", [float, str])
+def test_a_mark_whose_samples_all_lack_a_value_is_grey(page, tmp_path, classes, X, labels, kind):
+    T = classes.coupling_.toarray()
+    k = int(T.sum(axis=0).argmax())
+    table = pd.DataFrame({"fage": pd.Series(np.arange(150) % 3).map(kind).mask(T[:, k] > 0)})
+    page.visit(write_report(tmp_path / "r.html", classes, X, labels, table=table))
+    marks, grey, numbers, said = page.run(
+        "state.colouring = 1; recolour();"
+        "return [colours.prototypes, GREY, data.prototypes.number,"
+        "data.prototypes.number.map((_, k) => prototypeText(current(), k))]"
+    )
+    own = numbers.index(k)
+    assert marks[own] == grey and said[own] == "not known" and grey in marks and not all(mark == grey for mark in marks)
+
+
 def test_a_mixed_mark_has_a_gap_instead_of_another_colour(page, pages):
     page.visit(pages / "hostile.html")
     seen = page.run(

@@ -28,3 +28,16 @@ def test_the_confusion_of_six_classes_is_not_cut(page, tmp_path, classes, X, lab
         "const box = document.querySelector('table.confusion').parentElement; return [box.clientWidth, box.scrollWidth]"
     )
     assert needed <= room
+
+
+@pytest.mark.parametrize("width", ["desk", "phone"])
+def test_what_is_expected_of_a_worst_sample_is_not_cut(page, tmp_path, numbers, X, lengths, width):
+    """Of "377,547 (305,000 to 452,000)" the end was cut."""
+    written = write_report(tmp_path / "r.html", numbers, X, lengths)
+    page.visit(written, width)
+    cells = page.run(
+        "const cells = [...document.querySelectorAll('table.worst td:nth-child(3)')];"
+        "for (const cell of cells) cell.textContent = '377,547 (305,000 to 452,000 or more)';"
+        "return cells.map((cell) => cell.scrollWidth - cell.clientWidth)"
+    )
+    assert cells and max(cells) <= 0
