@@ -31,7 +31,7 @@ def line(rng, n=80):
 def test_the_direction_is_the_best_on_a_circle(rng):
     places, X, K, h = line(rng)
     X = X[:, :3]
-    found = find_directions(places, X, K, h, 0.5)
+    found = find_directions(places, X, X[:, :1], K, h, 0.5)
     w = h / h.sum()
     centred = X - w @ X
     root = np.sqrt(h)[:, None]
@@ -50,23 +50,32 @@ def test_the_direction_is_the_best_on_a_circle(rng):
     np.testing.assert_allclose(np.linalg.norm(own), 1.0)
 
 
+def test_targets_rise_along_the_wide_axis(rng):
+    places, X, K, h = line(rng)
+    wide = [places @ find_directions(places, X, sign * X[:, :1], K, h, 0.5).wide[:, 0] for sign in (1, -1)]
+    assert np.corrcoef(wide[0], X[:, 0])[0, 1] > 0.9 and np.corrcoef(wide[1], X[:, 0])[0, 1] < -0.9
+
+
 def test_a_feature_that_the_map_does_not_see_is_not_drawn(rng):
     places, X, K, h = line(rng)
-    own = np.abs(find_directions(places, X, K, h, 0.5).features[:, 0])
+    own = np.abs(find_directions(places, X, X[:, :1], K, h, 0.5).features[:, 0])
     assert own[3] < 0.5 * own[1]  # though it has nine times the variance
 
 
 def test_scales_do_not_matter(rng):
     places, X, K, h = line(rng)
     scales = np.array([2.0, 0.5, 4.0, 0.25])
-    one, two = find_directions(places, X, K, h, 0.5), find_directions(places, X / scales, K, h, 0.5, scales)
+    one, two = (
+        find_directions(places, X, X[:, :1], K, h, 0.5),
+        find_directions(places, X / scales, X[:, :1], K, h, 0.5, scales),
+    )
     np.testing.assert_allclose((X / scales) @ two.features, X @ one.features, atol=1e-9)
 
 
 def test_no_axis_is_drawn_if_none_is_narrow_or_nothing_is_left_of_the_features(rng):
     places, X, K, h = line(rng)
-    assert find_directions(X[:, :2], X, K, h, 0.5) is None
-    assert find_directions(places, X[:, :1], K, h, 0.5) is None
+    assert find_directions(X[:, :2], X, X[:, :1], K, h, 0.5) is None
+    assert find_directions(places, X[:, :1], X[:, :1], K, h, 0.5) is None
 
 
 def test_an_axis_that_says_much_about_y_stays(rng):

@@ -55,7 +55,7 @@ class Directions:
 
 
 def find_directions(
-    places: Array, X: Any, K: Array, weights: Array, ridge: float, scales: Array | None = None
+    places: Array, X: Any, Y: Array, K: Array, weights: Array, ridge: float, scales: Array | None = None
 ) -> Directions | None:
     r"""Return directions of the features X (k, d) for the axes that are too narrow; None if there are none.
 
@@ -67,13 +67,13 @@ def find_directions(
 
     with H the diagonal of the weights, and columns centred. These are principal components of X, uncorrelated with the
     wide axes, of which only that part counts which the map keeps for new samples: a feature that has no say in its
-    metric has no covariance with what is predicted of it.
+    metric has no covariance with what is predicted of it. Along the wide axes the targets Y (k, c) rise.
     """
     variances, axes = np.linalg.eigh(_covariance(places, weights))
     r = int((variances < NARROW**2 * variances[-1]).sum())
     if r == 0:
         return None
-    wide = _point_up(axes[:, r:][:, ::-1])
+    wide = _rise(axes[:, r:][:, ::-1], places, Y, weights)
     root = np.sqrt(weights / weights.sum())[:, None]
     units = np.ones(X.shape[1]) if scales is None else scales
     rows, U = root * _centre(X, weights) * units, root * _centre(places @ wide, weights)
@@ -125,6 +125,14 @@ def _centre(X: Any, weights: Array) -> Array:
 def _covariance(X: Array, weights: Array) -> Array:
     centred = _centre(X, weights)
     return np.asarray((weights / weights.sum() * centred.T) @ centred)
+
+
+def _rise(axes: Array, places: Array, Y: Array, weights: Array) -> Array:
+    """Turn axes round along which known targets fall: a number, or the number of the class."""
+    known = supervised_rows(Y)
+    heights = Y[known] @ np.arange(1.0, Y.shape[1] + 1)
+    slopes = (weights[known] * heights) @ _centre(places[known] @ axes, weights[known])
+    return axes * np.where(slopes < 0, -1.0, 1.0)
 
 
 def _point_up(vectors: Array) -> Array:

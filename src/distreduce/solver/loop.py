@@ -181,20 +181,20 @@ def _draw_axes(oracle: SampleOracle, problem: ReductionProblem, F: Array, L: Arr
     else:
         drawn, seen = sample, inputs
     rows = evenly_spaced(len(drawn.weights), DIRECTION_SAMPLES)
-    X, h, seen = drawn.features[rows], drawn.weights[rows], seen[rows]
+    assert drawn.kernel_targets is not None
+    X, Y, h, seen = drawn.features[rows], drawn.kernel_targets[rows], drawn.weights[rows], seen[rows]
     K, own = (kernel_rows(problem.input_kernel, seen, others) for others in (inputs, seen))
     # Directions of the features as the user gave them, except beside predictions, which have a metric of their own.
     scales = problem.scales if problem.predictions is None else None
     ridge, places = projection.map_reg / projection.mu, K @ L
-    found = find_directions(places, X, own, h, ridge, scales)
+    found = find_directions(places, X, Y, own, h, ridge, scales)
     if found is None:
         return None
     products = oracle.project(found.features)
     axes = found.draw(products - sample.weights @ products / sample.weights.sum())
     values = K @ oracle.map_coefficients(axes(F))
     factors = found.factors(values, h)
-    assert drawn.kernel_targets is not None
-    if neighbours_say_less(places, values * factors, drawn.kernel_targets[rows], own, h, ridge):
+    if neighbours_say_less(places, values * factors, Y, own, h, ridge):
         return None
     return replace(axes, drawn=axes.drawn * factors)
 
