@@ -22,11 +22,11 @@ Every fit ran in a process of its own, after a short fit to few samples that doe
 none of these seconds. *Memory* is the largest resident set during the fit, interpreter, libraries and data included; \
 *of the fit* is that less what was resident when it began. *Neighbours* are the cells and the search for the k \
 nearest (`arrange`, `keep_neighbours`), *after* is all else. *Recall* is the share of a sample's exact k nearest \
-neighbours (by brute force, mean over {RECALL_ROWS} samples drawn at random) that the graph links it with.
+neighbours (by brute force, mean over {RECALL_ROWS} samples drawn at random) that the graph links it \
+with, in the metric of the fit.
 
-All points were measured before class predictions on shards came from the centres of clusters (decision 23): times and \
-scores of *{SPARSE}* are others now ([against_umap.md](against_umap.md)). None has been measured again, that of \
-1,000,000 samples included."""
+Points of *{PAPER}*, and of *{UMAP}* up to 100,000 samples, are of an earlier run on a machine of the same \
+kind."""
 MIXTURES = f"""\
 100 Gaussians in 50 dimensions, centres from N(0, {CENTRE_SCALE}² I) and unit noise, ten classes of ten components \
 each; m = 200, perplexity 30. *{SPARSE}* and *{DENSE}* are `SDR(affinity=..., eta="auto")`; *{PAPER}* is the row of \
