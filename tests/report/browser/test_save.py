@@ -81,14 +81,12 @@ def test_the_lasso_chooses_the_rows_inside_it(page, pages, width):
     page.driver.find_element("id", "lasso").click()
     page.run("byId('map').scrollIntoView({block: 'center'})")
     drag_around(page, [(0.02, 0.02), (0.5, 0.02), (0.5, 0.98), (0.02, 0.98)])
-    expected = page.run(
-        "const f = frame(); return [...rows].filter((_, i) => f.ax * places.x[i] + f.bx < view.width / 2)"
-    )
-    found = [int(line["row"]) for line in saved_rows(page)]
-    assert 0 < len(found) < 150 and len(set(found) ^ set(expected)) <= 1  # a pixel at the edge
-    assert page.run("return state.selected") == -1
-    page.driver.find_element("id", "lasso").click()
-    assert page.run("return state.chosen") is None
+    # Of rows within two pixels of the edge the lasso may take either.
+    side = "f.ax * places.x[i] + f.bx - view.width / 2"
+    sides = page.run(f"const f = frame(); return [...rows].map((row, i) => [row, {side}])")
+    found = {int(line["row"]) for line in saved_rows(page)}
+    assert {row for row, x in sides if x < -2} <= found <= {row for row, x in sides if x < 2}
+    assert 0 < len(found) < 150
 
 
 def test_without_a_choice_all_rows_are_saved_as_the_table_has_them(page, pages, X, lengths, labels):
