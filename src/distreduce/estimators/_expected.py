@@ -128,7 +128,7 @@ def expected_without_folds(
 
 REACHES = (0.25, 0.5, 1.0)  # length scales of predicted shares, in units of their spread
 WIDER = (1.0, 2.0, 4.0)  # length scales of the features beside them, in units of the one chosen for the features alone
-# On shards many samples teach the shares, which have most say: to choose by left-out samples was no better.
+# On shards many samples teach the shares, which have most say: to choose by left-out samples gained on one of six sets.
 MOST_WIDE, REACH, RIDGE = 4.0, 0.5, 1.0
 # The regression behind the shares there: landmarks, and length scales in units of the one chosen for x alone.
 LANDMARKS, NARROWER, TRIAL_SAMPLES = (500, 1000, 2000), (1.0, 0.5, 0.25), 10_000

@@ -84,7 +84,8 @@ def find_directions(
     if len(basis) < r:
         return None
     inside = rows @ basis.T
-    values, vectors = np.linalg.eigh(_symmetric(inside.T @ (root * _leave_out(inside / root, K, weights, ridge))))
+    covariance = inside.T @ (root * _leave_out(inside / root, K, weights, ridge))
+    values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
     if not values[-r] > 0:  # the map keeps nothing else of X
         return None
     return Directions(wide, units[:, None] * _point_up(basis.T @ vectors[:, : -r - 1 : -1]))
@@ -138,7 +139,3 @@ def _rise(axes: Array, places: Array, Y: Array, weights: Array) -> Array:
 def _point_up(vectors: Array) -> Array:
     """Make the largest entry of every column positive: eigenvectors have no sign of their own."""
     return vectors * np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
-
-
-def _symmetric(A: Array) -> Array:
-    return 0.5 * (A + A.T)
