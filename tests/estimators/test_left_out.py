@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pandas.testing import assert_frame_equal
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, make_classification, make_friedman1
+from sklearn.datasets import load_breast_cancer, load_digits, make_classification, make_friedman1
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GroupKFold
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -113,6 +113,23 @@ def test_left_out_places_are_near_those_of_refits() -> None:
     spread = np.sqrt(((model.embedding_left_out_ - model.embedding_left_out_.mean(axis=0)) ** 2).sum(axis=1).mean())
     apart = np.sqrt(((refitted - model.embedding_left_out_) ** 2).sum(axis=1).mean())
     assert apart < 0.6 * spread  # the samples of a fold all move a little; places at random are 1.4 apart
+
+
+def test_left_out_places_and_refits_show_where_new_samples_lie() -> None:
+    """Without a fold, ten classes lie elsewhere in its picture; no rotation takes each to its prototypes."""
+    X, y = load_digits(return_X_y=True)
+    rows = np.random.default_rng(0).permutation(len(X))
+    train, new = rows[:300], rows[300:900]
+    model = SDR(n_prototypes=30, random_state=0).fit(X[train], y[train])
+    used = np.flatnonzero(model.prototype_weights_)
+    classes = model.prototype_targets_[used].argmax(axis=1)
+
+    def accuracy(places: np.ndarray, labels: np.ndarray) -> float:
+        return float(np.mean(classes[cdist(places, model.prototypes_[used]).argmin(axis=1)] == labels))
+
+    expected = accuracy(model.transform(X[new]), y[new])
+    assert accuracy(model.embedding_left_out_, y[train]) == pytest.approx(expected, abs=0.04)
+    assert accuracy(cross_val_embedding(model, X[train], y[train], cv=3), y[train]) == pytest.approx(expected, abs=0.06)
 
 
 def test_refits_leave_whole_groups_out() -> None:

@@ -13,7 +13,7 @@ from sklearn.kernel_ridge import KernelRidge
 from distreduce.kernels import RBF
 from distreduce.mapping import MapRegression, left_out_embedding
 from distreduce.mapping.folds import Folds
-from distreduce.mapping.left_out import align, cross_fitted, share_neighbours
+from distreduce.mapping.left_out import align, cross_fitted, lay_over, share_neighbours
 
 
 def refitted(K, F, regularisation, groups):
@@ -71,7 +71,7 @@ def test_folds_are_embedded_by_the_map_of_the_others(rng):
     for g in range(4):
         out, rest = np.flatnonzero(fold == g), np.flatnonzero(fold != g)
         ridge = KernelRidge(alpha=0.1, kernel="rbf", gamma=0.5 / (1.0 + g) ** 2).fit(X[rest], F[rest], weights[rest])
-        expected = align(ridge.predict(X[out]), ridge.predict(X[rest]), fitted[rest], weights[rest])
+        expected = lay_over(ridge.predict(X[out]), ridge.predict(X[rest]), fitted[rest], weights[rest])
         np.testing.assert_allclose(found.places[out], expected, atol=1e-8)
         # Neighbours are those of the same map, among samples with known targets.
         others = rest[known[rest]]
@@ -104,7 +104,8 @@ def test_a_turned_shifted_scaled_picture_is_laid_over_the_other(rng, p):
     source, weights = rng.normal(size=(30, p)), rng.uniform(0.5, 2.0, 30)
     R = np.linalg.qr(rng.normal(size=(p, p)))[0]
     target = 0.7 * source @ R + rng.normal(size=p)
-    np.testing.assert_allclose(align(source[:5], source, target, weights), target[:5], atol=1e-12)
+    for laid in (align, lay_over):
+        np.testing.assert_allclose(laid(source[:5], source, target, weights), target[:5], atol=1e-12)
 
 
 def test_the_alignment_is_the_best_by_weighted_squares(rng):
@@ -118,6 +119,16 @@ def test_the_alignment_is_the_best_by_weighted_squares(rng):
     starts = [(angle, 1.0, 0.0, 0.0) for angle in (0.0, 2.0, 4.0)]
     best = min(minimize(error, start, (sign,)).fun for start in starts for sign in (1, -1))
     assert weights @ ((align(source, source, target, weights) - target) ** 2).sum(axis=1) == pytest.approx(best)
+
+
+def test_parts_of_a_picture_move_by_themselves(rng):
+    """Three groups in other places, as no rotation could put them; new points near a group go where it went."""
+    before, after = np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]]), np.array([[0.0, 5.0], [3.0, 0.0], [-4.0, -2.0]])
+    group = np.arange(60) % 3
+    noise, new = rng.normal(scale=0.1, size=(60, 2)), rng.normal(scale=0.1, size=(3, 2))
+    places = lay_over(before + new, before[group] + noise, after[group] + noise, rng.uniform(0.5, 2.0, 60))
+    np.testing.assert_allclose(places, after + new, atol=0.4)
+    assert np.abs(align(before, before, after, np.ones(3)) - after).max() > 1.0
 
 
 def test_a_picture_of_one_point_is_moved_only():

@@ -21,15 +21,15 @@ from distreduce.estimators._validate import read_weights
 from distreduce.exceptions import InvalidInputError
 from distreduce.losses import supervised_rows
 from distreduce.mapping.folds import are_copies
-from distreduce.mapping.left_out import align
+from distreduce.mapping.left_out import align, lay_over
 from distreduce.sharding.merge import merge_duplicates
 
 
 def cross_val_embedding(model: Any, X: Any, y: Any, cv: Any = 5, groups: Any = None) -> Array:
     """Embed every sample by a model that was fitted without its fold.
 
-    Each fold needs a fit of its own. Its plane is rotated, shifted and scaled onto that of `model`, as a reduction has
-    no orientation of its own.
+    Each fold needs a fit of its own. Its plane is laid over that of `model`, as a reduction has no orientation of its
+    own: rotated, shifted and scaled, and then each part moved with the samples around it.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def cross_val_embedding(model: Any, X: Any, y: Any, cv: Any = 5, groups: Any = N
         own = None if groups is None else _safe_indexing(groups, train)
         fitted = clone(model).fit(_safe_indexing(X, train), _safe_indexing(y, train), groups=own)
         new, ones = fitted.transform(_safe_indexing(X, test)), np.ones(len(train))
-        places[test] = align(new, fitted.embedding_, model.embedding_[train], ones)
+        places[test] = lay_over(new, fitted.embedding_, model.embedding_[train], ones)
     return places
 
 

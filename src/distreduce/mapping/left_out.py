@@ -18,6 +18,10 @@ from distreduce.exceptions import NumericalError
 from distreduce.mapping.folds import Folds
 from distreduce.mapping.kernel_map import MapRegression, factorise_kernel
 
+# Samples that a point moves with: enough that the left-out target, which the fit has seen, hardly shows in their places
+# (decision 21).
+SHARE_AROUND, FEWEST_AROUND = 0.1, 10
+
 
 def left_out_embedding(K: Array, F: Array, regularisation: float, groups: NDArray[np.intp]) -> Array:
     r"""Embedding (n, p) of each sample by the map fitted to the samples outside its group, in closed form.
@@ -68,8 +72,8 @@ def cross_fitted(
     .. math:: z_{-g}(x) = K_g(x, X_{-g})\,(K_g + \lambda W^{-1})^{-1} F_{-g}
 
     K_g may use a metric that was learned without the fold. What is left in the dark is that the places F of the others
-    were found, or start, where the fit with the fold put them. Each map may turn, shift and scale its picture: the
-    folds are laid over the picture of the fit by the samples that were not left out.
+    were found, or start, where the fit with the fold put them. Each map has a picture of its own: the folds are laid
+    over the picture of the fit by the samples that were not left out (:func:`lay_over`).
 
     `similarity` takes a fold, the numbers of the other samples and those of its own; it returns K_g of the others, and
     of its own and the others. `refit` takes a fold, the numbers and weights of the other samples and their K_g, which
@@ -89,7 +93,7 @@ def cross_fitted(
             raise NumericalError("Its coefficients without some of the samples are not finite")
         # The others where the same map puts them, by its normal equations.
         there, able = regression.fitted(F, coefficients), known[rest]
-        places[out] = align(new, there, fitted[rest], weights)
+        places[out] = lay_over(new, there, fitted[rest], weights)
         if able.any():  # else all known targets are in one fold
             near = share_neighbours(new, there[able], weights[able], folds.sites[rest[able]], k).tocoo()
             shares += sparse.coo_array((near.data, (out[near.row], rest[able][near.col])), shape=shares.shape)
@@ -117,6 +121,26 @@ def share_neighbours(
     picked = sparse.csr_array((taken.ravel(), near.ravel(), borders), shape=(len(near), len(first)))
     within = sparse.csr_array((weights / np.bincount(site, weights)[site], (site, np.arange(len(site)))))
     return sparse.csr_array(picked @ within)
+
+
+def lay_over(points: Array, source: Array, target: Array, weights: Array) -> Array:
+    r"""Move points from the picture `source` of some samples to where they belong in their picture `target`.
+
+    After :func:`align`, which takes the samples from a_i to a'_i and a point to z', the point moves with the samples
+    around it:
+
+    .. math:: z' + \frac{\sum_i w_i (b_i - a'_i)}{\sum_i w_i}, \qquad w_i = h_i\, e^{-2 |z' - a'_i|^2 / r^2}
+
+    over the tenth of the samples nearest to z', of which the farthest is at distance r. Two pictures of ten classes may
+    have each class somewhere else, which no rotation undoes.
+    """
+    moved = align(np.concatenate([points, source]), source, target, weights)
+    new, there = moved[: len(points)], moved[len(points) :]
+    k = min(len(there), max(FEWEST_AROUND, round(SHARE_AROUND * len(there))))
+    distances, near = NearestNeighbors(n_neighbors=k).fit(there).kneighbors(new)
+    reach = np.maximum(distances[:, -1:], np.finfo(float).tiny)
+    w = weights[near] * np.exp(-2.0 * (distances / reach) ** 2)
+    return np.asarray(new + np.einsum("ik,ikp->ip", w / w.sum(axis=1, keepdims=True), (target - there)[near]))
 
 
 def align(points: Array, source: Array, target: Array, weights: Array) -> Array:
