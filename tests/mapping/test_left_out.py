@@ -67,7 +67,7 @@ def test_folds_are_embedded_by_the_map_of_the_others(rng):
     def similarity(fold, rest, out):
         return RBF(1.0 + fold)(X[rest]), RBF(1.0 + fold)(X[out], X[rest])
 
-    found = cross_fitted(similarity, refit, folds, known, fitted, k)
+    found = cross_fitted(similarity, refit, folds, known, fitted, lay_over, k)
     for g in range(4):
         out, rest = np.flatnonzero(fold == g), np.flatnonzero(fold != g)
         ridge = KernelRidge(alpha=0.1, kernel="rbf", gamma=0.5 / (1.0 + g) ** 2).fit(X[rest], F[rest], weights[rest])

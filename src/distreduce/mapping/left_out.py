@@ -65,6 +65,7 @@ def cross_fitted(
     folds: Folds,
     known: NDArray[np.bool_],
     fitted: Array,
+    lay: Callable[[Array, Array, Array, Array], Array],
     k: int = 10,
 ) -> LeftOut:
     r"""Embed every fold by the map fitted to the other folds.
@@ -73,13 +74,13 @@ def cross_fitted(
 
     K_g may use a metric that was learned without the fold. What is left in the dark is that the places F of the others
     were found, or start, where the fit with the fold put them. Each map has a picture of its own: the folds are laid
-    over the picture of the fit by the samples that were not left out (:func:`lay_over`).
+    over the picture of the fit by the samples that were not left out.
 
     `similarity` takes a fold, the numbers of the other samples and those of its own; it returns K_g of the others, and
     of its own and the others. `refit` takes a fold, the numbers and weights of the other samples and their K_g, which
     it may overwrite; it returns F_{-g} and the regression of the map. A sample with parts in several folds lies
     at the mean of their places. `known` tells which samples have known targets and can be among the k neighbours, and
-    `fitted` where the map of the fit puts the samples.
+    `fitted` where the map of the fit puts the samples; `lay` is :func:`align` or :func:`lay_over`.
     """
     places, complete = np.empty((len(folds.sample), fitted.shape[1])), True
     shares = sparse.csr_array((len(places), len(fitted)))
@@ -93,7 +94,7 @@ def cross_fitted(
             raise NumericalError("Its coefficients without some of the samples are not finite")
         # The others where the same map puts them, by its normal equations.
         there, able = regression.fitted(F, coefficients), known[rest]
-        places[out] = lay_over(new, there, fitted[rest], weights)
+        places[out] = lay(new, there, fitted[rest], weights)
         if able.any():  # else all known targets are in one fold
             near = share_neighbours(new, there[able], weights[able], folds.sites[rest[able]], k).tocoo()
             shares += sparse.coo_array((near.data, (out[near.row], rest[able][near.col])), shape=shares.shape)

@@ -25,7 +25,7 @@ from distreduce.losses import InnerLoss, supervised_rows
 from distreduce.mapping import LeftOut, MapRegression, barycentres
 from distreduce.mapping.folds import Folds
 from distreduce.mapping.kernel_map import kernel_matrix, kernel_rows, ridge_for_steps
-from distreduce.mapping.left_out import cross_fitted
+from distreduce.mapping.left_out import align, cross_fitted, lay_over
 from distreduce.sharding.sample import Sample
 from distreduce.solver.medoids import medoids, medoids_from_distances
 from distreduce.solver.problem import Coupled, Draw, ReductionProblem, Refine, SampleOracle, Settings
@@ -126,7 +126,9 @@ class DenseOracle(SampleOracle):
 
         known = supervised_rows(sample.kernel_targets)
         fitted = projection.fitted(F, projection.coefficients(F))
-        return cross_fitted(self._similarity_without, refit, self.folds, known, fitted)
+        # Where only the map is fitted again, its picture turns, shifts or shrinks, but no part moves by itself.
+        lay = align if self.fold_targets is None else lay_over
+        return cross_fitted(self._similarity_without, refit, self.folds, known, fitted, lay)
 
     def _similarity_without(self, fold: int, rest: Index, out: Index) -> tuple[Array, Array]:
         """Return the kernel matrices of `rest`, and of `out` and `rest`, in the metric that has not seen a fold."""
