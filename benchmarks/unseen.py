@@ -245,24 +245,34 @@ def mean_scores(scores: list[dict[str, Score]]) -> dict[str, Score]:
 
 
 def describe_pictures(means: dict[str, dict[str, Score]]) -> list[str]:
-    """Return the table of one kind of targets."""
+    """Return the tables of one kind of targets: what ours are worth, and how often each plane is behind the others."""
     others = [name for name in next(iter(means.values())) if name not in (*OURS, ALL)]
-    header = [*(f"lead over {name}" for name in others), "over the best of them", f"more than {BEHIND} behind it",
-              "the same, of tables with a signal", "displayed − held out", "ratio of axes, median"]  # fmt: skip
+    header = [*(f"lead over {name}" for name in others), "over the best of them", "displayed − held out",
+              "ratio of axes, median"]  # fmt: skip
     lines = [f"| | {' | '.join(header)} |", "|---" * (len(header) + 1) + "|"]
+    counts = [f"| more than {BEHIND} behind the best of the others | ours | {' | '.join(others)} |",
+              "|---" * (len(others) + 2) + "|"]  # fmt: skip
     for ours in OURS:
         own = {name: scores[ours] for name, scores in means.items()}
         lead = {o: clipped([own[t]["score"] - means[t][o]["score"] for t in means]) for o in others}
         best = np.min([lead[o] for o in others], axis=0)
-        clear = np.array([each["signal"] > 0.5 for each in own.values()])
         shown = clipped([each["displayed"] - each["score"] for each in own.values()])
-        behind = f"{(best < -BEHIND).sum()} of {len(best)}"
-        behind_clear = f"{(best[clear] < -BEHIND).sum()} of {clear.sum()}"
         axes = np.median([each["axes"] for each in own.values()])
-        cells = [*(f"{lead[o].mean():+.3f}" for o in others), f"{best.mean():+.3f}", behind, behind_clear,
+        cells = [*(f"{lead[o].mean():+.3f}" for o in others), f"{best.mean():+.3f}",
                  f"{shown.mean():+.3f} ± {shown.std() / len(shown) ** 0.5:.3f}", f"{axes:.2f}"]  # fmt: skip
         lines.append(f"| {ours} | {' | '.join(cells)} |")
-    return lines
+        clear = np.array([each["signal"] > 0.5 for each in own.values()])
+        for which, rows in (("all", np.full(len(clear), True)), ("with a signal", clear)):
+            behind = [str(count_behind(means, plane, (ours, *others), rows)) for plane in (ours, *others)]
+            counts.append(f"| {ours}: {which}, {rows.sum()} tables | {' | '.join(behind)} |")
+    return [*lines, "", *counts]
+
+
+def count_behind(means: dict[str, dict[str, Score]], plane: str, planes: tuple[str, ...], rows: np.ndarray) -> int:
+    """On how many of the tables `rows` a plane is clearly behind the best of the other planes."""
+    best = np.array([max(scores[o]["score"] for o in planes if o != plane) for scores in means.values()])
+    own = np.array([scores[plane]["score"] for scores in means.values()])
+    return int((own < best - BEHIND)[rows].sum())
 
 
 def describe_predictions(means: dict[str, dict[str, Score]]) -> list[str]:
