@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics.pairwise import euclidean_distances
 
+from distreduce._utils.numerics import nearest_in_use
 from distreduce._utils.text import number_text
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
 from distreduce.interop._predictor import Node, pack
-from distreduce.metrics.reduction import find_nearest_prototypes
 from distreduce.plotting.targets import average_on_prototypes, choose_places, read_shown_targets, sample_shares
 from distreduce.report.columns import cell_text
 
@@ -106,7 +106,7 @@ def assign_samples(model: BaseReduction, places: str) -> Index:
     """Return the prototype of each sample: the nearest to its left-out place, or the one that the fit chose."""
     if choose_places(model, places) == "fitted":
         return model.labels_
-    return find_nearest_prototypes(model, model.embedding_left_out_)[0]
+    return nearest_in_use(model.embedding_left_out_, model.prototypes_, model.prototype_weights_)
 
 
 def find_nearest(model: BaseReduction, X: Any, prototypes: Index, n_nearest: int = N_NEAREST) -> list[list[int]]:
