@@ -13,7 +13,8 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_solve
 
-from distreduce._utils.numerics import divide_columns, evenly_spaced, solve_with_ridges
+from distreduce._utils.linalg import solve_with_ridges
+from distreduce._utils.numerics import divide_columns, evenly_spaced
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError, NumericalError

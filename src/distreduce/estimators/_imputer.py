@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from distreduce._utils.numerics import blocks
 from distreduce._utils.text import list_words, warn_user
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array
@@ -172,7 +173,7 @@ class Mixture:
         """
         S, d = self.covariance, X.shape[1]
         size = max(1, BLOCK_NUMBERS // d**2)
-        for rows in (slice(start, start + size) for start in range(0, len(X), size)):
+        for rows in blocks(len(X), size):
             known = ~np.isnan(X[rows])
             patterns, which = np.unique(known, axis=0, return_inverse=True)
             both = patterns[:, :, None] & patterns[:, None, :]

@@ -10,8 +10,8 @@ from numba import njit
 from scipy.linalg import LinAlgError, cho_solve, solve_triangular
 from scipy.spatial import KDTree
 
-from distreduce._utils.lapack import solve_lower
-from distreduce._utils.numerics import evenly_spaced, jittered_cholesky
+from distreduce._utils.linalg import jittered_cholesky, solve_lower
+from distreduce._utils.numerics import evenly_spaced
 from distreduce._utils.threads import KERNEL, MIN_EXPONENT, bounded_exp, single_threaded_blas
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError, NumericalError

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg import cho_solve
 from scipy.spatial.distance import pdist
 
+from distreduce._utils.numerics import evenly_spaced, to_dense
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import RBF, DistanceKernel, Linear
@@ -37,7 +37,7 @@ def slopes(map_: KernelMap, X: Array) -> Array:
         slope = map_.coefficients.T @ map_.inputs
         return np.broadcast_to(np.asarray(slope) / map_.unit, (len(X), *slope.shape)).copy()
     kernel, scales = map_.kernel, np.asarray(map_.unit, dtype=np.float64)
-    inputs = map_.inputs.toarray() if sparse.issparse(map_.inputs) else np.asarray(map_.inputs, dtype=np.float64)
+    inputs = to_dense(map_.inputs, np.float64)
     rows = X / scales
     if isinstance(kernel, RBF) and isinstance(kernel.length_scale, tuple):  # of each feature: in their units
         lengths = np.asarray(kernel.length_scale)
@@ -61,9 +61,8 @@ class InverseMap:
     """
 
     def __init__(self, map_: KernelMap) -> None:
-        rows = np.unique(np.linspace(0, map_.inputs.shape[0] - 1, REFERENCE).astype(int))
-        inputs = map_.inputs[rows]
-        X = (inputs.toarray() if sparse.issparse(inputs) else np.asarray(inputs, dtype=np.float64)) * map_.unit
+        rows = evenly_spaced(map_.inputs.shape[0], REFERENCE)
+        X = to_dense(map_.inputs[rows], np.float64) * map_.unit
         self.places, self.mean = map_(X), X.mean(axis=0)
         target = X - self.mean
         spread = float(np.median(pdist(self.places))) or 1.0

@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.linalg import orthogonal_procrustes, solve
 from sklearn.neighbors import NearestNeighbors
 
-from distreduce._utils.numerics import inverse_from_factor
+from distreduce._utils.linalg import inverse_from_factor
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import NumericalError
 from distreduce.mapping.folds import Folds
@@ -88,7 +88,7 @@ def cross_fitted(
         if not np.isfinite(new).all():
             raise NumericalError("Its coefficients without some of the samples are not finite")
         # The others where the same map puts them, by its normal equations.
-        there, able = regression.fitted(F, coefficients), known[rest]
+        there, able = regression.values(F, coefficients), known[rest]
         places[out] = align(new, there, fitted[rest], weights)
         if able.any():  # else all known targets are in one fold
             near = share_neighbours(new, there[able], weights[able], folds.sites[rest[able]], k).tocoo()
