@@ -252,9 +252,9 @@ class BaseReduction(
         """
         with whole_fit(self) as fitting:
             self._validate_params()
-            with workers(self.n_jobs) as pool, progress(self) as bar:
+            with workers(self.n_jobs) as pool, progress(self) as show:
                 setup = set_up_fit(self, X, y, sample_weight, groups, pool, choice)
-                with watch(self, X, y, sample_weight, bar, setup.checkpoint) as monitor:
+                with watch(self, X, y, sample_weight, show, setup.checkpoint) as monitor:
                     fitted = fit_reduction(setup.problem, setup.random_state, workers=pool, monitor=monitor)
                     fitting.best = fitted.reduction  # carried by errors from here on
                     self.__dict__.pop("classes_", None)  # of an earlier fit to labels

@@ -6,15 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import _num_samples, validate_data
 
+from distreduce._utils.hashing import fingerprint
 from distreduce._utils.text import warn_user
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
+from distreduce._utils.versions import __version__
 from distreduce.estimators._auto import (
     CHOICE_SAMPLES,
     MapChoice,
@@ -31,7 +34,7 @@ from distreduce.estimators._expected import (
     regress_targets,
     targets_without_folds,
 )
-from distreduce.estimators._fit_context import check_checkpoint, open_checkpoint
+from distreduce.estimators._fit_context import check_checkpoint
 from distreduce.estimators._targets import Targets, standardize
 from distreduce.estimators._validate import (
     check_distances,
@@ -124,9 +127,10 @@ def set_up_fit(
     # Merge equal rows and set up the problem.
     set_up = _set_up_sharded if sharded else _set_up_dense
     merged, problem, random_state, choice = set_up(estimator, X, weights, supervision, workers, choice)
-    checkpoint = None
-    if parameters is not None:
-        checkpoint = open_checkpoint(estimator.checkpoint, parameters, problem.sample)
+    checkpoint, sample = None, problem.sample
+    if parameters is not None:  # it belongs to a fit to these rows as the solver sees them, in that order
+        of_fit = fingerprint(__version__, parameters, sample.weights, sample.fingerprints())
+        checkpoint = Checkpoint(Path(estimator.checkpoint), of_fit)
     return FitSetup(X, weights, supervision, merged, problem, random_state, choice, checkpoint)
 
 
@@ -183,9 +187,11 @@ def _set_up_dense(
     check_spread(rows, len(merged.rows), precomputed=precomputed)
     unit = _unit(estimator, rows)
     sample = Sample(rows / unit, merged.weights, precomputed, *_solver_targets(supervision, merged))
+    # Folds, and with them the number of places that prototypes can have.
     folds = None if supervision is None else _leave_out(supervision.groups, merged, sample)
     n_places = len(np.unique(folds.sites)) if folds is not None and estimator.eta == "auto" else len(merged.rows)
     m = _number_of_prototypes(estimator, X.shape[0], len(merged.rows), n_places)
+    # What is left to the data: metric, kernel and ridge of the map, eta, and what the coupling sees of the targets.
     fold_targets = fold_predictions = map_features = None
     if supervision is not None and folds is not None and wants_choice(estimator):
         if choice is None:
@@ -205,6 +211,7 @@ def _set_up_dense(
         if choice.predictions is not None:
             map_features = scale_features(np.hstack([sample.features, choice.predictions.shares]), choice.scales)
         sample = replace(sample, features=scale_features(sample.features, choice.metric.scales), targets=targets)
+    # The problem, with what samples in memory alone have.
     problem = _problem(estimator, sample, sample, supervision, unit, X.shape[0], m, merged, choice)
     graph = None if graph is None else graph[merged.rows][:, merged.rows]
     adapts = choice is not None and estimator.map_reg == "auto" and _sees_expected_targets(estimator, choice)
