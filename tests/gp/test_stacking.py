@@ -21,7 +21,6 @@ from distreduce.gp._stack import (
     mixed_moments,
     stacking_weights,
     weigh,
-    weigh_by_leave_one_out,
 )
 
 
@@ -192,7 +191,7 @@ def test_the_diagonal_of_the_covariance_is_the_variance(stack):
 def test_the_floor_of_the_noise_is_not_reported_as_noise(rng):
     X = np.linspace(0, 1, 40)[:, None]
     process = ExactGP(X, np.sin(3 * X[:, 0]), Hyperparameters(np.ones(1), 1.0, NOISE_FLOOR))
-    stack = weigh_by_leave_one_out({"inputs": process}, rescaled=True)
+    stack = Stack.of_exact("inputs", process, rescaled=True)
     _, variance = stack.moments({"inputs": rng.uniform(size=(50, 1))})
     assert np.sqrt(variance).max() < 0.3 * np.sqrt(NOISE_FLOOR)
 
@@ -202,6 +201,6 @@ def test_rescaled_variances_match_the_leave_one_out_errors(rng, noise):
     X = rng.normal(size=(50, 1))
     process = ExactGP(X, np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=50), Hyperparameters(np.ones(1), 1.0, noise))
     mean, variance = process.leave_one_out()
-    scale = weigh_by_leave_one_out({"inputs": process}, rescaled=True).variance_scale
+    scale = Stack.of_exact("inputs", process, rescaled=True).variance_scale
     errors = (process.target - mean) ** 2 / (scale * variance)
     assert errors.sum() == pytest.approx(50 - 3)  # a length scale, signal and noise were chosen

@@ -29,7 +29,7 @@ MANY = 5000  # samples from which on one part is left out once instead of every 
 HELD_OUT = 5000  # samples of that part, at most
 ENOUGH_TO_JUDGE = 100  # left-out samples after which experts that will get no weight are given up
 FOLD_TRAINING_ROWS = 500  # hyperparameters of the folds; those of the final experts see more samples
-OTHERS = 5  # neighbours whose distance tells how new a sample is
+NEAREST_OTHERS = 5  # neighbours whose distance tells how new a sample is
 LIKE_THESE = 5000  # training samples that new ones are compared with
 
 
@@ -59,6 +59,7 @@ def arrange(
     With `groups`, whole groups are left out, and those that share copies with noise leave together. If they are
     `periods`, which nobody drew, their samples are evidence one by one.
     """
+    # Samples that differ in features, in an order by value, and which of them are copies.
     places = merge_duplicates(inputs, None, weights)
     distinct = inputs[places.rows]
     copies = find_near_copies(distinct)
@@ -78,6 +79,7 @@ def arrange(
         return Arranged(
             order, totals, leaving[order] if copied else np.arange(len(order)), totals, cleaned, distinct, copies
         )
+    # What leaves together, and what each group counts.
     joined = join_groups(groups, leaving)
     own = pd.factorize((joined if np.ptp(joined) > 0 else groups)[order])[0]
     evidence = totals if periods else totals / np.bincount(own, totals)[own]
@@ -244,7 +246,7 @@ class Novelty:
         first = np.unique(copies, return_index=True)[1]
         chosen = first[evenly_spaced(len(first), LIKE_THESE)]
         inputs = distinct[chosen]
-        k = min(OTHERS, len(inputs) - 1)
+        k = min(NEAREST_OTHERS, len(inputs) - 1)
         if k == 0:
             return cls(inputs, np.zeros(1))
         if groups is None or np.ptp(groups[chosen]) == 0:
@@ -255,7 +257,7 @@ class Novelty:
         return cls(inputs, np.sort(np.concatenate(found)))
 
     def __call__(self, inputs: Array) -> Array:
-        k = max(1, min(OTHERS, len(self.inputs) - 1))
+        k = max(1, min(NEAREST_OTHERS, len(self.inputs) - 1))
         distance = nearest(inputs, self.inputs, k)[0].mean(axis=1)
         farther = len(self.distances) - np.searchsorted(self.distances, distance, side="left")
         return np.asarray((1 + farther) / (1 + len(self.distances)))

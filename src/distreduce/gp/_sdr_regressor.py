@@ -17,11 +17,12 @@ from distreduce.gp._experts import EXPERTS, Lesson
 from distreduce.gp._hyperparameters import Training
 from distreduce.gp._reduce import PAPER, ReducingGP
 from distreduce.gp._regression import BaseGPRegressor
-from distreduce.gp._stack import Stack, weigh_by_leave_one_out
+from distreduce.gp._stack import Stack
 from distreduce.gp._target_scale import Warp, number_groups, propose_warps
 
 LEAST_SAMPLES, CHOICE_SAMPLES = 30, 400
-CLEARLY = 0.05  # gain in mean log density
+# A warp is taken for this gain in mean log density, if it multiplies the squared error by no more than that.
+WARP_GAIN, WARP_LOSS = 0.05, 1.02
 
 
 class SDRGPRegressor(ReducingGP, BaseGPRegressor):
@@ -114,7 +115,7 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
             rows = MergedRows(embedded, y[:, None], weights, np.zeros(1))
             found = training(rows.likelihood, scales)
             gp = ExactGP(embedded, y, found, weights=None if (weights == 1.0).all() else weights)
-            stacks.append(weigh_by_leave_one_out({"embedding": gp}, rescaled=False))
+            stacks.append(Stack.of_exact("embedding", gp, rescaled=False))
         return tuple(stacks)
 
 
@@ -130,7 +131,7 @@ def choose_warp(inputs: Array, y: Array, weights: Array, groups: Index | None = 
     plain = scores[0]
     # A gain must be clear, because a warp costs simplicity and may bend what extrapolates.
     able = [(density, warp) for (density, error), warp in zip(scores, candidates, strict=True)
-            if warp is not None and density > plain[0] + CLEARLY and error <= plain[1] * 1.02]  # fmt: skip
+            if warp is not None and density > plain[0] + WARP_GAIN and error <= WARP_LOSS * plain[1]]  # fmt: skip
     return max(able, key=lambda pair: pair[0])[1] if able else None
 
 

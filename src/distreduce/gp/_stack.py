@@ -13,6 +13,7 @@ from scipy.special import logsumexp
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._crossfit import CrossFit, Said, find_rank, rank_within, thin_reference
+from distreduce.gp._exact import ExactGP
 from distreduce.gp._tails import Tails
 from distreduce.gp._target_scale import LEVELS, Warp
 
@@ -63,6 +64,21 @@ class Stack:
         scale = unit * h.sum() / max(h.sum() - len(calibration), 0.9 * h.sum())
         kept, groups = thin_reference(errors, groups[found.rows], REFERENCE, h)
         return replace(own, variance_scale=scale, tails=Tails.of(errors, h), errors=kept, groups=groups)
+
+    @classmethod
+    def of_exact(cls, name: str, gp: ExactGP, *, rescaled: bool) -> Stack:
+        """The stack of one exact GP alone.
+
+        With ``rescaled=True`` the variance is multiplied by the mean squared leave-one-out error in its units; the mean
+        divides by n less the number of hyperparameters, which saw the same targets (at least n/2).
+        """
+        alone = cls({name: gp}, {name: 1.0})
+        if not rescaled:
+            return alone
+        (mean, variance), h = gp.leave_one_out(), np.ones(len(gp.target)) if gp.weights is None else gp.weights
+        total = float(h @ ((gp.target - mean) ** 2 / variance))
+        k = len(gp.hyperparameters.length_scales) + 2
+        return replace(alone, variance_scale=max(1e-6, total / max(h.sum() - k, 0.5 * h.sum())))
 
     def log_densities(self, moments: Said, y: Array, noise: Array | float = 1.0) -> dict[str, Array]:
         """Log densities of targets under each expert by itself."""
@@ -164,26 +180,6 @@ def select_used(weights: Mapping[str, float]) -> dict[str, float]:
     """Experts and their weights, without those of negligible weight."""
     used = {name: weight for name, weight in weights.items() if weight > LEAST_WEIGHT}
     return {name: weight / sum(used.values()) for name, weight in used.items()}
-
-
-def weigh_by_leave_one_out(processes: Mapping[str, Any], *, rescaled: bool) -> Stack:
-    """The stack of exact GPs whose closed-form leave-one-out densities give weights and scale.
-
-    With ``rescaled=True`` the variance is multiplied by the mean squared error in its units; the mean divides by n less
-    the number of hyperparameters, which saw the same targets (at least n/2). The paper's GP has no such step.
-    """
-    left_out = {name: process.leave_one_out() for name, process in processes.items()}
-    first = next(iter(processes.values()))
-    h = np.ones(len(first.target)) if first.weights is None else first.weights
-    weights = stacking_weights(np.array([log_density(first.target, *moments) for moments in left_out.values()]), h)
-    shares = dict(zip(processes, map(float, weights), strict=True))
-    if not rescaled:
-        return Stack(dict(processes), shares)
-    means, variances = (np.array(part) for part in zip(*left_out.values(), strict=True))
-    mean, variance = mixed_moments(weights, means, variances)
-    total = float(h @ ((first.target - mean) ** 2 / variance))
-    k = sum(shares[name] * (len(process.hyperparameters.length_scales) + 2) for name, process in processes.items())
-    return Stack(dict(processes), shares, max(1e-6, total / max(h.sum() - k, 0.5 * h.sum())))
 
 
 def calibrate_variance(
@@ -294,11 +290,11 @@ def mixed_moments(weights: Array, means: Array, variances: Array) -> tuple[Array
     return mean, (weights[:, None] * (variances + (means - mean) ** 2)).sum(axis=0)
 
 
-def check_levels(levels: Any, name: str) -> Array:
+def check_quantiles(quantiles: Any) -> Array:
     """Return probabilities as an array; raise InvalidInputError unless all lie between 0 and 1."""
-    found = np.asarray(levels, dtype=np.float64)
+    found = np.asarray(quantiles, dtype=np.float64)
     if found.ndim != 1 or len(found) == 0 or not ((found > 0) & (found < 1)).all():
-        raise InvalidInputError(f"{name}={levels!r} must be numbers between 0 and 1, such as (0.05, 0.95).")
+        raise InvalidInputError(f"quantiles={quantiles!r} must be numbers between 0 and 1, such as (0.05, 0.95).")
     return found
 
 
