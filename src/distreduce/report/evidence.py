@@ -75,13 +75,13 @@ class Criticism(NamedTuple):
     surprise: str
 
 
-def list_criticisms(model: BaseReduction, y: ArrayLike | None, n: int = 10) -> list[Criticism]:
+def list_criticisms(model: BaseReduction, y: ArrayLike | None) -> list[Criticism]:
     """Return the samples that the prototypes represent worst; none for a model without evidence."""
     if not hasattr(model, "prototype_evidence_"):
         return []
     return [
         Criticism(int(row), int(found.prototype), f"{found.distance:.1f} ×", number_text(found.surprise, 2))
-        for row, found in criticisms(model, y, n).iterrows()
+        for row, found in criticisms(model, y).iterrows()
     ]
 
 

@@ -109,7 +109,7 @@ def assign_samples(model: BaseReduction, places: str) -> Index:
     return nearest_in_use(model.embedding_left_out_, model.prototypes_, model.prototype_weights_)
 
 
-def find_nearest(model: BaseReduction, X: Any, prototypes: Index, n_nearest: int = N_NEAREST) -> list[list[int]]:
+def find_nearest(model: BaseReduction, X: Any, prototypes: Index) -> list[list[int]]:
     """Return, for each prototype, its medoid and the samples of its own that are most like the medoid in X.
 
     Its own are the samples whose left-out place, if the model has them, is nearest to it. If every sample is its own
@@ -125,7 +125,7 @@ def find_nearest(model: BaseReduction, X: Any, prototypes: Index, n_nearest: int
     for k, medoid in zip(prototypes, medoids, strict=True):
         own = np.arange(len(labels)) if one_to_one else order[edges[k] : edges[k + 1]]
         own = own[own != medoid]
-        nearest = own[np.argsort(_measure(model, X, medoid, own), kind="stable")[:n_nearest]]
+        nearest = own[np.argsort(_measure(model, X, medoid, own), kind="stable")[:N_NEAREST]]
         found.append([int(medoid), *nearest.tolist()])
     return found
 
