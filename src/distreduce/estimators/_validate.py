@@ -224,14 +224,6 @@ def require_seed(estimator: Any) -> None:
         )
 
 
-def check_places(Z: Any, n_components: int) -> Array:
-    """Return places of the embedding as an array (n, n_components); raise InvalidInputError for another shape."""
-    places = np.asarray(check_array(Z, dtype=np.float64))
-    if places.shape[1] != n_components:
-        raise InvalidInputError(f"X has {places.shape[1]} columns; places of this embedding have {n_components}.")
-    return places
-
-
 def read_init(estimator: Any, merged: Merged, n: int, *, blind: bool) -> Any:
     """Return `init` as a name, or as an array with one row per distinct sample; a `blind` one sees no targets."""
     init, m = estimator.init, estimator.n_prototypes
