@@ -104,10 +104,6 @@ def _parts(value: Any) -> Mapping[Any, Any]:
     return vars(value) if type(value).__module__.startswith("distreduce.") else {}  # such as KernelMap
 
 
-# Parameters that do not change the result, and may differ between a fit and its resumption.
-FREE = ("checkpoint", "n_jobs", "verbose")
-
-
 Show = Callable[..., object]  # update the bar: `state` is a text, `completed` the number of outer iterations
 
 
@@ -174,6 +170,10 @@ def _callbacks(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[C
     finally:
         # scikit-learn's decorator tears down after a method; here it decorates an empty one.
         with_callbacks(lambda _: None)(estimator)
+
+
+# Parameters that do not change the result, and may differ between a fit and its resumption.
+FREE = ("checkpoint", "n_jobs", "verbose")
 
 
 def check_checkpoint(estimator: Any, n: int, *, sharded: bool) -> str | None:

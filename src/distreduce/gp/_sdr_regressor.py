@@ -14,7 +14,7 @@ from distreduce.exceptions import InvalidInputError
 from distreduce.gp._crossfit import CrossFitter, assign_folds
 from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size
 from distreduce.gp._experts import EXPERTS, Lesson
-from distreduce.gp._hyperparameters import Training
+from distreduce.gp._hyperparameters import Hyperparameters, Training
 from distreduce.gp._reduce import PAPER, ReducingGP
 from distreduce.gp._regression import BaseGPRegressor
 from distreduce.gp._stack import Stack
@@ -109,11 +109,12 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
     def _fit_paper(self, embedded: Array, Y: Array, weights: Array) -> tuple[Stack, ...]:
         """The paper's GP on the embedding, for each target."""
         check_exact_size(len(embedded), "the paper's recipe has no other; use the defaults")
-        training, scales = self._training(lbfgs_steps=200, adam_steps=20), np.ones(embedded.shape[1])
+        training = self._training(lbfgs_steps=200, adam_steps=20)
+        start = Hyperparameters.start(np.ones(embedded.shape[1]))
         stacks = []
         for y in Y.T:
             rows = MergedRows(embedded, y[:, None], weights, np.zeros(1))
-            found = training(rows.likelihood, scales)
+            found = training(rows.likelihood, start)
             gp = ExactGP(embedded, y, found, weights=None if (weights == 1.0).all() else weights)
             stacks.append(Stack.of_exact("embedding", gp, rescaled=False))
         return tuple(stacks)

@@ -18,6 +18,8 @@ from distreduce.exceptions import NumericalError
 from distreduce.mapping.folds import Folds
 from distreduce.mapping.kernel_map import MapRegression, factorise_kernel
 
+NEIGHBOURS = 10  # whose targets say what a place is worth
+
 
 def left_out_embedding(K: Array, F: Array, regularisation: float, groups: NDArray[np.intp]) -> Array:
     r"""Embedding (n, p) of each sample by the map fitted to the samples outside its group, in closed form.
@@ -61,7 +63,7 @@ def cross_fitted(
     folds: Folds,
     known: NDArray[np.bool_],
     fitted: Array,
-    k: int = 10,
+    k: int = NEIGHBOURS,
 ) -> LeftOut:
     r"""Embed every fold by the map fitted to the other folds.
 

@@ -7,7 +7,6 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -160,13 +159,13 @@ def no_room(limit: str, error: OSError) -> InvalidInputError:
     )
 
 
-def array_in_file(shape: tuple[int, int], dtype: Any, folder: str | Path | None = None) -> Array:
+def array_in_file(shape: tuple[int, int], dtype: Any) -> Array:
     """An array in a temporary file that is mapped into memory: the system keeps as much of it there as fits.
 
     The file has no name, and is gone when nothing refers to the array any more.
     """
     size = max(1, shape[0] * shape[1] * np.dtype(dtype).itemsize)
-    with tempfile.TemporaryFile(prefix="distreduce-", dir=folder) as file:
+    with tempfile.TemporaryFile(prefix="distreduce-") as file:
         try:
             # Before it is mapped: writing to a mapped page for which the disk has no room ends the process.
             _reserve(file.fileno(), size)
