@@ -22,6 +22,7 @@ from distreduce.estimators._auto import (
     CHOICE_SAMPLES,
     MapChoice,
     choose,
+    choose_without_targets,
     require_distances,
     resolve_eta,
     scale_features,
@@ -55,7 +56,6 @@ from distreduce.kernels import Kernel
 from distreduce.losses import BregmanLoss, SquaredLoss, supervised_rows
 from distreduce.mapping.axes import MOST_AXES
 from distreduce.mapping.folds import Folds, assign_folds, find_noisy_copies, find_sites
-from distreduce.mapping.relevance import input_kernel
 from distreduce.sharding.dask_rows import compute, empty_rows, is_dask, read_rows
 from distreduce.sharding.merge import Merged, merge_duplicates
 from distreduce.sharding.rows import LocalRows, Rows
@@ -213,10 +213,16 @@ def _set_up_dense(
         sample = replace(sample, features=scale_features(sample.features, choice.metric.scales), targets=targets)
     # The problem, with what samples in memory alone have.
     problem = _problem(estimator, sample, sample, supervision, unit, X.shape[0], m, merged, choice)
-    graph = None if graph is None else graph[merged.rows][:, merged.rows]
     adapts = choice is not None and estimator.map_reg == "auto" and _sees_expected_targets(estimator, choice)
-    problem = replace(problem, folds=folds, fold_targets=fold_targets, graph=graph, map_features=map_features)
-    problem = replace(problem, fold_predictions=fold_predictions, raises_map_reg=adapts and m is not None)
+    problem = replace(
+        problem,
+        folds=folds,
+        fold_targets=fold_targets,
+        fold_predictions=fold_predictions,
+        map_features=map_features,
+        graph=None if graph is None else graph[merged.rows][:, merged.rows],
+        raises_map_reg=adapts and m is not None,
+    )
     return merged, problem, own_generator(estimator.random_state), choice
 
 
@@ -312,11 +318,8 @@ def _problem(
     choice: MapChoice | None,
 ) -> ReductionProblem:
     """Return the reduction problem of a sample; what was not chosen comes from the parameters."""
-    if choice is None:
-        kernel = input_kernel(estimator.input_kernel, estimator.length_scale, subsample, unit)
-    else:
-        kernel = choice.kernel
-    require_distances(estimator, kernel, precomputed=subsample.precomputed)
+    chosen = choice or choose_without_targets(estimator, subsample, unit, has_signal=True)
+    require_distances(estimator, chosen.kernel, precomputed=subsample.precomputed)
     # With eta = 0 targets act through the coupling alone (the paper's variant): the start must not see them.
     blind = supervision is not None and supervision.settings["eta"] == 0
     # A large ridge would shrink the picture to a point, so the weight of the map falls as its ridge grows.
@@ -330,16 +333,16 @@ def _problem(
         init=read_init(estimator, merged, n, blind=blind),
         target_loss=SquaredLoss() if supervision is None else supervision.loss,
         target_kernel=None if supervision is None else supervision.kernel,
-        input_kernel=kernel,
+        input_kernel=chosen.kernel,
         mu=mu,
         map_reg=estimator.map_reg if choice is None else choice.ridge * mu,
         unit=unit,
-        scales=None if choice is None else choice.scales,
-        fold_scales=None if choice is None else choice.fold_scales,
-        predictions=None if choice is None else choice.predictions,
+        scales=chosen.scales,
+        fold_scales=chosen.fold_scales,
+        predictions=chosen.predictions,
         prototypes_on_map=choice is not None and estimator.eta == "auto",
         opens_axes=_opens_axes(estimator, choice),
-        has_signal=choice is None or choice.has_signal,
+        has_signal=chosen.has_signal,
         n_neighbors=int(estimator.affinity) if isinstance(estimator.affinity, Integral) else None,
     )
 
