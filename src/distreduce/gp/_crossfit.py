@@ -18,7 +18,6 @@ from sklearn.utils import check_random_state
 from distreduce._utils.numerics import evenly_spaced, nearest
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
-from distreduce.exceptions import InvalidInputError
 from distreduce.gp._experts import CHAIN, Expert, Lesson
 from distreduce.gp._hyperparameters import Hyperparameters
 from distreduce.mapping.folds import are_copies, find_near_copies
@@ -86,7 +85,7 @@ def arrange(
     return Arranged(order, totals, own, evidence, cleaned, distinct, copies, groups[places.rows])
 
 
-def assign_folds(groups: Index) -> Index:
+def number_folds(groups: Index) -> Index:
     """Return the fold of each sample; with many samples 0 for the part that is left out once and −1 for the others."""
     n_groups = int(groups.max()) + 1
     # Always the same split, so that a fit depends on the samples only.
@@ -191,44 +190,6 @@ def _with_links(names: list[str], kept: Collection[str]) -> list[str]:
     linked = [name for name in CHAIN if name in names]
     needed = max((k for k, name in enumerate(linked) if name in kept), default=-1)
     return [name for name in names if name in kept or name in linked[: needed + 1]]
-
-
-def thin_reference(scores: Array, groups: Index, size: int, weights: Array) -> tuple[Array, Index]:
-    """At most `size` of the scores, sorted, and their groups: what new samples are compared with.
-
-    With unequal weights these are quantiles of the weighted scores, so that some are repeated and others missing.
-    """
-    order = np.argsort(scores, kind="stable")
-    if np.ptp(weights) > 0:
-        reach, k = np.cumsum(weights[order]), len(order)
-        order = order[np.searchsorted(reach, (np.arange(k) + 0.5) / k * reach[-1]).clip(max=k - 1)]
-    kept = order[evenly_spaced(len(order), size)]
-    return scores[kept], groups[kept]
-
-
-def find_rank(n: int, miss: float) -> int:
-    """⌊(n + 1) miss⌋: another score is below the one of this rank with at most this probability."""
-    return int(np.floor((n + 1) * miss + 1e-9))  # 1 − 0.9 is a little less than 0.1
-
-
-def rank_within(rank: Callable[[Array], Any], scores: Array, groups: Index, asked: Index) -> Array:
-    """`rank` of the scores of each asked group; where a group has too few, that of all scores or its own extreme.
-
-    The farther of the two, so that what covers more is never narrower. This is Mondrian conformal prediction: Vovk,
-    Gammerman, Shafer (2005). Algorithmic Learning in a Random World.
-    """
-    overall = np.asarray(rank(scores))
-    found = {group: np.asarray(rank(scores[groups == group])) for group in np.unique(groups)}
-    if not any(np.isfinite(own).all() for own in found.values()):
-        raise InvalidInputError(
-            "No prototype, or class, has enough left-out samples for this coverage; ask for less, or for that of all "
-            "samples together, or fit with fewer prototypes (a number for n_prototypes) or more samples."
-        )
-    for group, own in found.items():
-        low, high = scores[groups == group].min(), scores[groups == group].max()
-        above = np.where(own == np.inf, np.maximum(overall, high), own)
-        found[group] = np.where(own == -np.inf, np.minimum(overall, low), above)
-    return np.array([found.get(group, overall) for group in asked])
 
 
 @dataclass(frozen=True)

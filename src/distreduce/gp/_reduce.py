@@ -30,7 +30,7 @@ from distreduce.exceptions import (
     SolverConvergenceWarning,
 )
 from distreduce.gp._class_stack import ClassStack
-from distreduce.gp._crossfit import Arranged, CrossFit, CrossFitter, Novelty, Said, arrange, assign_folds
+from distreduce.gp._crossfit import Arranged, CrossFit, CrossFitter, Novelty, Said, arrange, number_folds
 from distreduce.gp._estimator import by_chunks, read_new_samples
 from distreduce.gp._experts import EXPERTS, Expert, Lesson, learn_own
 from distreduce.gp._hyperparameters import Training
@@ -374,4 +374,4 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         lesson = Lesson((X / self.input_scale_)[order], targets[order], arranged.weights, is_class, training, seed=seed)
         experts = self._choose_experts(X.shape[1])
         lessons = {name: lesson for name in experts} | {"embedding": replace(lesson, inputs=Z[order])}
-        return CrossFitter(experts, lessons, assign_folds(arranged.groups), pool), lesson
+        return CrossFitter(experts, lessons, number_folds(arranged.groups), pool), lesson

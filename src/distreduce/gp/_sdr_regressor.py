@@ -11,7 +11,7 @@ from distreduce._utils.numerics import evenly_spaced
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
-from distreduce.gp._crossfit import CrossFitter, assign_folds
+from distreduce.gp._crossfit import CrossFitter, number_folds
 from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size
 from distreduce.gp._experts import EXPERTS, Lesson
 from distreduce.gp._hyperparameters import Hyperparameters, Training
@@ -141,7 +141,7 @@ def _try_warp(inputs: Array, y: Array, weights: Array, groups: Index, warp: Warp
     learned = y if warp is None else warp(y)
     experts = {name: EXPERTS[name] for name in ("isotropic", "linear")}
     lesson = Lesson(inputs, learned[:, None], weights, False, Training("lbfgs", 20, tolerance=1e-4), CHOICE_SAMPLES)
-    found = CrossFitter(experts, dict.fromkeys(experts, lesson), assign_folds(groups), SERIAL).leave_out()
+    found = CrossFitter(experts, dict.fromkeys(experts, lesson), number_folds(groups), SERIAL).leave_out()
     stack = Stack.of(found, learned, weights, groups, warp)
     mean, variance = stack.mix(found.left_out)
     h = weights / weights.sum()

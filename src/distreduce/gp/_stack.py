@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
+from distreduce._utils.numerics import evenly_spaced
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
-from distreduce.gp._crossfit import CrossFit, Said, find_rank, rank_within, thin_reference
+from distreduce.gp._crossfit import CrossFit, Said
 from distreduce.gp._exact import ExactGP
 from distreduce.gp._tails import Tails
 from distreduce.gp._target_scale import LEVELS, Warp
@@ -170,6 +171,44 @@ class Stack:
         return [*self.used(), *(["noise"] if self.noise else [])]
 
 
+def thin_reference(scores: Array, groups: Index, size: int, weights: Array) -> tuple[Array, Index]:
+    """At most `size` of the scores, sorted, and their groups: what new samples are compared with.
+
+    With unequal weights these are quantiles of the weighted scores, so that some are repeated and others missing.
+    """
+    order = np.argsort(scores, kind="stable")
+    if np.ptp(weights) > 0:
+        reach, k = np.cumsum(weights[order]), len(order)
+        order = order[np.searchsorted(reach, (np.arange(k) + 0.5) / k * reach[-1]).clip(max=k - 1)]
+    kept = order[evenly_spaced(len(order), size)]
+    return scores[kept], groups[kept]
+
+
+def find_rank(n: int, miss: float) -> int:
+    """⌊(n + 1) miss⌋: another score is below the one of this rank with at most this probability."""
+    return int(np.floor((n + 1) * miss + 1e-9))  # 1 − 0.9 is a little less than 0.1
+
+
+def rank_within(rank: Callable[[Array], Any], scores: Array, groups: Index, asked: Index) -> Array:
+    """`rank` of the scores of each asked group; where a group has too few, that of all scores or its own extreme.
+
+    The farther of the two, so that what covers more is never narrower. This is Mondrian conformal prediction: Vovk,
+    Gammerman, Shafer (2005). Algorithmic Learning in a Random World.
+    """
+    overall = np.asarray(rank(scores))
+    found = {group: np.asarray(rank(scores[groups == group])) for group in np.unique(groups)}
+    if not any(np.isfinite(own).all() for own in found.values()):
+        raise InvalidInputError(
+            "No prototype, or class, has enough left-out samples for this coverage; ask for less, or for that of all "
+            "samples together, or fit with fewer prototypes (a number for n_prototypes) or more samples."
+        )
+    for group, own in found.items():
+        low, high = scores[groups == group].min(), scores[groups == group].max()
+        above = np.where(own == np.inf, np.maximum(overall, high), own)
+        found[group] = np.where(own == -np.inf, np.minimum(overall, low), above)
+    return np.array([found.get(group, overall) for group in asked])
+
+
 def central_ranks(errors: Array, coverage: float) -> Array:
     """The order statistics of n sorted errors between which another one lies; infinite if n is too small."""
     low = find_rank(len(errors), (1 - coverage) / 2)
@@ -206,7 +245,7 @@ def log_density(target: Array, mean: Array, variance: Array) -> Array:
     return np.asarray(-0.5 * (np.log(2 * np.pi * variance) + (target - mean) ** 2 / variance))
 
 
-def stacking_weights(log_densities: Array, weights: Array | None = None) -> Array:
+def stacking_weights(log_densities: Array, weights: Array) -> Array:
     r"""Stacking weights (k,) of k models from their left-out log densities (k, n) and weights of the samples [1]_.
 
     .. math:: \max_{w \in \Delta} \sum_i h_i \log \sum_k w_k\, p_k(y_i \mid y_{-i}) + \sum_k \log w_k
@@ -219,20 +258,19 @@ def stacking_weights(log_densities: Array, weights: Array | None = None) -> Arra
     .. [1] Yao, Vehtari, Simpson, Gelman (2018). Using stacking to average Bayesian predictive distributions. Bayesian
        Analysis 13(3).
     """
-    k, n = log_densities.shape
-    h = np.ones(n) if weights is None else weights
+    k = len(log_densities)
     # Only ratios between models matter, so the best density of each sample becomes 1: nothing underflows.
     densities = np.exp(log_densities - log_densities.max(axis=0))
     found = np.full(k, 1.0 / k)
     for _ in range(EM_STEPS):
         shares = found[:, None] * densities
-        counts = (shares / shares.sum(axis=0)) @ h
+        counts = (shares / shares.sum(axis=0)) @ weights
         updated = (counts + 1.0) / (counts + 1.0).sum()
         moved, found = np.abs(updated - found).max(), updated
         if moved < EM_TOL:
             break
     # A model that speaks for less than one sample has its weight from the last term alone, and only blurs the rest.
-    found = np.where(counts < min(1.0, 0.5 * h.sum() / k), 0.0, found)
+    found = np.where(counts < min(1.0, 0.5 * weights.sum() / k), 0.0, found)
     return np.asarray(found / found.sum())
 
 
