@@ -17,7 +17,7 @@ from distreduce.coupling.initial import initial_plan
 from distreduce.coupling.problem import CouplingProblem, affinity_times_plan, structure_matrices
 from distreduce.dependence import dependence_target
 from distreduce.embedding.optimize import initial_prototypes
-from distreduce.embedding.problem import EmbeddingProblem
+from distreduce.embedding.plain import EmbeddingProblem
 from distreduce.kernels import Delta
 from distreduce.losses import CrossEntropyLoss
 from distreduce.sharding.sample import Sample

@@ -23,7 +23,7 @@ from distreduce.coupling.descent import solve_semirelaxed
 from distreduce.coupling.problem import affinity_times_plan, structure_constant
 from distreduce.embedding import plain
 from distreduce.embedding.optimize import make_objective
-from distreduce.embedding.problem import EmbeddingProblem
+from distreduce.embedding.plain import EmbeddingProblem
 from distreduce.solver.dense import DenseOracle
 from distreduce.solver.loop import solve
 

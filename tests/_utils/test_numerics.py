@@ -1,4 +1,4 @@
-"""Jittered Cholesky factors against NumPy's, squared distances near zero, Adam against torch's, and the best point."""
+"""Squared distances near zero, Adam against torch's, and the best point."""
 
 from __future__ import annotations
 
@@ -8,69 +8,10 @@ from affinity import reference
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from scipy.linalg import LinAlgError, cho_factor
 
-from distreduce._utils import numerics
-from distreduce._utils.numerics import Adam, BestSoFar, inverse_from_factor, jittered_cholesky, solve_with_ridges
+from distreduce._utils.numerics import Adam, BestSoFar
 from distreduce._utils.threads import Workers
 from distreduce.affinity import squared_distances
-from distreduce.exceptions import InvalidInputError
-
-
-def test_inverse_is_numpys_whatever_stands_above_the_diagonal(rng):
-    A = rng.normal(size=(30, 30))
-    A = A @ A.T + np.eye(30)
-    factor = cho_factor(A, lower=True)[0]  # SciPy leaves the upper triangle of A in place
-    np.testing.assert_allclose(inverse_from_factor(factor), np.linalg.inv(A), rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("n", [1, 2, 40])
-@pytest.mark.parametrize("shift", [0.0, 2.0], ids=["positive", "indefinite"])
-def test_solutions_for_many_ridges_are_those_of_each(rng, n, shift):
-    """Negative eigenvalues count as zero, as in a kernel of distances that are not Euclidean."""
-    X, left, right = rng.normal(size=(n, n)), rng.normal(size=(3, n)), rng.normal(size=(n, 2))
-    A = X @ X.T / n - shift * np.eye(n)
-    values, vectors = np.linalg.eigh(A)
-    for ridge, found in zip((1e-2, 1.0), solve_with_ridges(A, left, right, (1e-2, 1.0)), strict=True):
-        inverse = vectors / (np.maximum(values, 0.0) + ridge) @ vectors.T
-        np.testing.assert_allclose(found, left @ inverse @ right, rtol=1e-8, atol=1e-10)
-
-
-def test_a_positive_definite_matrix_needs_no_jitter(rng):
-    A = rng.normal(size=(8, 8))
-    A = A @ A.T + np.eye(8)
-    factor, jitter = jittered_cholesky(A.copy(order="F"), 1.0, (1e-3,))
-    assert jitter == 0.0
-    np.testing.assert_allclose(np.tril(factor), np.linalg.cholesky(A), rtol=1e-12)
-
-
-@pytest.mark.parametrize("unit", [0.5, np.array([0.5, 1.0, 2.0])], ids=["one", "each"])
-def test_a_factorisation_that_fails_is_tried_with_jitter(monkeypatch, unit):
-    real, calls = numerics.factorise_in_place, []
-
-    def fails_twice(matrix):
-        calls.append(real(matrix))  # which overwrites the matrix
-        return len(calls) > 2
-
-    monkeypatch.setattr(numerics, "factorise_in_place", fails_twice)
-    factor, jitter = jittered_cholesky(np.full((3, 3), 0.5) + np.eye(3), unit, (1e-4, 1e-2, 1.0))
-    assert jitter == 1e-2
-    lower = np.tril(factor)
-    np.testing.assert_allclose(lower @ lower.T, np.full((3, 3), 0.5) + np.eye(3) + np.diag(0.01 * unit * np.ones(3)))
-
-
-def test_a_matrix_that_is_not_positive_definite_is_rejected():
-    with pytest.raises(LinAlgError, match="not positive definite"):
-        jittered_cholesky(np.array([[1.0, 2.0], [2.0, 1.0]]), 1.0, (1e-6, 1e-3))
-
-
-@pytest.mark.parametrize("place", [(0, 0), (1, 1), (0, 1)])
-def test_a_matrix_with_nan_is_rejected(place):
-    A = np.eye(2)
-    A[place] = A[place[::-1]] = np.nan
-    with pytest.raises(FloatingPointError, match="NaN"):
-        jittered_cholesky(A, 1.0, (1e-6,))
-
 
 DIMENSIONS = [1, 5, 100]
 
@@ -124,11 +65,6 @@ def test_threads_do_not_change_a_bit(rng: np.random.Generator, d: int) -> None:
 def test_float32_is_the_rounded_float64(rng: np.random.Generator) -> None:
     X = rng.normal(size=(50, 7))
     assert np.array_equal(squared_distances(X, np.float32), squared_distances(X).astype(np.float32))
-
-
-def test_other_types_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="float32 or float64"):
-        squared_distances(np.zeros((2, 2)), np.int64)
 
 
 torch = pytest.importorskip("torch")

@@ -24,7 +24,8 @@ def cache(tmp_path, monkeypatch):
 def server(cache, monkeypatch):
     """Two sets are on a server: 'boston' can be fetched, 'concrete' cannot."""
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(download, "PATIENCE", download.Patience(attempts=2, pause=0.01))
+    monkeypatch.setattr(download, "ATTEMPTS", 2)
+    monkeypatch.setattr(download, "PAUSE", 0.01)
     with MisbehavingServer() as running:
         for name in set(loading.FILE_SETS) - {"boston", "concrete"}:
             monkeypatch.delitem(loading.FILE_SETS, name)

@@ -12,9 +12,9 @@ from cli.quick_predictor import quick_predictor
 from sklearn.datasets import load_wine
 
 from distreduce import SDR, SDRGPClassifier
+from distreduce._utils.numerics import nearest_in_use
 from distreduce.cli._names import FILES
 from distreduce.cli.main import main
-from distreduce.metrics.reduction import find_nearest_prototypes
 from distreduce.tables.recipe import read_recipe
 
 
@@ -57,7 +57,8 @@ def test_a_prototype_is_the_nearest_to_the_place_in_every_table(fitted, call):
     assert call("transform", folder, "new.csv", "-q")[0] == 0
     for path in (folder / "embedding.csv", "embedding.csv"):
         places = pd.read_csv(path)
-        nearest, _ = find_nearest_prototypes(model, places[["sdr0", "sdr1"]].to_numpy())
+        Z = places[["sdr0", "sdr1"]].to_numpy()
+        nearest = nearest_in_use(Z, model.prototypes_, model.prototype_weights_)
         assert places["prototype"].tolist() == nearest.tolist()
 
 

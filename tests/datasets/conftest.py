@@ -20,7 +20,8 @@ def cache(tmp_path, monkeypatch):
 def server(cache, monkeypatch):
     """A server on loopback, asked three times with hardly a pause."""
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(download, "PATIENCE", download.Patience(attempts=3, pause=0.01))
+    monkeypatch.setattr(download, "ATTEMPTS", 3)
+    monkeypatch.setattr(download, "PAUSE", 0.01)
     with MisbehavingServer() as running:
         yield running
 
@@ -28,4 +29,4 @@ def server(cache, monkeypatch):
 @pytest.fixture
 def hasty(server, monkeypatch):
     """Little patience with a server that says nothing; a busy machine may look like one, so only where it is."""
-    monkeypatch.setattr(download, "PATIENCE", download.Patience(attempts=3, pause=0.01, silence=0.3))
+    monkeypatch.setattr(download, "SILENCE", 0.3)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from distreduce.embedding.problem import EmbeddingProblem
+from distreduce.embedding.plain import EmbeddingProblem
 
 
 def symmetric(rng: np.random.Generator, m: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from distreduce.affinity import student_affinity
 from distreduce.embedding.optimize import make_objective, minimize_adam, minimize_lbfgs
-from distreduce.embedding.problem import Terms
+from distreduce.embedding.plain import Terms
 from distreduce.exceptions import NumericalError
 from distreduce.kernels import RBF
 

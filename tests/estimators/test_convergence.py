@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from distreduce import SDR, DistR
-from distreduce.estimators._fit_context import Bar
+from distreduce.estimators import _base
 from distreduce.exceptions import SolverConvergenceWarning
 
 HURRIED: dict[str, Any] = {"max_iter": 1, "tol": 0.0, "max_inner_iter": 3, "random_state": 0}
@@ -73,12 +75,17 @@ def test_verbose_shows_a_bar(estimator: type, classification: Any, capsys: Any) 
     ],
 )
 def test_the_bar_names_what_comes_before_the_iterations(
-    affinity: str, stages: list[str], classification: Any, monkeypatch: Any, capsys: Any
+    affinity: str, stages: list[str], classification: Any, monkeypatch: Any
 ) -> None:
-    shown = []
-    monkeypatch.setattr(Bar, "stage", lambda self, name: shown.append(name))
-    SDR(n_prototypes=9, affinity=affinity, verbose=1, random_state=0).fit(*classification)
-    assert shown == stages
+    shown: list[str] = []
+
+    @contextmanager
+    def progress(estimator: SDR) -> Iterator[Callable[..., None]]:
+        yield lambda state, completed=None: shown.append(state)
+
+    monkeypatch.setattr(_base, "progress", progress)
+    SDR(n_prototypes=9, affinity=affinity, random_state=0).fit(*classification)
+    assert [state.removesuffix(" …") for state in shown if state.endswith(" …")] == stages
 
 
 def test_bar_goes_to_standard_error(classification: Any, capsys: Any) -> None:

@@ -20,7 +20,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import scale
 
 from distreduce import SDR, cross_val_embedding
-from distreduce.estimators import _expected, _setup
+from distreduce.estimators import _setup
 from distreduce.estimators._auto import MapChoice
 from distreduce.estimators._evidence import prototype_evidence
 from distreduce.estimators._expected import targets_without_folds
@@ -69,7 +69,7 @@ def test_few_prototypes_do_not_show_left_out_samples_their_own_targets(monkeypat
     X, y = make_friedman1(350, noise=5.0, random_state=0)
     honest = SDR(n_prototypes=35, embedding_kernel="rq", random_state=0).fit(X, y)
     # Without this, the coupling of the others knows predictions that have seen the left-out fold.
-    monkeypatch.setattr(_expected, "expected_without_folds", lambda *_, **__: None)
+    monkeypatch.setattr(_setup, "targets_without_folds", lambda *_, **__: (None, None))
     leaking = SDR(n_prototypes=35, embedding_kernel="rq", random_state=0).fit(X, y)
     assert_array_equal(honest.embedding_, leaking.embedding_)
     assert honest.neighbor_scores_["left_out"] < leaking.neighbor_scores_["left_out"] - 0.01

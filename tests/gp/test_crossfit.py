@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression
 
 from distreduce._utils.threads import SERIAL
 from distreduce.gp import _crossfit
-from distreduce.gp._crossfit import CrossFitter, Novelty, arrange, assign_folds, thin_reference
+from distreduce.gp._crossfit import CrossFitter, Novelty, arrange, number_folds
 from distreduce.gp._experts import Lesson, learn_own
 from distreduce.mapping.folds import find_near_copies
 
@@ -19,21 +19,21 @@ from distreduce.mapping.folds import find_near_copies
 @given(st.lists(st.integers(0, 60), min_size=2, max_size=200))
 def test_members_of_a_group_share_a_fold_wherever_they_stand(members):
     groups = np.unique(members, return_inverse=True)[1]
-    folds = assign_folds(groups)
+    folds = number_folds(groups)
     of_group = {group: fold for group, fold in zip(groups, folds, strict=True)}
     assert all(of_group[group] == fold for group, fold in zip(groups, folds, strict=True))
-    np.testing.assert_array_equal(assign_folds(groups[::-1]), folds[::-1])
+    np.testing.assert_array_equal(number_folds(groups[::-1]), folds[::-1])
 
 
 @pytest.mark.parametrize(("n", "n_folds"), [(3, 3), (40, 10), (400, 5)])
 def test_folds_are_of_one_size(n, n_folds):
-    counts = np.bincount(assign_folds(np.arange(n)))
+    counts = np.bincount(number_folds(np.arange(n)))
     assert len(counts) == n_folds and np.ptp(counts) <= 1
 
 
 def test_of_many_samples_one_part_is_left_out(monkeypatch):
     monkeypatch.setattr(_crossfit, "MANY", 100)
-    folds = assign_folds(np.arange(200))
+    folds = number_folds(np.arange(200))
     assert sorted(set(folds)) == [-1, 0] and np.sum(folds == 0) == 40
 
 
@@ -69,17 +69,12 @@ def test_a_large_group_counts_as_much_as_a_small_one(rng):
     # Unless they are periods: nobody drew these, and ten of them would be ten samples.
     periods = arrange(rng.normal(size=(100, 2)), rng.normal(size=(100, 1)), np.ones(100), groups, periods=True)
     np.testing.assert_allclose(periods.evidence, 1.0)
-    # Nor are the ends of conformal intervals those of the largest group.
-    kept, _ = thin_reference(
-        np.r_[np.zeros(90), np.ones(10)], groups, 1000, np.r_[np.full(90, 1 / 90), np.full(10, 0.2)]
-    )
-    assert len(kept) == 100 and 65 <= kept.sum() <= 68
 
 
 def test_each_sample_is_predicted_by_a_model_that_has_not_seen_it(rng):
     X = rng.normal(size=(30, 2))
     y = X[:, 0] + rng.normal(size=30)
-    folds = assign_folds(np.arange(30) // 2)
+    folds = number_folds(np.arange(30) // 2)
     lesson = Lesson(X, y[:, None], np.ones(30), is_class=False)
     fitter = CrossFitter({"own": lambda taught: learn_own(taught, LinearRegression())}, {"own": lesson}, folds, SERIAL)
     found = fitter.leave_out()
@@ -112,20 +107,13 @@ def test_experts_are_given_up_after_the_first_folds(rng):
 
     names = ("isotropic", "inputs", "rough_inputs", "linear")
     fitter = CrossFitter(
-        {n: expert(n) for n in names}, dict.fromkeys(names, lesson), assign_folds(np.arange(600)), SERIAL
+        {n: expert(n) for n in names}, dict.fromkeys(names, lesson), number_folds(np.arange(600)), SERIAL
     )
     found = fitter.leave_out(lambda said, rows: ["inputs"])
     # What the kept expert starts from stays too.
     assert list(found.left_out) == ["isotropic", "inputs"]
     assert [asked.count(name) for name in names] == [5, 5, 1, 1]
     np.testing.assert_allclose(found.left_out["inputs"][0], X[:, 0], rtol=1e-9)
-
-
-def test_a_thinned_reference_keeps_the_quantiles(rng):
-    scores = rng.normal(size=20_000)
-    thin, groups = thin_reference(scores, (scores > 0).astype(int), 1000, np.ones(20_000))
-    assert len(thin) == 1000 and (np.diff(thin) >= 0).all() and ((thin > 0) == groups).all()
-    np.testing.assert_allclose(np.quantile(thin, [0.05, 0.5, 0.95]), np.quantile(scores, [0.05, 0.5, 0.95]), atol=0.02)
 
 
 @pytest.mark.parametrize("d", [1, 5])

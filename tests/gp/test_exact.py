@@ -94,7 +94,7 @@ def test_variance_is_never_below_the_noise():
 
 def test_training_does_not_mind_an_offset(problem):
     X, y, _ = problem
-    start = np.ones(3)
+    start = Hyperparameters.start(np.ones(3))
     merged = [MergedRows.of(inputs, y[:, None], np.ones(25)) for inputs in (X, X + 1e8)]
     found, shifted = (Training()(rows.likelihood, start) for rows in merged)
     np.testing.assert_allclose(shifted.logarithms(), found.logarithms(), atol=0.05)

@@ -26,7 +26,7 @@ def problem(rng):
 
 
 def train(X, y, training, scales):
-    return training(MergedRows.of(X, y[:, None], np.ones(len(X))).likelihood, scales)
+    return training(MergedRows.of(X, y[:, None], np.ones(len(X))).likelihood, Hyperparameters.start(scales))
 
 
 def gpytorchs(X, y, steps, learning_rate):
@@ -99,13 +99,13 @@ class Bowl:
 @pytest.mark.parametrize("broken", ["value", "gradient"])
 def test_lbfgs_keeps_the_best_point_when_the_likelihood_fails(broken):
     bowl = Bowl(lambda call: call > 2, broken)
-    found = Training(steps=50)(bowl, np.ones(2), START)
+    found = Training(steps=50)(bowl, START)
     best = min(bowl.good, key=lambda pair: pair[0])[1]
     np.testing.assert_allclose(found.logarithms(), best, atol=1e-12)
 
 
 def test_lbfgs_steps_back_from_one_failure():
-    found = Training(steps=50)(Bowl(lambda call: call == 2), np.ones(2), START)
+    found = Training(steps=50)(Bowl(lambda call: call == 2), START)
     np.testing.assert_allclose(found.logarithms(), 1.0, atol=1e-4)
 
 
@@ -120,7 +120,7 @@ def test_lbfgs_ends_with_the_first_step_that_gains_little(problem):
     best = []
     for least_gain in (0.0, 0.5):
         values.clear()
-        Training(steps=50, least_gain=least_gain)(objective, np.ones(2), START)
+        Training(steps=50, least_gain=least_gain)(objective, START)
         best.append((len(values), min(value for value, _ in values)))
     (whole, lowest), (short, reached) = best
     assert short < whole and lowest <= reached < lowest + 1.0
@@ -129,19 +129,19 @@ def test_lbfgs_ends_with_the_first_step_that_gains_little(problem):
 @pytest.mark.parametrize("broken", ["value", "gradient"])
 def test_adam_rolls_back_to_the_last_point_where_the_likelihood_was_a_number(broken):
     bowl = Bowl(lambda call: call > 7, broken)
-    found = Training("adam", 20)(bowl, np.ones(2))
+    found = Training("adam", 20)(bowl, START)
     np.testing.assert_allclose(found.logarithms(), bowl.good[-1][1], atol=1e-12)
 
 
 @pytest.mark.parametrize("training", [Training(), Training("adam", 20)])
 def test_a_likelihood_that_is_no_number_at_the_start_is_a_named_error(training):
     with pytest.raises(NumericalError, match="scale X and y"):
-        training(Bowl(lambda call: True), np.ones(2))
+        training(Bowl(lambda call: True), START)
 
 
 def test_adam_takes_the_number_of_steps_asked_for():
     bowl = Bowl(lambda call: False)
-    Training("adam", 13)(bowl, np.ones(2))
+    Training("adam", 13)(bowl, START)
     assert bowl.n_calls == 13
 
 

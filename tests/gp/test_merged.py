@@ -89,7 +89,7 @@ def test_training_on_copies_does_not_take_their_agreement_for_certainty(rng):
     X = rng.uniform(size=(40, 1))
     y = np.sin(6 * X) + 0.3 * rng.normal(size=(40, 1))
     agreeing, measured = ((np.r_[X, X], np.r_[y, other]) for other in (y, y + 0.3 * rng.normal(size=(40, 1))))
-    found = [Training()(rows_of(*rows).likelihood, np.ones(1)) for rows in (measured, agreeing)]
+    found = [Training()(rows_of(*rows).likelihood, Hyperparameters.start(np.ones(1))) for rows in (measured, agreeing)]
     assert found[0].noise == pytest.approx(0.3**2, rel=0.6)  # copies that differ tell the noise
     assert found[1].noise < found[0].noise
 

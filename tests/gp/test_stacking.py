@@ -20,8 +20,8 @@ from distreduce.gp._stack import (
     log_density,
     mixed_moments,
     stacking_weights,
+    thin_reference,
     weigh,
-    weigh_by_leave_one_out,
 )
 
 
@@ -53,7 +53,7 @@ def test_weights_are_as_good_as_a_general_optimisers(seed, k, n):
 
 def test_weights_of_samples_are_copies(rng):
     log_densities, counts = rng.normal(size=(3, 40)), rng.integers(0, 4, size=40)
-    copied = stacking_weights(np.repeat(log_densities, counts, axis=1))
+    copied = stacking_weights(np.repeat(log_densities, counts, axis=1), np.ones(counts.sum()))
     np.testing.assert_allclose(stacking_weights(log_densities, counts.astype(float)), copied, rtol=1e-9)
 
 
@@ -68,7 +68,7 @@ def test_thrift_drops_an_expert_that_says_nearly_the_same_and_keeps_one_that_hel
 
 
 def test_weights_survive_densities_that_underflow():
-    weights = stacking_weights(np.array([[-1e5, -2e5, -1e5], [-2e5, -1e5, -3e5]]))
+    weights = stacking_weights(np.array([[-1e5, -2e5, -1e5], [-2e5, -1e5, -3e5]]), np.ones(3))
     np.testing.assert_allclose(weights, [3 / 5, 2 / 5], atol=1e-6)  # two samples, one sample, and one for each
 
 
@@ -192,7 +192,7 @@ def test_the_diagonal_of_the_covariance_is_the_variance(stack):
 def test_the_floor_of_the_noise_is_not_reported_as_noise(rng):
     X = np.linspace(0, 1, 40)[:, None]
     process = ExactGP(X, np.sin(3 * X[:, 0]), Hyperparameters(np.ones(1), 1.0, NOISE_FLOOR))
-    stack = weigh_by_leave_one_out({"inputs": process}, rescaled=True)
+    stack = Stack.of_exact("inputs", process, rescaled=True)
     _, variance = stack.moments({"inputs": rng.uniform(size=(50, 1))})
     assert np.sqrt(variance).max() < 0.3 * np.sqrt(NOISE_FLOOR)
 
@@ -202,6 +202,19 @@ def test_rescaled_variances_match_the_leave_one_out_errors(rng, noise):
     X = rng.normal(size=(50, 1))
     process = ExactGP(X, np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=50), Hyperparameters(np.ones(1), 1.0, noise))
     mean, variance = process.leave_one_out()
-    scale = weigh_by_leave_one_out({"inputs": process}, rescaled=True).variance_scale
+    scale = Stack.of_exact("inputs", process, rescaled=True).variance_scale
     errors = (process.target - mean) ** 2 / (scale * variance)
     assert errors.sum() == pytest.approx(50 - 3)  # a length scale, signal and noise were chosen
+
+
+def test_a_thinned_reference_keeps_the_quantiles(rng):
+    scores = rng.normal(size=20_000)
+    thin, groups = thin_reference(scores, (scores > 0).astype(int), 1000, np.ones(20_000))
+    assert len(thin) == 1000 and (np.diff(thin) >= 0).all() and ((thin > 0) == groups).all()
+    np.testing.assert_allclose(np.quantile(thin, [0.05, 0.5, 0.95]), np.quantile(scores, [0.05, 0.5, 0.95]), atol=0.02)
+
+
+def test_the_ends_of_conformal_intervals_are_not_those_of_the_largest_group():
+    weights, groups = np.r_[np.full(90, 1 / 90), np.full(10, 0.2)], np.repeat([0, 1, 2], [90, 6, 4])
+    kept, _ = thin_reference(np.r_[np.zeros(90), np.ones(10)], groups, 1000, weights)
+    assert len(kept) == 100 and 65 <= kept.sum() <= 68

@@ -79,7 +79,7 @@ def test_fitted_values_are_the_kernel_times_the_coefficients(mu, lam, rng):
     _, K, h, F = sample(rng)
     projection = MapRegression(K.copy(), h, mu, lam)
     L = projection.coefficients(F)
-    np.testing.assert_allclose(projection.fitted(F, L), K @ L, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(projection.values(F, L), K @ L, rtol=1e-9, atol=1e-10)
 
 
 def test_weighted_map_is_kernel_ridge_regression(rng):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 
 import numpy as np
 import pytest
@@ -16,8 +17,9 @@ from distreduce.sharding.rows import array_in_file
 def test_rows_are_kept_and_nothing_is_left_behind(shape, reserved, tmp_path, monkeypatch, rng):
     if not reserved:
         monkeypatch.delattr(os, "posix_fallocate", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     rows, order = rng.standard_normal(shape), rng.permutation(shape[0])
-    stored = array_in_file(shape, np.float64, folder=tmp_path)
+    stored = array_in_file(shape, np.float64)
     stored[order] = rows[order]
     np.testing.assert_array_equal(stored, rows)
     assert type(stored) is np.ndarray and os.listdir(tmp_path) == []

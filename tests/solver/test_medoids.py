@@ -17,7 +17,6 @@ from distreduce.solver.medoids import (
     distances_to_means,
     distances_within,
     medoids,
-    medoids_from_distances,
     nearest_members,
     prototype_means,
     prototype_sums,
@@ -67,7 +66,7 @@ def test_medoids_of_distances_are_those_of_the_features(soft):
 def test_targets_count_as_much_as_features(soft, by_distances):
     X, T = soft
     Y = np.random.default_rng(1).normal(size=(40, 2))
-    found = medoids_from_distances(cdist(X, X), T, Y) if by_distances else medoids(X, T, Y)
+    found = medoids(cdist(X, X), T, Y, precomputed=True) if by_distances else medoids(X, T, Y)
     np.testing.assert_array_equal(found, brute_force(X, T.toarray(), Y))
     assert (found != brute_force(X, T.toarray())).any()
 

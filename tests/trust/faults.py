@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from distreduce import SDR, DistR
-from distreduce.embedding.problem import Terms
+from distreduce.embedding.plain import Terms
 from distreduce.solver.problem import Coupled
 
 RNG = np.random.default_rng(0)

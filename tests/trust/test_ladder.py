@@ -11,7 +11,7 @@ import pytest
 from trust.faults import MODELS, NUMBERS, Faulty, X, fails, nan, numbers, refuses
 
 from distreduce import SDR
-from distreduce._utils import numerics
+from distreduce._utils import linalg
 from distreduce.exceptions import IllConditionedWarning, NumericalError, RolledBackWarning
 from distreduce.mapping import KernelMap, MapRegression
 from distreduce.mapping.landmarks import LandmarkRegression
@@ -127,7 +127,7 @@ def test_a_structure_that_is_not_finite_is_an_error_that_carries_the_start(monke
 # Jitter.
 @pytest.mark.parametrize("kind", ["SDR, dense", "DistR, sparse"])
 def test_a_map_that_is_not_positive_definite_gets_jitter(monkeypatch, kind):
-    monkeypatch.setattr(numerics, "factorise_in_place", Faulty(numerics.factorise_in_place, refuses, 1))
+    monkeypatch.setattr(linalg, "factorise_in_place", Faulty(linalg.factorise_in_place, refuses, 1))
     with pytest.warns(IllConditionedWarning, match="1e-10"):
         model = MODELS[kind]().fit(X, NUMBERS)
     assert np.isfinite(numbers(model)).all()
@@ -135,8 +135,8 @@ def test_a_map_that_is_not_positive_definite_gets_jitter(monkeypatch, kind):
 
 @pytest.mark.parametrize("kind", ["SDR, dense", "DistR, sparse"])
 def test_a_map_that_no_jitter_repairs_is_an_error_with_a_name(monkeypatch, kind):
-    faulty = Faulty(numerics.factorise_in_place, refuses, 1, ALWAYS)
-    monkeypatch.setattr(numerics, "factorise_in_place", faulty)
+    faulty = Faulty(linalg.factorise_in_place, refuses, 1, ALWAYS)
+    monkeypatch.setattr(linalg, "factorise_in_place", faulty)
     with pytest.raises(NumericalError, match="far from positive definite"):
         MODELS[kind]().fit(X, NUMBERS)
     assert faulty.calls == 12

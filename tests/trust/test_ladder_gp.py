@@ -12,9 +12,9 @@ from sklearn.exceptions import NotFittedError
 from trust.faults import CLASSES, NUMBERS, Faulty, X, fails, nan, refuses
 
 from distreduce import SDR, SDRGPClassifier, SDRGPRegressor
-from distreduce._utils import numerics
+from distreduce._utils import linalg
 from distreduce.exceptions import NumericalError, RolledBackWarning
-from distreduce.gp import GPClassifier, GPRegressor, _classification, _regression
+from distreduce.gp import GPClassifier, GPRegressor, _classification
 from distreduce.gp import _dirichlet as dirichlet
 from distreduce.gp import _exact as exact
 from distreduce.gp._class_stack import ClassStack
@@ -57,12 +57,12 @@ def test_a_reduction_that_was_rolled_back_predicts(monkeypatch, kind, fault):
 
 @pytest.mark.parametrize("kind", [*MODELS, *PLAIN])
 def test_covariances_that_need_jitter_predict(monkeypatch, kind):
-    faulty = Faulty(numerics.factorise_in_place, refuses, 1)
+    faulty = Faulty(linalg.factorise_in_place, refuses, 1)
 
     def factorise(*args):  # the fault is in the covariances of the GPs only, not in those of the map
         with monkeypatch.context() as patch:
-            patch.setattr(numerics, "factorise_in_place", faulty)
-            return numerics.jittered_cholesky(*args)
+            patch.setattr(linalg, "factorise_in_place", faulty)
+            return linalg.jittered_cholesky(*args)
 
     monkeypatch.setattr(exact, "jittered_cholesky", factorise)
     assert np.isfinite(said(fit(kind))).all() and faulty.calls >= 2
@@ -77,7 +77,7 @@ def test_a_likelihood_that_cannot_be_factorised_in_mid_training_leaves_the_best_
 @KINDS
 def test_left_out_embeddings_get_jitter(monkeypatch, kind):
     """The second factorisation is that of the leave-one-out map."""
-    monkeypatch.setattr(numerics, "factorise_in_place", Faulty(numerics.factorise_in_place, refuses, 2))
+    monkeypatch.setattr(linalg, "factorise_in_place", Faulty(linalg.factorise_in_place, refuses, 2))
     with pytest.warns(UserWarning, match="1e-10"):
         assert np.isfinite(said(fit(kind))).all()
 
@@ -94,7 +94,7 @@ def test_a_covariance_that_cannot_be_factorised_is_an_error_that_carries_the_red
 def test_a_fitted_attribute_that_is_not_finite_is_an_error_and_leaves_nothing(monkeypatch, kind):
     for owner, name, part in (
         (Stack, "of", "variance_scale"),
-        (_regression, "weigh_by_leave_one_out", "variance_scale"),
+        (Stack, "of_exact", "variance_scale"),
         (ClassStack, "of", "sharpness"),
     ):
         monkeypatch.setattr(owner, name, _with_nan(getattr(owner, name), part))

@@ -1,23 +1,25 @@
-"""Numerics that several rooms share: careful squared distances, one jittered Cholesky factor, minimisers.
+"""Numerics that several rooms share: rows in blocks, k-means, careful squared distances, minimisers.
 
 Squared Euclidean distances are accurate at and near zero, where affinities are most sensitive.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike
 from scipy import sparse
-from scipy.linalg import LinAlgError, eigh_tridiagonal, lapack
 from scipy.spatial.distance import cdist
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
-from distreduce._utils.lapack import factorise_in_place, multiply_factor
+from distreduce._utils.linalg import mirror
 from distreduce._utils.threads import (
     ELEMENTWISE,
     KERNEL,
@@ -28,9 +30,6 @@ from distreduce._utils.threads import (
     too_few_to_compile,
 )
 from distreduce._utils.typing import Array, Index
-from distreduce.exceptions import InvalidInputError
-
-SMALL_TRIANGLE = 96  # rows below which LAPACK inverts a triangle faster
 
 
 def evenly_spaced(n: int, size: int) -> Index:
@@ -38,95 +37,21 @@ def evenly_spaced(n: int, size: int) -> Index:
     return np.unique(np.linspace(0, n - 1, size).astype(np.intp))
 
 
-def jittered_cholesky(A: Array, unit: Array | float, jitters: Iterable[float]) -> tuple[Array, float]:
-    """Lower Cholesky factor of a symmetric matrix, with as little added to the diagonal as makes it positive definite.
-
-    If the factorisation fails, the `jitters` are tried in their order; a jitter of 1 adds `unit` to the diagonal. Also
-    returns the jitter that was needed, usually 0. The factor takes the memory of A, which must be in column order; the
-    numbers above its diagonal are those of A. Raises FloatingPointError if the matrix or `unit` holds NaN or infinity,
-    and LinAlgError if the matrix is not positive definite even with the largest jitter.
-    """
-    A = np.asfortranarray(A, dtype=np.float64)
-    diagonal = A.diagonal().copy()
-    if not (np.isfinite(diagonal).all() and np.isfinite(unit).all()):
-        raise FloatingPointError("the matrix holds NaN or infinity")
-    for jitter in (0.0, *jitters):
-        if jitter:  # a failed attempt overwrites the lower triangle only
-            for i in range(len(A)):
-                A[i, :i] = A[:i, i]
-            A[np.diag_indices(len(A))] = diagonal + jitter * unit
-        if not factorise_in_place(A):
-            continue
-        if np.isfinite(A.diagonal()).all():  # a NaN anywhere reaches a later pivot
-            return A, jitter
-        break  # jitter does not remove NaN
-    # The upper triangle is still that of the input: it shows which of the two errors this is.
-    if np.isfinite(np.triu(A, 1)).all():
-        raise LinAlgError("the matrix is not positive definite, even with jitter on its diagonal")
-    raise FloatingPointError("the matrix holds NaN or infinity")
+def blocks(n: int, size: int) -> Iterator[slice]:
+    """Cut n rows into blocks of at most `size`, so that what is computed of each fits into memory or the cache."""
+    return (slice(start, min(start + size, n)) for start in range(0, n, size))
 
 
-def inverse_from_factor(factor: Array) -> Array:
-    """(F Fᵀ)⁻¹ from the lower Cholesky factor F, of which only the lower triangle is read."""
-    inverse: Array = half_inverse_from_factor(np.tril(factor)).T  # in row order, as the callers expect
-    mirror(inverse)
-    return inverse
+def to_dense(rows: Any, dtype: Any = None) -> Array:
+    """Return dense or sparse rows as an array."""
+    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=dtype)
 
 
-def half_inverse_from_factor(factor: Array) -> Array:
-    """The lower triangle of (F Fᵀ)⁻¹, in column order, from F, whose upper triangle must be zero."""
-    inverse = np.empty_like(factor, order="F")
-    _invert_triangle(factor, inverse)
-    return multiply_factor(inverse)
-
-
-def _invert_triangle(F: Array, out: Array) -> None:
-    r"""Invert a lower triangle by halves: nearly all work is in matrix products, three times as fast as LAPACK's.
-
-    .. math::
-        \begin{pmatrix} A & 0 \\ C & B \end{pmatrix}^{-1} =
-        \begin{pmatrix} A^{-1} & 0 \\ -B^{-1} C A^{-1} & B^{-1} \end{pmatrix}
-    """
-    n = len(F)
-    if n <= SMALL_TRIANGLE:
-        out[:] = lapack.dtrtri(F, lower=1)[0]
-        return
-    h = n // 2
-    _invert_triangle(F[:h, :h], out[:h, :h])
-    _invert_triangle(F[h:, h:], out[h:, h:])
-    out[:h, h:] = 0.0
-    np.matmul(out[h:, h:], F[h:, :h] @ out[:h, :h], out=out[h:, :h])
-    np.negative(out[h:, :h], out=out[h:, :h])
-
-
-def solve_with_ridges(A: Array, left: Array, right: Array, ridges: Sequence[float]) -> list[Array]:
-    r"""left (A + λI)⁻¹ right for each λ, from one reduction of the symmetric A = Q T Qᵀ to the tridiagonal T.
-
-    Eigenvectors would take twice as long. They are used where an A + λI is not positive definite: negative eigenvalues
-    of A then count as zero.
-    """
-    n, c = right.shape
-    if n == 1:  # LAPACK takes no empty arrays
-        return [left * right / (np.maximum(A, 0.0) + ridge) for ridge in ridges]
-    reflectors, d, e, tau, _ = lapack.dsytrd(A, lower=1, lwork=32 * n)
-    both = np.asfortranarray(np.hstack([right, left.T]))
-    # Qᵀ leaves the first row as it is.
-    both[1:] = lapack.dormqr("L", "T", reflectors[1:, :-1], tau, both[1:], lwork=32 * both.shape[1])[0]
-    right, left = both[:, :c], both[:, c:].T
-    found = [lapack.dptsv(d + ridge, e, right) for ridge in ridges]
-    if all(info == 0 for *_, info in found):
-        return [left @ solution for _, _, solution, _ in found]
-    values, vectors = eigh_tridiagonal(d, e)
-    left, right = left @ vectors, vectors.T @ right
-    return [left @ (right / (np.maximum(values, 0.0) + ridge)[:, None]) for ridge in ridges]
-
-
-def mirror(A: Array) -> None:
-    """Copy the upper triangle to the lower one, in blocks that fit into the cache."""
-    for top in range(0, len(A), 64):
-        for left in range(top, len(A), 64):
-            block = A[top : top + 64, left : left + 64]
-            A[left : left + 64, top : top + 64] = block.T if left > top else np.triu(block) + np.triu(block, 1).T
+def kmeans(rows: Any, k: int, random_state: Any, weights: Array | None = None, **options: Any) -> KMeans:
+    """Fit k-means once; OpenMP's threads would add up a centre in the order in which they finish."""
+    with single_threaded_blas(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # rows equal up to rounding: fewer centres than k
+        return KMeans(k, n_init=1, random_state=random_state, **options).fit(rows, sample_weight=weights)
 
 
 # Up to this many features a loop over differences is as fast as a matrix product, and exact.
@@ -143,8 +68,6 @@ def squared_distances(X: Any, dtype: DTypeLike = np.float64, *, workers: Workers
     The result (n, n) is bitwise symmetric, non-negative, and exactly zero between equal rows. No other n×n array is
     allocated. `dtype`, float64 or float32, is the type of the result; sums are always computed in float64.
     """
-    if np.dtype(dtype) not in (np.float32, np.float64):
-        raise InvalidInputError(f"dtype must be float32 or float64, got {np.dtype(dtype)}.")
     n = X.shape[0] if sparse.issparse(X) else len(X)
     out = np.empty((n, n), dtype=dtype)
     if sparse.issparse(X):
@@ -155,8 +78,6 @@ def squared_distances(X: Any, dtype: DTypeLike = np.float64, *, workers: Workers
         workers.run(_sparse_rows, chunk_count(n), csr.indptr, csr.indices, csr.data, out)
         return out
     points = np.ascontiguousarray(X, dtype=np.float64)
-    if points.ndim != 2:
-        raise InvalidInputError(f"X must have shape (n, d), got {points.shape}.")
     direct = points.shape[1] <= DIRECT_FEATURES or too_few_to_compile(n)
     distances = _direct_sq_distances if direct else _wide_sq_distances
     with single_threaded_blas():

@@ -23,7 +23,7 @@ from safetensors.numpy import save_file
 from scipy import sparse
 
 from distreduce._utils.files import replacing
-from distreduce._utils.typing import Self
+from distreduce._utils.typing import FilePath, Self
 from distreduce.exceptions import ModelSaveError, UnsavableModelError
 
 Node = Any  # a JSON value
@@ -225,7 +225,6 @@ def _check_compressed_rows(name: str, data: Any, indices: Any, indptr: Any, shap
     require(bool(inside), f"{name} has column indices out of range")
 
 
-Path = str | os.PathLike[str]
 Tensors = dict[str, NDArray[Any]]
 
 KEY = "distreduce"  # a single key: safetensors writes several in random order, and equal models should give equal files
@@ -237,7 +236,7 @@ MAX_DEPTH = 16
 UNREADABLE = (OSError, ValueError, OverflowError, RecursionError, MemoryError, SafetensorError)
 
 
-def write_file(path: Path, document: Mapping[str, Any], tensors: Tensors, *, mark: str = "distreduce") -> None:
+def write_file(path: FilePath, document: Mapping[str, Any], tensors: Tensors, *, mark: str = "distreduce") -> None:
     """Write a file atomically; until it is complete, its name is hidden and begins with `mark`.
 
     Raises UnsavableModelError if the JSON of the document is too long, ModelSaveError if the file could not be written.
@@ -262,7 +261,7 @@ def write_file(path: Path, document: Mapping[str, Any], tensors: Tensors, *, mar
 
 
 @contextmanager
-def open_file(path: Path, max_bytes: int | None = None) -> Iterator[tuple[dict[str, Any], Any]]:
+def open_file(path: FilePath, max_bytes: int | None = None) -> Iterator[tuple[dict[str, Any], Any]]:
     """Yield the JSON of a file and a handle for :func:`read_tensors`; raise one of `UNREADABLE` for other files."""
     _check_sizes(path, MAX_BYTES if max_bytes is None else max_bytes)
     with safe_open(path, framework="numpy") as handle:
@@ -271,7 +270,7 @@ def open_file(path: Path, max_bytes: int | None = None) -> Iterator[tuple[dict[s
         yield _parse(metadata[KEY]), handle
 
 
-def _check_sizes(path: Path, max_bytes: int) -> None:
+def _check_sizes(path: FilePath, max_bytes: int) -> None:
     status = os.stat(path)
     require(stat.S_ISREG(status.st_mode), "it is not a regular file")
     require(status.st_size <= max_bytes, f"it has {status.st_size} bytes, more than max_bytes={max_bytes}")

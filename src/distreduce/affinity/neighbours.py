@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from distreduce._utils.numerics import pair_distance
+from distreduce._utils.numerics import pair_distance, to_dense
 from distreduce._utils.threads import KERNEL
 from distreduce._utils.typing import Array
 from distreduce.sharding.cells import Candidates, Probes, cell_blocks, choose_candidates
@@ -108,7 +108,7 @@ class _Search(ShardFold[Nearest]):
                 # In pieces: a block of products stays small, however many candidates there are.
                 pieces = [rows[at : at + size] for at in range(0, len(rows), size)]
                 offsets = (start, shard.rows.start, other.rows.start)
-                _compare(_dense(shard.features[start:stop]), other.features, pieces, offsets, changed)
+                _compare(shard.features[start:stop], other.features, pieces, offsets, changed)
         return result if changed is None else changed
 
 
@@ -160,18 +160,15 @@ def _copy(found: Nearest | None, rows: int, k: int) -> Nearest:
     return Nearest(np.full(shape, np.inf, np.float32), np.full(shape, _NOBODY, np.int32))
 
 
-def _compare(points: Array, other: Any, pieces: list[Any], offsets: tuple[int, int, int], result: Nearest) -> None:
-    """Compare the points with another shard's rows, a piece of them at a time."""
+def _compare(rows: Any, other: Any, pieces: list[Any], offsets: tuple[int, int, int], result: Nearest) -> None:
+    """Compare rows with those of another shard, a piece of them at a time."""
+    points = np.ascontiguousarray(to_dense(rows))
     middle = points.mean(axis=0)  # around the mean of the block norms are small, and with them the error of the bounds
     centred = _shift(points, middle)
-    for rows in pieces:
-        candidates = _dense(other[rows])
+    for piece in pieces:
+        candidates = np.ascontiguousarray(to_dense(other[piece]))
         bounds = _lower_bounds(centred, _shift(candidates, middle))
-        _take_nearer(*bounds, points, candidates, rows + np.int32(offsets[2]), *offsets[:2], *result)
-
-
-def _dense(rows: Any) -> Array:
-    return np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows)
+        _take_nearer(*bounds, points, candidates, piece + np.int32(offsets[2]), *offsets[:2], *result)
 
 
 def _shift(points: Array, middle: Array) -> tuple[Array, Array]:

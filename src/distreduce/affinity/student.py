@@ -8,7 +8,6 @@ from scipy.spatial.distance import cdist
 
 from distreduce._utils.typing import Array
 from distreduce.affinity.symmetric import as_weights
-from distreduce.exceptions import InvalidInputError
 
 
 def student_affinity(embedding: ArrayLike, weights: ArrayLike | None = None) -> Array:
@@ -18,10 +17,7 @@ def student_affinity(embedding: ArrayLike, weights: ArrayLike | None = None) -> 
     weights r (m,) are ones by default, and Σ_kl r_k r_l C̄_kl = 1.
     """
     points = np.ascontiguousarray(embedding, dtype=np.float64)
-    if points.ndim != 2 or len(points) == 0:
-        raise InvalidInputError(f"embedding must have shape (m, p) with m ≥ 1, got {points.shape}.")
-    # A prototype without samples has weight zero and keeps its place.
-    r = as_weights(weights, len(points), allow_zero=True)
+    r = as_weights(weights, len(points))  # a prototype without samples has weight zero and keeps its place
     kernel = cdist(points, points, "sqeuclidean")
     kernel += 1.0
     np.reciprocal(kernel, out=kernel)

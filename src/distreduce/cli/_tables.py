@@ -11,10 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from distreduce._utils.numerics import nearest_in_use
 from distreduce._utils.typing import Array, Index, Mask
 from distreduce.estimators import SDR
 from distreduce.exceptions import ModelFileError
-from distreduce.metrics.reduction import find_nearest_prototypes
 from distreduce.plotting.targets import sample_places
 from distreduce.report import HeldOut, HeldOutClasses
 from distreduce.tables.findings import NOVEL, Findings
@@ -126,7 +126,7 @@ def judgement_table(n: int, scale: Array, own: Mapping[str, Array], names: Seque
 
 def place_table(model: SDR, Z: Array) -> pd.DataFrame:
     """Return the nearest prototype in use, and the place itself."""
-    nearest, _ = find_nearest_prototypes(model, Z)
+    nearest = nearest_in_use(Z, model.prototypes_, model.prototype_weights_)
     return pd.DataFrame({"prototype": nearest, **dict(zip(model.get_feature_names_out(), Z.T, strict=True))})
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from distreduce._utils.numerics import sq_distances
+from distreduce._utils.numerics import blocks, sq_distances
 from distreduce._utils.threads import KERNEL
 from distreduce._utils.typing import Array, Index
 from distreduce.coupling.descent import changes
@@ -45,7 +45,7 @@ class RowCosts:
 
     def blocks(self, Y: Array | None, fitted: Array) -> Iterator[tuple[int, Array]]:
         """The first row of every block, and its costs."""
-        for rows in _blocks(len(fitted)):
+        for rows in blocks(len(fitted), BLOCK_ROWS):
             yield rows.start, self(None if Y is None else Y[rows], fitted[rows])
 
 
@@ -177,7 +177,7 @@ class Supervision(PlanPass[float]):
         # Block by block: the costs of all rows would be an array (rows, m).
         costs = (
             (rows, self.loss.cost(np.asarray(Y[rows], dtype=np.float64), self.prototype_targets))
-            for rows in _blocks(len(shard))
+            for rows in blocks(len(shard), BLOCK_ROWS)
         )
         return float(sum(self.own[rows].multiply(cost).sum() for rows, cost in costs))
 
@@ -194,11 +194,6 @@ def add_sparse(parts: list[Entries], m: int) -> Array:
     for places, values in parts:
         total[places] += values
     return total.reshape(m, m)
-
-
-def _blocks(n: int) -> Iterator[slice]:
-    for start in range(0, n, BLOCK_ROWS):
-        yield slice(start, min(n, start + BLOCK_ROWS))
 
 
 @njit(**KERNEL)

@@ -12,9 +12,8 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse.linalg import lobpcg
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
+from distreduce._utils.numerics import blocks, kmeans
 from distreduce._utils.typing import Array, Index, Plan
 from distreduce.coupling.problem import hard_plan
 from distreduce.kernels import Delta, Kernel, Linear
@@ -63,13 +62,6 @@ def initial_plan(
     return hard_plan(assignment, weights, n_prototypes)
 
 
-def kmeans(features: object, k: int, weights: Array, random_state: RandomState) -> KMeans:
-    """A fitted k-means with at most k centres."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # rows that are equal up to rounding: fewer clusters than k
-        return KMeans(k, n_init=1, random_state=random_state).fit(features, sample_weight=weights)
-
-
 def use_all(assignment: Index, k: int) -> Index:
     """Give every empty prototype one sample of the then fullest, so that none starts without a place."""
     assignment = assignment.copy()
@@ -83,7 +75,7 @@ def use_all(assignment: Index, k: int) -> Index:
 
 
 def _cluster(features: object, k: int, weights: Array, random_state: RandomState) -> Index:
-    return use_all(kmeans(features, k, weights, random_state).labels_.astype(np.intp), k)
+    return use_all(kmeans(features, k, random_state, weights).labels_.astype(np.intp), k)
 
 
 def _clusters_by_class(affinity: Array, weights: Array, targets: Array, m: int, random_state: RandomState) -> Index:
@@ -142,8 +134,7 @@ def _spectral_embedding(
     n = len(weights)
     root = np.sqrt(weights)
     M = np.empty((n, n), dtype=np.float32)  # half the memory; a start needs few digits
-    for start in range(0, n, BLOCK_ROWS):
-        rows = slice(start, min(n, start + BLOCK_ROWS))
+    for rows in blocks(n, BLOCK_ROWS):
         # √h_i C_ij √h_j is symmetric, and has the eigenvalues of C with sample i repeated h_i times.
         block = affinity[rows] * root[rows, None] * root
         M[rows] = block if agreement is None else block * agreement(rows)

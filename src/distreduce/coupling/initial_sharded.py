@@ -11,9 +11,9 @@ from numpy.random import RandomState
 from scipy import sparse
 from sklearn.neighbors import KNeighborsRegressor
 
-from distreduce._utils.numerics import sq_distances
+from distreduce._utils.numerics import blocks, kmeans, sq_distances, to_dense
 from distreduce._utils.typing import Array, Index, Mask, Plan
-from distreduce.coupling.initial import apportion, cluster_each_class, is_one_hot, kmeans, use_all
+from distreduce.coupling.initial import apportion, cluster_each_class, is_one_hot, use_all
 from distreduce.coupling.problem import hard_plan
 from distreduce.kernels import Delta, Kernel, Linear
 from distreduce.losses import supervised_rows
@@ -196,7 +196,7 @@ def _complete_targets(pool: _Pool) -> Array:
 
 def _cluster_centres(features: Any, weights: Array, k: int, random_state: RandomState) -> Array:
     """k centres, or as many as there are rows."""
-    found = kmeans(features, min(k, features.shape[0]), weights, random_state)
+    found = kmeans(features, min(k, features.shape[0]), random_state, weights)
     return np.asarray(found.cluster_centers_, dtype=np.float64)
 
 
@@ -209,10 +209,9 @@ class NearestPrototype(ShardPass[Index]):
 
     def __call__(self, shard: Shard) -> Index:
         found = np.empty(len(shard), dtype=np.intp)
-        for start in range(0, len(found), BLOCK_ROWS):
-            block = slice(start, min(len(found), start + BLOCK_ROWS))
+        for block in blocks(len(found), BLOCK_ROWS):
             Y = None if shard.kernel_targets is None else shard.kernel_targets[block]
-            found[block] = _nearest_in_block(_dense(shard.features[block]), Y, self.centres)
+            found[block] = _nearest_in_block(to_dense(shard.features[block], np.float64), Y, self.centres)
         return found
 
 
@@ -228,15 +227,15 @@ def _nearest_in_block(features: Array, targets: Array | None, centres: Centres) 
 def _comparable(rows: Index, targets: Array | None, centres: Centres) -> Iterator[tuple[Index, Centres]]:
     """Rows with the dense centres they are compared with: those of their class, if classes are kept apart, or all."""
     if targets is None or centres.targets is None or not np.isinf(centres.weight):
-        yield rows, centres._replace(x=_dense(centres.x))
+        yield rows, centres._replace(x=to_dense(centres.x, np.float64))
         return
     known = supervised_rows(targets)
     label, of_point = np.nan_to_num(targets).argmax(axis=1), centres.targets.argmax(axis=1)
     if not known.all():
-        yield rows[~known], centres._replace(x=_dense(centres.x))  # unlabelled samples may join any class
+        yield rows[~known], centres._replace(x=to_dense(centres.x, np.float64))  # unlabelled samples may join any class
     for k in np.unique(label[known]):
         own = np.flatnonzero(of_point == k)  # all of one class: targets no longer matter
-        yield rows[known & (label == k)], Centres(_dense(centres.x[own]), centres.prototype[own])
+        yield rows[known & (label == k)], Centres(to_dense(centres.x[own], np.float64), centres.prototype[own])
 
 
 def _nearest_of(features: Array, targets: Array | None, centres: Centres) -> Index:
@@ -248,7 +247,3 @@ def _nearest_of(features: Array, targets: Array | None, centres: Centres) -> Ind
         apart = np.where(known[:, None], sq_distances(np.nan_to_num(targets), centres.targets), 0.0)
         distances += centres.weight * apart
     return centres.prototype[distances.argmin(axis=1)]
-
-
-def _dense(rows: Any) -> Array:
-    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)

@@ -1,7 +1,8 @@
 """The exact line search of the T-step, for dense and sharded couplings.
 
 With the prototype targets held fixed, the objective of the T-step is a quadratic aτ² + bτ along every segment
-T + τ(V − T). `CouplingProblem.along` (dense) and `ShardedCoupling.search` (shards) compute a and b.
+T + τ(V − T). b is minus the duality gap; a comes from `CouplingProblem.curvature` (dense) and `_ShardedDescent.search`
+(shards).
 """
 
 from __future__ import annotations

@@ -178,19 +178,9 @@ def copies(spec: FileSet) -> list[Copy]:
 MAX_WAIT = 600.0  # seconds for another process that fetches the same set
 CHUNK = 512  # bytes between two looks at the speed
 TRANSIENT = {408, 425, 429, 500, 502, 503, 504}  # answers that may change at the next attempt
-
-
-@dataclass(frozen=True)
-class Patience:
-    """How long to wait for a server."""
-
-    attempts: int = 4
-    pause: float = 0.5  # seconds before the second attempt; doubles before each further one
-    silence: float = 20.0  # seconds without an answer or a byte
-    slowest: float = 2000.0  # bytes per second, on average over an attempt that has lasted longer than `silence`
-
-
-PATIENCE = Patience()
+ATTEMPTS, PAUSE = 4, 0.5  # seconds before the second attempt, which double before each further one
+SILENCE = 20.0  # seconds without an answer or a byte
+SLOWEST = 2000.0  # bytes per second, on average over an attempt that has lasted longer than `SILENCE`
 
 
 class _InterruptedError(Exception):
@@ -240,9 +230,9 @@ def _fetch_file(remote: RemoteFile, advance: Callable[[int], None]) -> bytes:
     """Return the bytes of one file, from the first URL that has them."""
     failures = []
     for url in remote.urls:  # mirrors of the same bytes, tried in this order
-        for attempt in range(PATIENCE.attempts):
+        for attempt in range(ATTEMPTS):
             if attempt:
-                time.sleep(PATIENCE.pause * 2 ** (attempt - 1))  # 0.5, 1, 2 s
+                time.sleep(PAUSE * 2 ** (attempt - 1))  # 0.5, 1, 2 s
             content = bytearray()
             try:
                 _retrieve(url, remote, content, advance)
@@ -266,7 +256,7 @@ def _retrieve(url: str, remote: RemoteFile, content: bytearray, advance: Callabl
     headers = {"User-Agent": "distreduce", "Accept-Encoding": "identity"}
     begin, promised = time.monotonic(), "?"
     try:
-        with requests.get(url, headers=headers, timeout=PATIENCE.silence, stream=True) as answer:
+        with requests.get(url, headers=headers, timeout=SILENCE, stream=True) as answer:
             if not answer.ok:
                 kind = _InterruptedError if answer.status_code in TRANSIENT else DownloadError
                 raise kind(f"the server answered {answer.status_code} {answer.reason}")
@@ -281,7 +271,7 @@ def _retrieve(url: str, remote: RemoteFile, content: bytearray, advance: Callabl
         raise _InterruptedError(f"the connection ended after {len(content)} of {promised} bytes") from error
     except requests.exceptions.RequestException as error:
         if "timed out" in str(error):  # requests has no class of its own for a silence within the body
-            raise _InterruptedError(f"the server was silent for {PATIENCE.silence:g} s") from error
+            raise _InterruptedError(f"the server was silent for {SILENCE:g} s") from error
         cause = str(getattr(error.args[0], "reason", error) if error.args else error)
         raise _InterruptedError(f"no connection ({cause.split(': ', 1)[-1]})") from error
     if hashlib.sha256(content).hexdigest() != remote.sha256:
@@ -295,7 +285,7 @@ def _check_pace(size: int, remote: RemoteFile, seconds: float) -> None:
     if size > limit:
         raise DownloadError(f"the server sends {size} bytes or more where at most {limit} were expected")
     # The timeout of requests is for silence only: a server that drips bytes would never end.
-    if seconds > PATIENCE.silence and size < PATIENCE.slowest * seconds:
+    if seconds > SILENCE and size < SLOWEST * seconds:
         raise _InterruptedError(f"the server sent only {size} bytes in {seconds:.0f} s")
 
 

@@ -16,7 +16,7 @@ from numba import njit
 
 from distreduce._utils.threads import KERNEL, MIN_EXPONENT, SERIAL, Workers, bounded_exp, log_from_one, ordered_sum
 from distreduce._utils.typing import Array
-from distreduce.embedding.problem import EmbeddingProblem, Terms
+from distreduce.embedding.plain import EmbeddingProblem, Terms
 from distreduce.kernels import RBF, RationalQuadratic
 
 RATIONAL_QUADRATIC, GAUSSIAN, NO_KERNEL = 0, 1, 2  # integers: compiled loops cannot take kernel objects

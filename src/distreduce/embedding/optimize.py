@@ -13,12 +13,12 @@ from scipy import sparse
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 
-from distreduce._utils.numerics import Adam, BestSoFar
+from distreduce._utils.numerics import Adam, BestSoFar, to_dense
 from distreduce._utils.threads import SERIAL, Workers, too_few_to_compile
 from distreduce._utils.typing import Array
 from distreduce.embedding import plain
 from distreduce.embedding.fused import FusedObjective, supports
-from distreduce.embedding.problem import EmbeddingProblem, Terms
+from distreduce.embedding.plain import EmbeddingProblem, Terms
 from distreduce.exceptions import InvalidInputError, NumericalError
 
 # Student-t affinities are flat near the origin: from a small start classes separate without crossing one another
@@ -45,7 +45,7 @@ def initial_prototypes(
 
 def prototypes_from_means(means: Any, mass: Array, n_components: int, random_state: RandomState) -> Array:
     """Return the same from the prototypes' mean features (m, d), dense or sparse, and their masses (m,)."""
-    means = np.asarray(means.toarray() if sparse.issparse(means) else means, dtype=np.float64)
+    means = to_dense(means, np.float64)
     means = means - mass @ means / mass.sum()
     means /= np.abs(means).max() or 1.0  # against overflow
     return _placed(means @ means.T, mass, n_components, random_state)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from distreduce._utils.typing import Array
 from distreduce._utils.versions import import_optional
-from distreduce.embedding.problem import EmbeddingProblem, Terms
+from distreduce.embedding.plain import EmbeddingProblem, Terms
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import RBF, RationalQuadratic
 

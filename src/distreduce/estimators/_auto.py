@@ -13,7 +13,8 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_solve
 
-from distreduce._utils.numerics import divide_columns, evenly_spaced, solve_with_ridges
+from distreduce._utils.linalg import solve_with_ridges
+from distreduce._utils.numerics import divide_columns, evenly_spaced
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError, NumericalError
@@ -278,10 +279,8 @@ def predict_left_out(choice: MapChoice, sample: Sample, Y: Array, folds: Folds) 
 
 def _similarity(sample: Sample, kernel: Kernel, scales: Array | None) -> Array:
     """Return the kernel matrix (n, n) of the features divided by `scales`."""
-    if sample.precomputed:
-        assert isinstance(kernel, DistanceKernel)
-        return kernel.of_sq_distance(np.asarray(sample.features) ** 2)
-    K = kernel_matrix(sample.features if scales is None else sample.features / scales, kernel)
+    features = sample.features if scales is None else sample.features / scales
+    K = kernel_matrix(features, kernel, precomputed=sample.precomputed)
     if not np.isfinite(K).all():  # now, because the choices below would only warn
         raise NumericalError(NOT_FINITE)
     return K

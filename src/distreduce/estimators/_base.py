@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -21,11 +22,11 @@ from distreduce.estimators._fit_context import CallbackSupportMixin, progress, w
 from distreduce.estimators._fitted import fitted_attributes
 from distreduce.estimators._mixins import OLD_NAMES, DisplayMixin, RenamedParametersMixin, SavingMixin, Translation
 from distreduce.estimators._setup import Supervision, set_up_fit
-from distreduce.estimators._validate import Backends, check_places, reject_masked
+from distreduce.estimators._validate import Backends, reject_masked
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import Kernel
 from distreduce.losses import supervised_rows
-from distreduce.mapping.inverse import InverseMap, slopes
+from distreduce.mapping.inverse import samples_at, slopes
 from distreduce.sharding.dask_rows import is_dask, predict_by_blocks
 from distreduce.solver.loop import fit_reduction
 
@@ -186,7 +187,10 @@ class BaseReduction(
         """
         check_is_fitted(self)
         self._require_features("inverse_transform")
-        return InverseMap(self.map_)(check_places(X, self.prototypes_.shape[1]))
+        places, p = np.asarray(check_array(X, dtype=np.float64)), self.prototypes_.shape[1]
+        if places.shape[1] != p:
+            raise InvalidInputError(f"X has {places.shape[1]} columns; places of this embedding have {p}.")
+        return samples_at(self.map_, places)
 
     def explain(self, X: Any) -> Array:
         """Return how each feature moves each sample: the slopes ∂z/∂x of the map, exact.
@@ -252,9 +256,9 @@ class BaseReduction(
         """
         with whole_fit(self) as fitting:
             self._validate_params()
-            with workers(self.n_jobs) as pool, progress(self) as bar:
+            with workers(self.n_jobs) as pool, progress(self) as show:
                 setup = set_up_fit(self, X, y, sample_weight, groups, pool, choice)
-                with watch(self, X, y, sample_weight, bar, setup.checkpoint) as monitor:
+                with watch(self, X, y, sample_weight, show, setup.checkpoint) as monitor:
                     fitted = fit_reduction(setup.problem, setup.random_state, workers=pool, monitor=monitor)
                     fitting.best = fitted.reduction  # carried by errors from here on
                     self.__dict__.pop("classes_", None)  # of an earlier fit to labels

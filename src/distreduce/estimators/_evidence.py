@@ -15,11 +15,10 @@ from distreduce.estimators._targets import Targets
 from distreduce.losses import supervised_rows
 from distreduce.mapping import LeftOut
 from distreduce.mapping.folds import Folds, assign_folds, find_sites
-from distreduce.mapping.left_out import share_neighbours
+from distreduce.mapping.left_out import NEIGHBOURS, share_neighbours
 from distreduce.sharding.rows import Rows
 from distreduce.sharding.sample import Sample
 
-NEIGHBORS = 10
 SCORED_SAMPLES = 5000  # more would hardly change the scores
 # The least number of values whose extremes hold a new one in 9 of 10 cases: (k − 1)/(k + 1) = 0.9.
 LEAST_EVIDENCE = 19
@@ -80,7 +79,7 @@ def _expect(points: Any, among: Any, Y: Array, folds: Folds, *, precomputed: boo
         new, others = folds.sample[out], np.ix_(rest, rest) if precomputed else rest
         there = points[np.ix_(new, rest)] if precomputed else points[new]
         sites = folds.sites[rest]
-        shares = share_neighbours(there, among[others], weights, sites, NEIGHBORS, precomputed=precomputed)
+        shares = share_neighbours(there, among[others], weights, sites, NEIGHBOURS, precomputed=precomputed)
         expected[out] = shares @ Y[rest]
     return expected
 

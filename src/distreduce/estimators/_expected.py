@@ -7,7 +7,6 @@ what is predicted instead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -111,21 +110,6 @@ def expected_targets(regression: TargetRegression, Y: Array, *, shares: bool) ->
     return keep_in_range(expected, Y, shares=shares)
 
 
-def expected_without_folds(
-    regressions: Mapping[int, TargetRegression], Y: Array, folds: Folds, *, shares: bool
-) -> dict[int, Array]:
-    """Return, for every fold, the expected targets of the other samples, computed without that fold.
-
-    Those of :func:`expected_targets` know the fold: to place it among them would give its targets away.
-    """
-    found = {}
-    for fold, regression in regressions.items():
-        rest, _ = folds.rest(fold)
-        found[fold] = np.full(Y.shape, np.nan)
-        found[fold][rest] = expected_targets(regression, Y[rest], shares=shares)
-    return found
-
-
 REACHES = (0.25, 0.5, 1.0)  # length scales of predicted shares, in units of their spread
 WIDER = (1.0, 2.0, 4.0)  # length scales of the features beside them, in units of the one chosen for the features alone
 # On shards many samples teach the shares, which have most say: to choose by left-out samples gained on one of six sets.
@@ -158,6 +142,7 @@ def choose_with_predictions(estimator: Any, sample: Sample, folds: Folds, unit: 
     def lengths(scales: Array | None, wider: float, reach: float) -> Array:
         return np.r_[wider * length * (np.ones(d) if scales is None else scales), np.full(c, reach * size)]
 
+    # Every f with the best of the g.
     wide, parts = replace(drawn, features=np.hstack([drawn.features, predictions.shares[rows]])), folds.take(rows)
     tried: list[tuple[MapChoice, float, float]] = []
     for wider in WIDER:
@@ -169,6 +154,7 @@ def choose_with_predictions(estimator: Any, sample: Sample, folds: Folds, unit: 
     found, wider, reach = next(one for one in tried if not _is_clearly_less(best.misses, one[0].misses, parts.weights))
     if not _is_clearly_less(found.misses, alone.misses, parts.weights):
         return alone
+    # The length scales become scales of the features, as those of a learned metric are.
     fold_scales = alone.fold_scales
     if fold_scales is not None:
         fold_scales = [lengths(scales, wider, reach) for scales in fold_scales]
@@ -195,29 +181,24 @@ ByFold = dict[int, Array]
 def targets_without_folds(
     choice: MapChoice, sample: Sample, folds: Folds, unit: float, *, shares: bool, coupled: bool
 ) -> tuple[ByFold | None, ByFold | None]:
-    """Return, for every fold, expected targets (if `coupled`) and predictions, if there are any, without the fold."""
-    regressions = regress_without_folds(choice.metric, sample, folds)
-    assert sample.targets is not None
-    expected = expected_without_folds(regressions, sample.targets, folds, shares=shares) if coupled else None
-    predicted = None if choice.predictions is None else _predictions_without_folds(regressions, sample, folds, unit)
-    return expected or None, predicted or None
+    """Return, for every fold, expected targets (if `coupled`) and predictions, if there are any, without the fold.
 
-
-def _predictions_without_folds(
-    regressions: Mapping[int, TargetRegression], sample: Sample, folds: Folds, unit: float
-) -> ByFold:
-    """Return, for every fold, the predictions (n, c) for all samples, computed without that fold.
-
-    Those of the map know the targets of a fold: to place the fold among them would give its targets away.
+    Those of the fit know the targets of a fold: to place the fold among them would give its targets away. Expected are
+    the targets of the other samples; predictions (n, c) are of all.
     """
-    found = {}
-    for fold, regression in regressions.items():
+    Y, n = sample.targets, len(sample.weights)
+    assert Y is not None
+    expected, predicted = {}, {}
+    for fold, regression in regress_without_folds(choice.metric, sample, folds).items():
         rest, _ = folds.rest(fold)
-        out = np.setdiff1d(np.arange(len(sample.weights)), rest)
-        known = _predictions(regression, unit)
-        found[fold] = np.empty((len(sample.weights), known.shares.shape[1]))
-        found[fold][rest], found[fold][out] = known.shares, known(sample.features[out] * unit)
-    return found
+        if coupled:
+            expected[fold] = np.full(Y.shape, np.nan)
+            expected[fold][rest] = expected_targets(regression, Y[rest], shares=shares)
+        if choice.predictions is not None:
+            out, known = np.setdiff1d(np.arange(n), rest), _predictions(regression, unit)
+            predicted[fold] = np.empty((n, known.shares.shape[1]))
+            predicted[fold][rest], predicted[fold][out] = known.shares, known(sample.features[out] * unit)
+    return expected or None, predicted or None
 
 
 def _predictions(regression: TargetRegression, unit: float) -> Predictions:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,6 @@ from sklearn.base import BaseEstimator
 
 from distreduce._utils.hashing import fingerprint
 from distreduce._utils.text import warn_user
-from distreduce._utils.versions import __version__
 from distreduce.estimators._validate import require_seed
 from distreduce.exceptions import (
     FewSamplesWarning,
@@ -28,14 +27,10 @@ from distreduce.exceptions import (
     RolledBackWarning,
     SolverConvergenceWarning,
 )
-from distreduce.sharding.sample import Sample, ShardedSample
 from distreduce.solver.checkpoint import Checkpoint, check_place
 from distreduce.solver.loop import Monitor, Reduction
 from distreduce.solver.objective import Record
 from distreduce.solver.sharded import LANDMARKS
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
 
 try:
     from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
@@ -109,46 +104,14 @@ def _parts(value: Any) -> Mapping[Any, Any]:
     return vars(value) if type(value).__module__.startswith("distreduce.") else {}  # such as KernelMap
 
 
-# Parameters that do not change the result, and may differ between a fit and its resumption.
-FREE = ("checkpoint", "n_jobs", "verbose")
+Show = Callable[..., object]  # update the bar: `state` is a text, `completed` the number of outer iterations
 
 
 @contextmanager
-def watch(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, bar: Bar | None, checkpoint: Checkpoint | None
-) -> Iterator[Monitor]:
-    """Yield the monitor of a fit: it advances the bar, reports to scikit-learn's callbacks, keeps the checkpoint."""
-    with _callbacks(estimator, X, y, sample_weight) as report:
-
-        def callback(record: Record) -> object:
-            if bar is not None:
-                bar(record)
-            return report(record)
-
-        monitor = Monitor(callback, checkpoint)
-        yield monitor if bar is None else replace(monitor, stage=bar.stage)
-
-
-class Bar:
-    """Advances with the outer iterations; before them it shows the stage of the preparation."""
-
-    def __init__(self, bar: Progress, name: str, max_iter: int) -> None:
-        self._bar, self._task = bar, bar.add_task(name, total=max_iter, state="samples …")
-
-    def stage(self, name: str) -> None:
-        """Show what is being computed."""
-        self._bar.update(self._task, state=f"{name} …")
-
-    def __call__(self, record: Record) -> None:
-        state = f"objective {record.objective:.6g}" + ("" if math.isnan(record.cka) else f"  CKA {record.cka:.3f}")
-        self._bar.update(self._task, completed=record.iteration, state=state)
-
-
-@contextmanager
-def progress(estimator: Any) -> Iterator[Bar | None]:
-    """Show a bar on standard error while the block runs; None unless the estimator is verbose."""
+def progress(estimator: Any) -> Iterator[Show]:
+    """Show a bar on standard error while the block runs, if the estimator is verbose; yield what updates it."""
     if not estimator.verbose:
-        yield None
+        yield lambda **_: None
         return
     from rich.console import Console  # imported on first use: most fits are silent
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -156,8 +119,24 @@ def progress(estimator: Any) -> Iterator[Bar | None]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     # On standard error: standard output belongs to the results of the program.
     with Progress(*columns, TextColumn("{task.fields[state]}"), console=Console(stderr=True)) as bar:
-        yield Bar(bar, type(estimator).__name__, estimator.max_iter)
-        bar.update(bar.task_ids[0], completed=estimator.max_iter)  # a fit that converged early is complete too
+        task = bar.add_task(type(estimator).__name__, total=estimator.max_iter, state="samples …")
+        yield partial(bar.update, task)
+        bar.update(task, completed=estimator.max_iter)  # a fit that converged early is complete too
+
+
+@contextmanager
+def watch(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, show: Show, checkpoint: Checkpoint | None
+) -> Iterator[Monitor]:
+    """Yield the monitor of a fit: it advances the bar, reports to scikit-learn's callbacks, keeps the checkpoint."""
+    with _callbacks(estimator, X, y, sample_weight) as report:
+
+        def callback(record: Record) -> object:
+            cka = "" if math.isnan(record.cka) else f"  CKA {record.cka:.3f}"
+            show(completed=record.iteration, state=f"objective {record.objective:.6g}{cka}")
+            return report(record)
+
+        yield Monitor(callback, checkpoint, lambda stage: show(state=f"{stage} …"))
 
 
 @contextmanager
@@ -193,6 +172,10 @@ def _callbacks(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[C
         with_callbacks(lambda _: None)(estimator)
 
 
+# Parameters that do not change the result, and may differ between a fit and its resumption.
+FREE = ("checkpoint", "n_jobs", "verbose")
+
+
 def check_checkpoint(estimator: Any, n: int, *, sharded: bool) -> str | None:
     """Check that the checkpoint can be written, and return the fingerprint of the parameters; None without one."""
     if estimator.checkpoint is None:
@@ -204,11 +187,6 @@ def check_checkpoint(estimator: Any, n: int, *, sharded: bool) -> str | None:
     check_place(Path(estimator.checkpoint), 2 * size + 2**16)
     given = {name: value for name, value in estimator.get_params(deep=False).items() if name not in FREE}
     return fingerprint(type(estimator).__name__, given)
-
-
-def open_checkpoint(path: Any, parameters: str, sample: Sample | ShardedSample) -> Checkpoint:
-    """Return the checkpoint of a fit to this sample: to its rows as the solver sees them, in that order."""
-    return Checkpoint(Path(path), fingerprint(__version__, parameters, sample.weights, sample.fingerprints()))
 
 
 # Accuracy, or R². With the defaults the difference was above this on 3 of 25 tables: many classes, or many features.

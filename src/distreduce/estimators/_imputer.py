@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from distreduce._utils.numerics import blocks, kmeans
 from distreduce._utils.text import list_words, warn_user
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array
@@ -172,7 +172,7 @@ class Mixture:
         """
         S, d = self.covariance, X.shape[1]
         size = max(1, BLOCK_NUMBERS // d**2)
-        for rows in (slice(start, start + size) for start in range(0, len(X), size)):
+        for rows in blocks(len(X), size):
             known = ~np.isnan(X[rows])
             patterns, which = np.unique(known, axis=0, return_inverse=True)
             both = patterns[:, :, None] & patterns[:, None, :]
@@ -227,29 +227,25 @@ def start_mixture(X: Array, weights: Array, k: int, seed: int) -> Mixture:
     """k-means of the rows with means, 0, in their gaps, then means and variances of the known cells."""
     known, filled = ~np.isnan(X), np.nan_to_num(X)
     k = min(k, len(np.unique(filled, axis=0)))
-    labels = KMeans(k, n_init=1, random_state=seed).fit(filled, sample_weight=weights).labels_ if k > 1 else 0
+    labels = kmeans(filled, k, seed, weights).labels_ if k > 1 else 0
     T = (np.arange(k) == np.broadcast_to(labels, len(X))[:, None]) * weights[:, None]
     means, mass = T.T @ filled / (T.T @ known + 1.0), T.sum(axis=0) + 1
     variance = weights @ (known * (filled - (T > 0) @ means) ** 2) / np.maximum(weights @ known, 1e-12)
     return Mixture(mass / mass.sum(), means, np.diag(variance + SMALLEST_VARIANCE))
 
 
-class Choice(NamedTuple):
-    """What fills in hidden cells best; its error, and the factor that makes its standard deviations right there."""
+def choose(
+    X: Array, weights: Array, numbers: Sequence[int], shrinkages: Sequence[float], seed: int
+) -> tuple[int, float, float, float]:
+    """Hide known cells, and return the number of prototypes and the shrinkage that fill them in best.
 
-    n_prototypes: int
-    shrinkage: float
-    error: float
-    std_factor: float
-
-
-def choose(X: Array, weights: Array, numbers: Sequence[int], shrinkages: Sequence[float], seed: int) -> Choice:
-    """Hide known cells, and return the number of prototypes and the shrinkage that fill them in best."""
+    And their error, with the factor that makes their standard deviations right for these cells.
+    """
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.permutation(len(X))[:MOST_ROWS_OF_CHOICE])
     hidden = ~np.isnan(X[rows]) & (rng.random((len(rows), X.shape[1])) < HIDDEN)
     if not hidden.any():
-        return Choice(numbers[0], shrinkages[0], 1.0, 1.0)
+        return numbers[0], shrinkages[0], 1.0, 1.0
     seen, w = np.where(hidden, np.nan, X[rows]), weights[rows]
     share = (hidden * w[:, None])[hidden] / (hidden * w[:, None]).sum()  # of each hidden cell
     latest: dict[int, Mixture] = {}  # of another shrinkage: from there it is not far
@@ -270,4 +266,4 @@ def choose(X: Array, weights: Array, numbers: Sequence[int], shrinkages: Sequenc
     k = next((one for one in numbers if is_as_good(one)), best)  # none if X overflows
     shrinkage = min(shrinkages, key=lambda one: fill(k, one)[2])
     squared, std, error = fill(k, shrinkage)
-    return Choice(k, shrinkage, float(np.sqrt(error)), float(np.sqrt(share @ (squared / std**2))))
+    return k, shrinkage, float(np.sqrt(error)), float(np.sqrt(share @ (squared / std**2)))

@@ -64,13 +64,6 @@ def translate_renamed(cls: type, parameters: Mapping[str, Any]) -> dict[str, Any
     """Return parameters of a class with old names replaced by new ones, without a warning.
 
     Meant for files from earlier versions. Names that are neither old nor new stay as they are.
-
-    Examples
-    --------
-    >>> class Model(RenamedParametersMixin):
-    ...     _renamed = {"iterations": lambda value, parameters: {"max_iter": value}}
-    >>> translate_renamed(Model, {"iterations": 3, "tol": 0.1})
-    {'tol': 0.1, 'max_iter': 3}
     """
     renamed: Mapping[str, Translation] = getattr(cls, "_renamed", {})
     found = {name: value for name, value in parameters.items() if name not in renamed}

@@ -23,7 +23,7 @@ from distreduce.losses import LOSSES, BregmanLoss, get_loss
 DEPENDENCES = ("cka", "cka_uncentered", "hsic")
 # Kernel on standardized numbers if eta="auto" and every sample is a prototype: the paper's, of length scale 1, does not
 # tell far targets apart. With fewer prototypes it gains nothing (decision 21).
-WIDE = RBF(3.0)
+WIDE_KERNEL = RBF(3.0)
 
 
 class SDR(BaseReduction):
@@ -330,7 +330,7 @@ class SDR(BaseReduction):
         loss = "cross_entropy" if classes else "squared"
         kernels: Any = ("delta", "rq") if classes else ("rbf", "rq")
         if not classes and self.eta == "auto" and self.n_prototypes is None:
-            kernels = (WIDE, "rq")
+            kernels = (WIDE_KERNEL, "rq")
         target_loss = get_loss(loss if self.target_loss == "auto" else self.target_loss)
         target_loss.validate(targets.values)  # raises, for example for negative counts
         given = (self.target_kernel, self.embedding_kernel)

@@ -6,19 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import _num_samples, validate_data
 
+from distreduce._utils.hashing import fingerprint
 from distreduce._utils.text import warn_user
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
+from distreduce._utils.versions import __version__
 from distreduce.estimators._auto import (
     CHOICE_SAMPLES,
     MapChoice,
     choose,
+    choose_without_targets,
     require_distances,
     resolve_eta,
     scale_features,
@@ -31,7 +35,7 @@ from distreduce.estimators._expected import (
     regress_targets,
     targets_without_folds,
 )
-from distreduce.estimators._fit_context import check_checkpoint, open_checkpoint
+from distreduce.estimators._fit_context import check_checkpoint
 from distreduce.estimators._targets import Targets, standardize
 from distreduce.estimators._validate import (
     check_distances,
@@ -52,7 +56,6 @@ from distreduce.kernels import Kernel
 from distreduce.losses import BregmanLoss, SquaredLoss, supervised_rows
 from distreduce.mapping.axes import MOST_AXES
 from distreduce.mapping.folds import Folds, assign_folds, find_noisy_copies, find_sites
-from distreduce.mapping.relevance import input_kernel
 from distreduce.sharding.dask_rows import compute, empty_rows, is_dask, read_rows
 from distreduce.sharding.merge import Merged, merge_duplicates
 from distreduce.sharding.rows import LocalRows, Rows
@@ -124,9 +127,10 @@ def set_up_fit(
     # Merge equal rows and set up the problem.
     set_up = _set_up_sharded if sharded else _set_up_dense
     merged, problem, random_state, choice = set_up(estimator, X, weights, supervision, workers, choice)
-    checkpoint = None
-    if parameters is not None:
-        checkpoint = open_checkpoint(estimator.checkpoint, parameters, problem.sample)
+    checkpoint, sample = None, problem.sample
+    if parameters is not None:  # it belongs to a fit to these rows as the solver sees them, in that order
+        of_fit = fingerprint(__version__, parameters, sample.weights, sample.fingerprints())
+        checkpoint = Checkpoint(Path(estimator.checkpoint), of_fit)
     return FitSetup(X, weights, supervision, merged, problem, random_state, choice, checkpoint)
 
 
@@ -183,9 +187,11 @@ def _set_up_dense(
     check_spread(rows, len(merged.rows), precomputed=precomputed)
     unit = _unit(estimator, rows)
     sample = Sample(rows / unit, merged.weights, precomputed, *_solver_targets(supervision, merged))
+    # Folds, and with them the number of places that prototypes can have.
     folds = None if supervision is None else _leave_out(supervision.groups, merged, sample)
     n_places = len(np.unique(folds.sites)) if folds is not None and estimator.eta == "auto" else len(merged.rows)
     m = _number_of_prototypes(estimator, X.shape[0], len(merged.rows), n_places)
+    # What is left to the data: metric, kernel and ridge of the map, eta, and what the coupling sees of the targets.
     fold_targets = fold_predictions = map_features = None
     if supervision is not None and folds is not None and wants_choice(estimator):
         if choice is None:
@@ -205,11 +211,18 @@ def _set_up_dense(
         if choice.predictions is not None:
             map_features = scale_features(np.hstack([sample.features, choice.predictions.shares]), choice.scales)
         sample = replace(sample, features=scale_features(sample.features, choice.metric.scales), targets=targets)
+    # The problem, with what samples in memory alone have.
     problem = _problem(estimator, sample, sample, supervision, unit, X.shape[0], m, merged, choice)
-    graph = None if graph is None else graph[merged.rows][:, merged.rows]
     adapts = choice is not None and estimator.map_reg == "auto" and _sees_expected_targets(estimator, choice)
-    problem = replace(problem, folds=folds, fold_targets=fold_targets, graph=graph, map_features=map_features)
-    problem = replace(problem, fold_predictions=fold_predictions, raises_map_reg=adapts and m is not None)
+    problem = replace(
+        problem,
+        folds=folds,
+        fold_targets=fold_targets,
+        fold_predictions=fold_predictions,
+        map_features=map_features,
+        graph=None if graph is None else graph[merged.rows][:, merged.rows],
+        raises_map_reg=adapts and m is not None,
+    )
     return merged, problem, own_generator(estimator.random_state), choice
 
 
@@ -305,11 +318,8 @@ def _problem(
     choice: MapChoice | None,
 ) -> ReductionProblem:
     """Return the reduction problem of a sample; what was not chosen comes from the parameters."""
-    if choice is None:
-        kernel = input_kernel(estimator.input_kernel, estimator.length_scale, subsample, unit)
-    else:
-        kernel = choice.kernel
-    require_distances(estimator, kernel, precomputed=subsample.precomputed)
+    chosen = choice or choose_without_targets(estimator, subsample, unit, has_signal=True)
+    require_distances(estimator, chosen.kernel, precomputed=subsample.precomputed)
     # With eta = 0 targets act through the coupling alone (the paper's variant): the start must not see them.
     blind = supervision is not None and supervision.settings["eta"] == 0
     # A large ridge would shrink the picture to a point, so the weight of the map falls as its ridge grows.
@@ -323,16 +333,16 @@ def _problem(
         init=read_init(estimator, merged, n, blind=blind),
         target_loss=SquaredLoss() if supervision is None else supervision.loss,
         target_kernel=None if supervision is None else supervision.kernel,
-        input_kernel=kernel,
+        input_kernel=chosen.kernel,
         mu=mu,
         map_reg=estimator.map_reg if choice is None else choice.ridge * mu,
         unit=unit,
-        scales=None if choice is None else choice.scales,
-        fold_scales=None if choice is None else choice.fold_scales,
-        predictions=None if choice is None else choice.predictions,
+        scales=chosen.scales,
+        fold_scales=chosen.fold_scales,
+        predictions=chosen.predictions,
         prototypes_on_map=choice is not None and estimator.eta == "auto",
         opens_axes=_opens_axes(estimator, choice),
-        has_signal=choice is None or choice.has_signal,
+        has_signal=chosen.has_signal,
         n_neighbors=int(estimator.affinity) if isinstance(estimator.affinity, Integral) else None,
     )
 

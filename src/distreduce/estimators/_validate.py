@@ -15,6 +15,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_sample_weight
 
+from distreduce._utils.numerics import blocks
 from distreduce._utils.text import warn_user
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import DataWarning, InvalidInputError
@@ -195,8 +196,8 @@ def check_spread(X: Any, n_distinct: int, *, precomputed: bool) -> None:
     elif sparse.issparse(X):
         spread = n_distinct > 1 and abs(X - X[np.zeros(X.shape[0], dtype=int)]).max() > 0
     else:
-        blocks = (X[start : start + BLOCK_ROWS] for start in range(0, len(X), BLOCK_ROWS))
-        spread = any((block != X[0]).any() for block in blocks)  # ends at the first block with another row
+        # Ends at the first block with another row.
+        spread = any((X[rows] != X[0]).any() for rows in blocks(len(X), BLOCK_ROWS))
     if not spread:
         raise InvalidInputError(
             "X is constant: all samples have the same features, so there is no geometry to reduce. "
@@ -221,14 +222,6 @@ def require_seed(estimator: Any) -> None:
         raise InvalidInputError(
             "checkpoint needs random_state, such as random_state=0: a fit can only resume from the start that it had."
         )
-
-
-def check_places(Z: Any, n_components: int) -> Array:
-    """Return places of the embedding as an array (n, n_components); raise InvalidInputError for another shape."""
-    places = np.asarray(check_array(Z, dtype=np.float64))
-    if places.shape[1] != n_components:
-        raise InvalidInputError(f"X has {places.shape[1]} columns; places of this embedding have {n_components}.")
-    return places
 
 
 def read_init(estimator: Any, merged: Merged, n: int, *, blind: bool) -> Any:

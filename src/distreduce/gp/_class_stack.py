@@ -11,9 +11,9 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
 from distreduce._utils.typing import Array, Index
-from distreduce.gp._crossfit import CrossFit, Said, find_rank, rank_within, thin_reference
+from distreduce.gp._crossfit import CrossFit, Said
 from distreduce.gp._experts import KERNELS, LEAST_PROBABILITY
-from distreduce.gp._stack import REFERENCE, Views, select_used, weigh
+from distreduce.gp._stack import REFERENCE, Views, find_rank, rank_within, select_used, thin_reference, weigh
 
 LEAST_INDICATOR = 0.01
 

@@ -116,8 +116,8 @@ class BaseGPClassifier(ClassifierMixin, BaseGP):
         rows = draw_from_every_class(labels, max(TRAINING_SAMPLES, n_classes), random_state)
         targets = DirichletTargets.of(labels[rows], n_classes, self.alpha_epsilon)
         # A length scale per dimension that is typical for distances in all of them.
-        training, scales = self._training(lbfgs_steps=50, adam_steps=50), np.full(d, np.sqrt(d))
-        found = training(NegativeLogLikelihood(inputs[rows], targets), scales)
+        training, start = self._training(lbfgs_steps=50, adam_steps=50), Hyperparameters.start(np.full(d, np.sqrt(d)))
+        found = training(NegativeLogLikelihood(inputs[rows], targets), start)
         # Predictions use all samples, whichever the hyperparameters were learned from.
         self.gp_ = DirichletGP(inputs, labels, n_classes, self.alpha_epsilon, found)
         # Kept, so that every call gives the same probabilities.

@@ -18,7 +18,6 @@ from sklearn.utils import check_random_state
 from distreduce._utils.numerics import evenly_spaced, nearest
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index
-from distreduce.exceptions import InvalidInputError
 from distreduce.gp._experts import CHAIN, Expert, Lesson
 from distreduce.gp._hyperparameters import Hyperparameters
 from distreduce.mapping.folds import are_copies, find_near_copies
@@ -29,7 +28,7 @@ MANY = 5000  # samples from which on one part is left out once instead of every 
 HELD_OUT = 5000  # samples of that part, at most
 ENOUGH_TO_JUDGE = 100  # left-out samples after which experts that will get no weight are given up
 FOLD_TRAINING_ROWS = 500  # hyperparameters of the folds; those of the final experts see more samples
-OTHERS = 5  # neighbours whose distance tells how new a sample is
+NEAREST_OTHERS = 5  # neighbours whose distance tells how new a sample is
 LIKE_THESE = 5000  # training samples that new ones are compared with
 
 
@@ -59,6 +58,7 @@ def arrange(
     With `groups`, whole groups are left out, and those that share copies with noise leave together. If they are
     `periods`, which nobody drew, their samples are evidence one by one.
     """
+    # Samples that differ in features, in an order by value, and which of them are copies.
     places = merge_duplicates(inputs, None, weights)
     distinct = inputs[places.rows]
     copies = find_near_copies(distinct)
@@ -78,13 +78,14 @@ def arrange(
         return Arranged(
             order, totals, leaving[order] if copied else np.arange(len(order)), totals, cleaned, distinct, copies
         )
+    # What leaves together, and what each group counts.
     joined = join_groups(groups, leaving)
     own = pd.factorize((joined if np.ptp(joined) > 0 else groups)[order])[0]
     evidence = totals if periods else totals / np.bincount(own, totals)[own]
     return Arranged(order, totals, own, evidence, cleaned, distinct, copies, groups[places.rows])
 
 
-def assign_folds(groups: Index) -> Index:
+def number_folds(groups: Index) -> Index:
     """Return the fold of each sample; with many samples 0 for the part that is left out once and −1 for the others."""
     n_groups = int(groups.max()) + 1
     # Always the same split, so that a fit depends on the samples only.
@@ -191,44 +192,6 @@ def _with_links(names: list[str], kept: Collection[str]) -> list[str]:
     return [name for name in names if name in kept or name in linked[: needed + 1]]
 
 
-def thin_reference(scores: Array, groups: Index, size: int, weights: Array) -> tuple[Array, Index]:
-    """At most `size` of the scores, sorted, and their groups: what new samples are compared with.
-
-    With unequal weights these are quantiles of the weighted scores, so that some are repeated and others missing.
-    """
-    order = np.argsort(scores, kind="stable")
-    if np.ptp(weights) > 0:
-        reach, k = np.cumsum(weights[order]), len(order)
-        order = order[np.searchsorted(reach, (np.arange(k) + 0.5) / k * reach[-1]).clip(max=k - 1)]
-    kept = order[evenly_spaced(len(order), size)]
-    return scores[kept], groups[kept]
-
-
-def find_rank(n: int, miss: float) -> int:
-    """⌊(n + 1) miss⌋: another score is below the one of this rank with at most this probability."""
-    return int(np.floor((n + 1) * miss + 1e-9))  # 1 − 0.9 is a little less than 0.1
-
-
-def rank_within(rank: Callable[[Array], Any], scores: Array, groups: Index, asked: Index) -> Array:
-    """`rank` of the scores of each asked group; where a group has too few, that of all scores or its own extreme.
-
-    The farther of the two, so that what covers more is never narrower. This is Mondrian conformal prediction: Vovk,
-    Gammerman, Shafer (2005). Algorithmic Learning in a Random World.
-    """
-    overall = np.asarray(rank(scores))
-    found = {group: np.asarray(rank(scores[groups == group])) for group in np.unique(groups)}
-    if not any(np.isfinite(own).all() for own in found.values()):
-        raise InvalidInputError(
-            "No prototype, or class, has enough left-out samples for this coverage; ask for less, or for that of all "
-            "samples together, or fit with fewer prototypes (a number for n_prototypes) or more samples."
-        )
-    for group, own in found.items():
-        low, high = scores[groups == group].min(), scores[groups == group].max()
-        above = np.where(own == np.inf, np.maximum(overall, high), own)
-        found[group] = np.where(own == -np.inf, np.minimum(overall, low), above)
-    return np.array([found.get(group, overall) for group in asked])
-
-
 @dataclass(frozen=True)
 class Novelty:
     """Distinct training samples (k, d), and sorted mean distances of each to its nearest others (k,)."""
@@ -244,7 +207,7 @@ class Novelty:
         first = np.unique(copies, return_index=True)[1]
         chosen = first[evenly_spaced(len(first), LIKE_THESE)]
         inputs = distinct[chosen]
-        k = min(OTHERS, len(inputs) - 1)
+        k = min(NEAREST_OTHERS, len(inputs) - 1)
         if k == 0:
             return cls(inputs, np.zeros(1))
         if groups is None or np.ptp(groups[chosen]) == 0:
@@ -255,7 +218,7 @@ class Novelty:
         return cls(inputs, np.sort(np.concatenate(found)))
 
     def __call__(self, inputs: Array) -> Array:
-        k = max(1, min(OTHERS, len(self.inputs) - 1))
+        k = max(1, min(NEAREST_OTHERS, len(self.inputs) - 1))
         distance = nearest(inputs, self.inputs, k)[0].mean(axis=1)
         farther = len(self.distances) - np.searchsorted(self.distances, distance, side="left")
         return np.asarray((1 + farther) / (1 + len(self.distances)))

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, cho_solve
 
-from distreduce._utils.numerics import inverse_from_factor
+from distreduce._utils.linalg import inverse_from_factor
 from distreduce._utils.typing import Array
 from distreduce.gp._exact import factorise
 from distreduce.gp._hyperparameters import Hyperparameters

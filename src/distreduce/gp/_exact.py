@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +11,8 @@ from numba import njit
 from scipy.linalg import LinAlgError, cho_solve, solve_triangular
 from scipy.spatial import KDTree
 
-from distreduce._utils.lapack import solve_lower
-from distreduce._utils.numerics import evenly_spaced, jittered_cholesky
+from distreduce._utils.linalg import jittered_cholesky, solve_lower
+from distreduce._utils.numerics import blocks, evenly_spaced
 from distreduce._utils.threads import KERNEL, MIN_EXPONENT, bounded_exp, single_threaded_blas
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError, NumericalError
@@ -85,10 +86,9 @@ class MergedRows:
         return value + copies * parameters[-1] + within, gradient
 
 
-def find_batches(n: int, each: int) -> list[slice]:
+def find_batches(n: int, each: int) -> Iterator[slice]:
     """Batches of n rows, each of which takes so many numbers."""
-    step = max(1, BATCH_NUMBERS // each)
-    return [slice(start, start + step) for start in range(0, n, step)]
+    return blocks(n, max(1, BATCH_NUMBERS // each))
 
 
 def check_exact_size(n: int, advice: str) -> None:

@@ -116,7 +116,7 @@ def learn_hyperparameters(
     (m, d), h = rows.inputs.shape, rows.weights
     variance = float((h @ rows.targets**2 + rows.scatter).mean() / h.sum()) or 1.0
     unit = replace(rows, targets=rows.targets / np.sqrt(variance), scatter=rows.scatter / variance)
-    starts = [Hyperparameters(np.full(d, np.sqrt(d)), 1.0, 0.1)]
+    starts = [Hyperparameters.start(np.full(d, np.sqrt(d)))]
     if known is not None:
         starts.append(Hyperparameters(known.length_scales, known.signal / variance, known.noise / variance))
     training = replace(training, least_gain=LEAST_GAIN * m * rows.targets.shape[1])
@@ -130,7 +130,7 @@ def learn_hyperparameters(
         starts = [replace(start, length_scales=start.length_scales[:1]) for start in starts]
     # What fits other samples may be far off here, where the first step would end in a corner.
     start = min(starts, key=lambda start: objective(start.logarithms())[0])
-    found = training(objective, start.length_scales, start)
+    found = training(objective, start)
     if isotropic:
         found = replace(found, length_scales=np.full(d, found.length_scales[0]))
     return replace(found, signal=found.signal * variance, noise=found.noise * variance)

@@ -33,6 +33,11 @@ class Hyperparameters:
     noise: float
 
     @classmethod
+    def start(cls, length_scales: Array) -> Hyperparameters:
+        """Where training on standardised targets starts, but for its length scales."""
+        return cls(length_scales, 1.0, 0.1)
+
+    @classmethod
     def from_logarithms(cls, parameters: Array) -> Hyperparameters:
         """From (log l_1 … log l_d, log s, log σ²)."""
         values = np.exp(parameters)
@@ -56,17 +61,14 @@ class Training:
     tolerance: float = 1e-9
     least_gain: float = 0.0
 
-    def __call__(self, objective: Objective, scales: Array, known: Hyperparameters | None = None) -> Hyperparameters:
-        """Minimise −log p(y), a function of the logarithms of the hyperparameters.
-
-        L-BFGS starts at `known` hyperparameters, or at length scales `scales`, signal 1 and noise 0.1.
-        """
+    def __call__(self, objective: Objective, start: Hyperparameters) -> Hyperparameters:
+        """Minimise −log p(y), a function of the logarithms of the hyperparameters; Adam has a start of its own."""
         # Adam needs it to recognise failures, and returns its last point.
         best = BestSoFar(objective, failed=WORST)
         if self.optimizer == "adam":
-            found = self._run_adam(best, len(scales))
+            found = self._run_adam(best, len(start.length_scales))
         else:
-            found = self._run_lbfgs(best, Hyperparameters(scales, 1.0, 0.1) if known is None else known)
+            found = self._run_lbfgs(best, start)
         if found is None:
             raise NumericalError(
                 "The marginal likelihood is not a number even at the start of training; scale X and y, and look for "

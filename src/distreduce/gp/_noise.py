@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from distreduce._utils.typing import Array
-from distreduce.gp._crossfit import ENOUGH_TO_JUDGE, Arranged, CrossFit, assign_folds
+from distreduce.gp._crossfit import ENOUGH_TO_JUDGE, Arranged, CrossFit, number_folds
 from distreduce.gp._experts import Expert, Forest, Lesson, Linear, learn_forest, learn_linear
 from distreduce.gp._stack import CLEARLY, Stack
 from distreduce.gp._tails import FEW
@@ -51,7 +51,7 @@ def follow_noise(stack: Stack, learn: Learn, found: CrossFit, lesson: Lesson, ow
     sizes = np.abs(y - stack.mix(found.left_out)[0]) ** POWER
     least = LEAST * float(evidence @ sizes / evidence.sum())
     lesson = replace(lesson.take(found.rows), targets=sizes[:, None])
-    folds = assign_folds(np.unique(own.groups[found.rows], return_inverse=True)[1])
+    folds = number_folds(np.unique(own.groups[found.rows], return_inverse=True)[1])
     # Few errors tell their scale alone; where there are none, cubes of them would underflow.
     for model in MODELS if evidence.sum() >= FEW and least ** (2 / POWER) > 0.0 else ():
         variances = np.empty(len(y))

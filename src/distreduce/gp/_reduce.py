@@ -30,7 +30,7 @@ from distreduce.exceptions import (
     SolverConvergenceWarning,
 )
 from distreduce.gp._class_stack import ClassStack
-from distreduce.gp._crossfit import Arranged, CrossFit, CrossFitter, Novelty, Said, arrange, assign_folds
+from distreduce.gp._crossfit import Arranged, CrossFit, CrossFitter, Novelty, Said, arrange, number_folds
 from distreduce.gp._estimator import by_chunks, read_new_samples
 from distreduce.gp._experts import EXPERTS, Expert, Lesson, learn_own
 from distreduce.gp._hyperparameters import Training
@@ -44,8 +44,8 @@ AnyStack = TypeVar("AnyStack", Stack, ClassStack)
 Learn = Callable[[CrossFit, Array], AnyStack]  # from left-out predictions and the target
 GAUSSIAN_PROCESSES = ("inputs", "rough_inputs", "isotropic")
 # Experts besides the Gaussian processes; `experts` may name them, or hold estimators of one's own.
-OTHERS = ("linear", "forest", "boosting")
-WIDE = 300  # features above which one length scale for each is too slow to learn, and learns too little
+NAMED = ("linear", "forest", "boosting")
+MANY_FEATURES = 300  # features above which one length scale for each is too slow to learn, and learns too little
 STACK_STEPS = 60  # of L-BFGS: more raise the likelihood, but left-out densities hardly
 
 
@@ -333,16 +333,16 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
     def _choose_experts(self, n_features: int) -> dict[str, Expert]:
         if not self.residual:
             return {"embedding": EXPERTS["embedding"]}
-        given: Sequence[Any] = OTHERS if self.experts is None else self.experts
-        processes = GAUSSIAN_PROCESSES if n_features <= WIDE else ("isotropic",)
+        given: Sequence[Any] = NAMED if self.experts is None else self.experts
+        processes = GAUSSIAN_PROCESSES if n_features <= MANY_FEATURES else ("isotropic",)
         found = {name: EXPERTS[name] for name in ("embedding", *processes)}
         for k, expert in enumerate(given):
-            if isinstance(expert, str) and expert in OTHERS:
+            if isinstance(expert, str) and expert in NAMED:
                 found[expert] = EXPERTS[expert]
             elif isinstance(expert, BaseEstimator) and hasattr(expert, "fit"):
                 found[f"{type(expert).__name__} {k}"] = partial(learn_own, estimator=expert)
             else:
-                raise InvalidInputError(f"experts has {expert!r}; give names in {OTHERS} or scikit-learn estimators.")
+                raise InvalidInputError(f"experts has {expert!r}; give names in {NAMED} or scikit-learn estimators.")
         return found
 
     def _cross_fit(
@@ -374,4 +374,4 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         lesson = Lesson((X / self.input_scale_)[order], targets[order], arranged.weights, is_class, training, seed=seed)
         experts = self._choose_experts(X.shape[1])
         lessons = {name: lesson for name in experts} | {"embedding": replace(lesson, inputs=Z[order])}
-        return CrossFitter(experts, lessons, assign_folds(arranged.groups), pool), lesson
+        return CrossFitter(experts, lessons, number_folds(arranged.groups), pool), lesson

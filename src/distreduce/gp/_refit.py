@@ -36,6 +36,7 @@ def refit(model: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = N
             warped = [t if s.warp is None else s.warp(t) for s, t in zip(stacks, given.T, strict=True)]
             targets = labels = np.stack(warped, axis=1)
             columns = [column[:, None] for column in warped]
+        # The reduction again, if the predictions rest on it; then the experts.
         arranged, random_state = model._arrange(X, targets, weights, blocks), own_generator(model.random_state)
         rows = getattr(model, "_reduced_rows", None)
         if rows is None or max(stack.weights.get("embedding", 0.0) for stack in stacks) > TAKES_PART:

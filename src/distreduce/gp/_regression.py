@@ -17,7 +17,8 @@ from distreduce.estimators._validate import read_weights
 from distreduce.exceptions import InvalidInputError
 from distreduce.gp._estimator import BaseGP, by_chunks, read_new_samples
 from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size
-from distreduce.gp._stack import Stack, check_coverage, check_levels, weigh_by_leave_one_out
+from distreduce.gp._hyperparameters import Hyperparameters
+from distreduce.gp._stack import Stack, check_coverage, check_quantiles
 from distreduce.gp._target_scale import TargetScale, feature_spread
 from distreduce.sharding.dask_rows import compute, is_dask, predict_by_blocks
 
@@ -94,7 +95,7 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
         array of shape (n_samples, n_quantiles) or (n_samples, n_targets, n_quantiles)
             Quantiles of the predictive distribution, in the units of y.
         """
-        levels = check_levels(quantiles, "quantiles")
+        levels = check_quantiles(quantiles)
         if is_dask(X):
             return predict_by_blocks(self, "predict_quantiles", X, quantiles=tuple(quantiles))
         X = read_new_samples(self, X)
@@ -238,17 +239,17 @@ class GPRegressor(BaseGPRegressor):
             check_exact_size(len(X), "use SDRGPRegressor(n_prototypes=...), or fit a part of them")
             # Adam starts at fixed length scales, as in the paper, so it takes the features on the scale they have.
             scales = feature_spread(X, weights) if self.gp_optimizer == "lbfgs" else np.ones(X.shape[1])
-            training = self._training(lbfgs_steps=200, adam_steps=20)
+            training, start = self._training(lbfgs_steps=200, adam_steps=20), Hyperparameters.start(scales)
             rows = [MergedRows.of(X, Y[:, [t]], weights) for t in range(Y.shape[1])]
             with workers(self.n_jobs) as pool:  # one thread per target
-                found = pool.run(lambda t, _: training(rows[t].likelihood, scales), Y.shape[1])
+                found = pool.run(lambda t, _: training(rows[t].likelihood, start), Y.shape[1])
                 processes = [
-                    {"inputs": ExactGP(row.inputs, row.targets[:, 0], gp, weights=row.weights)}
-                    for row, gp in zip(rows, found, strict=True)
+                    ExactGP(row.inputs, row.targets[:, 0], learned, weights=row.weights)
+                    for row, learned in zip(rows, found, strict=True)
                 ]
                 # The paper's GP, trained by Adam, has no rescaling of the variance.
                 rescaled = self.gp_optimizer == "lbfgs"
-                self.stacks_ = tuple(weigh_by_leave_one_out(process, rescaled=rescaled) for process in processes)
+                self.stacks_ = tuple(Stack.of_exact("inputs", gp, rescaled=rescaled) for gp in processes)
         return self
 
     def _views(self, X: Array, names: Sequence[str]) -> dict[str, Array]:

@@ -11,17 +11,18 @@ from distreduce._utils.numerics import evenly_spaced
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
-from distreduce.gp._crossfit import CrossFitter, assign_folds
+from distreduce.gp._crossfit import CrossFitter, number_folds
 from distreduce.gp._exact import ExactGP, MergedRows, check_exact_size
 from distreduce.gp._experts import EXPERTS, Lesson
-from distreduce.gp._hyperparameters import Training
+from distreduce.gp._hyperparameters import Hyperparameters, Training
 from distreduce.gp._reduce import PAPER, ReducingGP
 from distreduce.gp._regression import BaseGPRegressor
-from distreduce.gp._stack import Stack, weigh_by_leave_one_out
+from distreduce.gp._stack import Stack
 from distreduce.gp._target_scale import Warp, number_groups, propose_warps
 
 LEAST_SAMPLES, CHOICE_SAMPLES = 30, 400
-CLEARLY = 0.05  # gain in mean log density
+# A warp is taken for this gain in mean log density, if it multiplies the squared error by no more than that.
+WARP_GAIN, WARP_LOSS = 0.05, 1.02
 
 
 class SDRGPRegressor(ReducingGP, BaseGPRegressor):
@@ -108,13 +109,14 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
     def _fit_paper(self, embedded: Array, Y: Array, weights: Array) -> tuple[Stack, ...]:
         """The paper's GP on the embedding, for each target."""
         check_exact_size(len(embedded), "the paper's recipe has no other; use the defaults")
-        training, scales = self._training(lbfgs_steps=200, adam_steps=20), np.ones(embedded.shape[1])
+        training = self._training(lbfgs_steps=200, adam_steps=20)
+        start = Hyperparameters.start(np.ones(embedded.shape[1]))
         stacks = []
         for y in Y.T:
             rows = MergedRows(embedded, y[:, None], weights, np.zeros(1))
-            found = training(rows.likelihood, scales)
+            found = training(rows.likelihood, start)
             gp = ExactGP(embedded, y, found, weights=None if (weights == 1.0).all() else weights)
-            stacks.append(weigh_by_leave_one_out({"embedding": gp}, rescaled=False))
+            stacks.append(Stack.of_exact("embedding", gp, rescaled=False))
         return tuple(stacks)
 
 
@@ -130,7 +132,7 @@ def choose_warp(inputs: Array, y: Array, weights: Array, groups: Index | None = 
     plain = scores[0]
     # A gain must be clear, because a warp costs simplicity and may bend what extrapolates.
     able = [(density, warp) for (density, error), warp in zip(scores, candidates, strict=True)
-            if warp is not None and density > plain[0] + CLEARLY and error <= plain[1] * 1.02]  # fmt: skip
+            if warp is not None and density > plain[0] + WARP_GAIN and error <= WARP_LOSS * plain[1]]  # fmt: skip
     return max(able, key=lambda pair: pair[0])[1] if able else None
 
 
@@ -139,7 +141,7 @@ def _try_warp(inputs: Array, y: Array, weights: Array, groups: Index, warp: Warp
     learned = y if warp is None else warp(y)
     experts = {name: EXPERTS[name] for name in ("isotropic", "linear")}
     lesson = Lesson(inputs, learned[:, None], weights, False, Training("lbfgs", 20, tolerance=1e-4), CHOICE_SAMPLES)
-    found = CrossFitter(experts, dict.fromkeys(experts, lesson), assign_folds(groups), SERIAL).leave_out()
+    found = CrossFitter(experts, dict.fromkeys(experts, lesson), number_folds(groups), SERIAL).leave_out()
     stack = Stack.of(found, learned, weights, groups, warp)
     mean, variance = stack.mix(found.left_out)
     h = weights / weights.sum()

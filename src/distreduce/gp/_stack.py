@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
+from distreduce._utils.numerics import evenly_spaced
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
-from distreduce.gp._crossfit import CrossFit, Said, find_rank, rank_within, thin_reference
+from distreduce.gp._crossfit import CrossFit, Said
+from distreduce.gp._exact import ExactGP
 from distreduce.gp._tails import Tails
 from distreduce.gp._target_scale import LEVELS, Warp
 
@@ -63,6 +65,21 @@ class Stack:
         scale = unit * h.sum() / max(h.sum() - len(calibration), 0.9 * h.sum())
         kept, groups = thin_reference(errors, groups[found.rows], REFERENCE, h)
         return replace(own, variance_scale=scale, tails=Tails.of(errors, h), errors=kept, groups=groups)
+
+    @classmethod
+    def of_exact(cls, name: str, gp: ExactGP, *, rescaled: bool) -> Stack:
+        """The stack of one exact GP alone.
+
+        With ``rescaled=True`` the variance is multiplied by the mean squared leave-one-out error in its units; the mean
+        divides by n less the number of hyperparameters, which saw the same targets (at least n/2).
+        """
+        alone = cls({name: gp}, {name: 1.0})
+        if not rescaled:
+            return alone
+        (mean, variance), h = gp.leave_one_out(), np.ones(len(gp.target)) if gp.weights is None else gp.weights
+        total = float(h @ ((gp.target - mean) ** 2 / variance))
+        k = len(gp.hyperparameters.length_scales) + 2
+        return replace(alone, variance_scale=max(1e-6, total / max(h.sum() - k, 0.5 * h.sum())))
 
     def log_densities(self, moments: Said, y: Array, noise: Array | float = 1.0) -> dict[str, Array]:
         """Log densities of targets under each expert by itself."""
@@ -154,6 +171,44 @@ class Stack:
         return [*self.used(), *(["noise"] if self.noise else [])]
 
 
+def thin_reference(scores: Array, groups: Index, size: int, weights: Array) -> tuple[Array, Index]:
+    """At most `size` of the scores, sorted, and their groups: what new samples are compared with.
+
+    With unequal weights these are quantiles of the weighted scores, so that some are repeated and others missing.
+    """
+    order = np.argsort(scores, kind="stable")
+    if np.ptp(weights) > 0:
+        reach, k = np.cumsum(weights[order]), len(order)
+        order = order[np.searchsorted(reach, (np.arange(k) + 0.5) / k * reach[-1]).clip(max=k - 1)]
+    kept = order[evenly_spaced(len(order), size)]
+    return scores[kept], groups[kept]
+
+
+def find_rank(n: int, miss: float) -> int:
+    """⌊(n + 1) miss⌋: another score is below the one of this rank with at most this probability."""
+    return int(np.floor((n + 1) * miss + 1e-9))  # 1 − 0.9 is a little less than 0.1
+
+
+def rank_within(rank: Callable[[Array], Any], scores: Array, groups: Index, asked: Index) -> Array:
+    """`rank` of the scores of each asked group; where a group has too few, that of all scores or its own extreme.
+
+    The farther of the two, so that what covers more is never narrower. This is Mondrian conformal prediction: Vovk,
+    Gammerman, Shafer (2005). Algorithmic Learning in a Random World.
+    """
+    overall = np.asarray(rank(scores))
+    found = {group: np.asarray(rank(scores[groups == group])) for group in np.unique(groups)}
+    if not any(np.isfinite(own).all() for own in found.values()):
+        raise InvalidInputError(
+            "No prototype, or class, has enough left-out samples for this coverage; ask for less, or for that of all "
+            "samples together, or fit with fewer prototypes (a number for n_prototypes) or more samples."
+        )
+    for group, own in found.items():
+        low, high = scores[groups == group].min(), scores[groups == group].max()
+        above = np.where(own == np.inf, np.maximum(overall, high), own)
+        found[group] = np.where(own == -np.inf, np.minimum(overall, low), above)
+    return np.array([found.get(group, overall) for group in asked])
+
+
 def central_ranks(errors: Array, coverage: float) -> Array:
     """The order statistics of n sorted errors between which another one lies; infinite if n is too small."""
     low = find_rank(len(errors), (1 - coverage) / 2)
@@ -164,26 +219,6 @@ def select_used(weights: Mapping[str, float]) -> dict[str, float]:
     """Experts and their weights, without those of negligible weight."""
     used = {name: weight for name, weight in weights.items() if weight > LEAST_WEIGHT}
     return {name: weight / sum(used.values()) for name, weight in used.items()}
-
-
-def weigh_by_leave_one_out(processes: Mapping[str, Any], *, rescaled: bool) -> Stack:
-    """The stack of exact GPs whose closed-form leave-one-out densities give weights and scale.
-
-    With ``rescaled=True`` the variance is multiplied by the mean squared error in its units; the mean divides by n less
-    the number of hyperparameters, which saw the same targets (at least n/2). The paper's GP has no such step.
-    """
-    left_out = {name: process.leave_one_out() for name, process in processes.items()}
-    first = next(iter(processes.values()))
-    h = np.ones(len(first.target)) if first.weights is None else first.weights
-    weights = stacking_weights(np.array([log_density(first.target, *moments) for moments in left_out.values()]), h)
-    shares = dict(zip(processes, map(float, weights), strict=True))
-    if not rescaled:
-        return Stack(dict(processes), shares)
-    means, variances = (np.array(part) for part in zip(*left_out.values(), strict=True))
-    mean, variance = mixed_moments(weights, means, variances)
-    total = float(h @ ((first.target - mean) ** 2 / variance))
-    k = sum(shares[name] * (len(process.hyperparameters.length_scales) + 2) for name, process in processes.items())
-    return Stack(dict(processes), shares, max(1e-6, total / max(h.sum() - k, 0.5 * h.sum())))
 
 
 def calibrate_variance(
@@ -210,7 +245,7 @@ def log_density(target: Array, mean: Array, variance: Array) -> Array:
     return np.asarray(-0.5 * (np.log(2 * np.pi * variance) + (target - mean) ** 2 / variance))
 
 
-def stacking_weights(log_densities: Array, weights: Array | None = None) -> Array:
+def stacking_weights(log_densities: Array, weights: Array) -> Array:
     r"""Stacking weights (k,) of k models from their left-out log densities (k, n) and weights of the samples [1]_.
 
     .. math:: \max_{w \in \Delta} \sum_i h_i \log \sum_k w_k\, p_k(y_i \mid y_{-i}) + \sum_k \log w_k
@@ -223,20 +258,19 @@ def stacking_weights(log_densities: Array, weights: Array | None = None) -> Arra
     .. [1] Yao, Vehtari, Simpson, Gelman (2018). Using stacking to average Bayesian predictive distributions. Bayesian
        Analysis 13(3).
     """
-    k, n = log_densities.shape
-    h = np.ones(n) if weights is None else weights
+    k = len(log_densities)
     # Only ratios between models matter, so the best density of each sample becomes 1: nothing underflows.
     densities = np.exp(log_densities - log_densities.max(axis=0))
     found = np.full(k, 1.0 / k)
     for _ in range(EM_STEPS):
         shares = found[:, None] * densities
-        counts = (shares / shares.sum(axis=0)) @ h
+        counts = (shares / shares.sum(axis=0)) @ weights
         updated = (counts + 1.0) / (counts + 1.0).sum()
         moved, found = np.abs(updated - found).max(), updated
         if moved < EM_TOL:
             break
     # A model that speaks for less than one sample has its weight from the last term alone, and only blurs the rest.
-    found = np.where(counts < min(1.0, 0.5 * h.sum() / k), 0.0, found)
+    found = np.where(counts < min(1.0, 0.5 * weights.sum() / k), 0.0, found)
     return np.asarray(found / found.sum())
 
 
@@ -294,11 +328,11 @@ def mixed_moments(weights: Array, means: Array, variances: Array) -> tuple[Array
     return mean, (weights[:, None] * (variances + (means - mean) ** 2)).sum(axis=0)
 
 
-def check_levels(levels: Any, name: str) -> Array:
+def check_quantiles(quantiles: Any) -> Array:
     """Return probabilities as an array; raise InvalidInputError unless all lie between 0 and 1."""
-    found = np.asarray(levels, dtype=np.float64)
+    found = np.asarray(quantiles, dtype=np.float64)
     if found.ndim != 1 or len(found) == 0 or not ((found > 0) & (found < 1)).all():
-        raise InvalidInputError(f"{name}={levels!r} must be numbers between 0 and 1, such as (0.05, 0.95).")
+        raise InvalidInputError(f"quantiles={quantiles!r} must be numbers between 0 and 1, such as (0.05, 0.95).")
     return found
 
 

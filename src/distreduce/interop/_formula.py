@@ -15,14 +15,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from distreduce._utils.files import replacing
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, FilePath
 from distreduce.estimators._base import BaseReduction
 from distreduce.exceptions import InvalidTypeError, ModelSaveError, UnsavableModelError
 from distreduce.gp import SDRGPClassifier, SDRGPRegressor
 from distreduce.kernels import RBF, Linear, RationalQuadratic
 from distreduce.mapping import KernelMap
 
-Path = str | os.PathLike[str]
 KERNEL_NAMES: dict[type, str] = {RBF: "rbf", RationalQuadratic: "rq", Linear: "linear"}
 
 
@@ -122,7 +121,7 @@ def _from_kernel_map(fitted: KernelMap) -> MapFormula:
     )
 
 
-def write_map(path: Path, fill: Callable[[Any], object]) -> None:
+def write_map(path: FilePath, fill: Callable[[Any], object]) -> None:
     """Write a file atomically; `fill` gets the open file."""
     try:
         with replacing(path) as temporary, temporary.open("xb") as file:

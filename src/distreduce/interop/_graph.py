@@ -10,9 +10,9 @@ from typing import Any, Union
 
 import numpy as np
 
-from distreduce._utils.typing import Array
+from distreduce._utils.typing import Array, FilePath
 from distreduce._utils.versions import import_optional
-from distreduce.interop._formula import MapFormula, Path, write_map
+from distreduce.interop._formula import MapFormula, write_map
 
 OPSET, ML_OPSET, IR_VERSION = 13, 2, 8  # as old as the operators allow: runtimes reject newer versions than their own
 ML = "ai.onnx.ml"  # the second set of operators, for categories
@@ -47,7 +47,7 @@ class Graph:
         self.inputs.append(self._declare(name, widths, kind))
         return Value(self, name)
 
-    def save(self, path: Path, outputs: dict[str, tuple[Value, tuple[int, ...]]], notes: dict[str, str]) -> None:
+    def save(self, path: FilePath, outputs: dict[str, tuple[Value, tuple[int, ...]]], notes: dict[str, str]) -> None:
         """Write a model with these outputs, by name with the widths of their rows."""
         helper = self.onnx.helper
         named = [helper.make_node("Identity", [value.name], [name]) for name, (value, _) in outputs.items()]

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError, UnsavableModelError
 from distreduce.gp._class_stack import LEAST_INDICATOR, ClassStack
-from distreduce.gp._crossfit import OTHERS
+from distreduce.gp._crossfit import NEAREST_OTHERS
 from distreduce.gp._exact import NEIGHBOUR_JITTER, NEIGHBOURS, ExactGP
 from distreduce.gp._experts import LEAST_PROBABILITY, Boosting, Forest, Linear, Process
 from distreduce.gp._noise import POWER
@@ -245,6 +245,6 @@ def _encode_novelty(predictor: Any, pool: RowPool) -> Node:
     return {
         "rows": pool.add(found.inputs * predictor.input_scale_),
         "distances": deflate(found.distances, "f8"),
-        "near": max(1, min(OTHERS, len(found.inputs) - 1)),
+        "near": max(1, min(NEAREST_OTHERS, len(found.inputs) - 1)),
         "limit": NOVEL,
     }

@@ -5,23 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import pathlib
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from distreduce._utils.files import DAMAGE, Arrays, read_arrays
 from distreduce._utils.tensor_file import require
+from distreduce._utils.typing import FilePath
 from distreduce.exceptions import ModelFileError
 from distreduce.interop import _map_reader, _predictor_reader
-from distreduce.interop._formula import KERNEL_NAMES, MapFormula, Path, map_formula, write_map
+from distreduce.interop._formula import KERNEL_NAMES, MapFormula, map_formula, write_map
 from distreduce.interop._predictor import RowPool, encode_predictor, encode_rule, require_stacks
 from distreduce.tables.recipe import ColumnRecipe
 
 
-def save_map(model: Any, path: Path) -> None:
+def save_map(model: Any, path: FilePath) -> None:
     """Save the map of a model as an ``.npz`` archive of plain arrays, for :func:`load_map` or any reader of such files.
 
     Parameters
@@ -73,7 +74,7 @@ def save_map(model: Any, path: Path) -> None:
     write_map(path, lambda file: np.savez_compressed(file, **arrays))
 
 
-def save_predictor(predictor: Any, path: Path, recipe: ColumnRecipe | None = None) -> None:
+def save_predictor(predictor: Any, path: FilePath, recipe: ColumnRecipe | None = None) -> None:
     """Save a predictor as one JSON file of plain arrays, for :func:`load_predictor`, which needs only NumPy.
 
     Parameters
@@ -129,7 +130,7 @@ def _arrays(formula: MapFormula) -> dict[str, Any]:
 @wraps(_map_reader.load_map)
 def load_map(path: Any) -> Callable[[Any], Any]:
     try:
-        found = read_arrays(pathlib.Path(path))
+        found = read_arrays(Path(path))
         # The reader itself rejects other formats and versions.
         if str(found.get("format")) == "distreduce-map" and found.get("version") in (1, 3):
             _check(found)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg import cho_solve
 from scipy.spatial.distance import pdist
 
+from distreduce._utils.numerics import evenly_spaced, to_dense
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import RBF, DistanceKernel, Linear
@@ -37,7 +37,7 @@ def slopes(map_: KernelMap, X: Array) -> Array:
         slope = map_.coefficients.T @ map_.inputs
         return np.broadcast_to(np.asarray(slope) / map_.unit, (len(X), *slope.shape)).copy()
     kernel, scales = map_.kernel, np.asarray(map_.unit, dtype=np.float64)
-    inputs = map_.inputs.toarray() if sparse.issparse(map_.inputs) else np.asarray(map_.inputs, dtype=np.float64)
+    inputs = to_dense(map_.inputs, np.float64)
     rows = X / scales
     if isinstance(kernel, RBF) and isinstance(kernel.length_scale, tuple):  # of each feature: in their units
         lengths = np.asarray(kernel.length_scale)
@@ -52,31 +52,22 @@ def slopes(map_: KernelMap, X: Array) -> Array:
     return found / scales
 
 
-class InverseMap:
-    r"""Kernel ridge regression from places back to samples, with smoothness and ridge chosen by left-out samples.
+def samples_at(map_: KernelMap, Z: Array) -> Array:
+    r"""Samples (t, d) that would lie at places Z (t, p): kernel ridge regression from places back to samples.
 
     .. math:: x(z) = \bar x + K_Z(z, Z)\,(K_Z + \rho I)^{-1}(X - \bar x)
 
-    where X are the training inputs, or landmarks, of a fitted map.
+    where X are the training inputs, or landmarks, of a fitted map. Left-out samples choose smoothness and ridge.
     """
-
-    def __init__(self, map_: KernelMap) -> None:
-        rows = np.unique(np.linspace(0, map_.inputs.shape[0] - 1, REFERENCE).astype(int))
-        inputs = map_.inputs[rows]
-        X = (inputs.toarray() if sparse.issparse(inputs) else np.asarray(inputs, dtype=np.float64)) * map_.unit
-        self.places, self.mean = map_(X), X.mean(axis=0)
-        target = X - self.mean
-        spread = float(np.median(pdist(self.places))) or 1.0
-        groups = np.unique(X, axis=0, return_inverse=True)[1].ravel()
-        # The squared error of features in their own spread: else the one with the largest unit decides alone.
-        unit = np.where(target.std(axis=0) > 0, target.std(axis=0), 1.0)
-        _, self.kernel, ridge = min(
-            ((left_out_error(RBF(f * spread)(self.places), target / unit, r, groups), RBF(f * spread), r)
-             for f in FACTORS for r in RIDGES), key=lambda each: each[0])  # fmt: skip
-        K = self.kernel(self.places)
-        K[np.diag_indices(len(K))] += ridge
-        self.coefficients = cho_solve(factorise_kernel(K), target)
-
-    def __call__(self, Z: Array) -> Array:
-        """Samples (t, d) that would lie at the places."""
-        return np.asarray(self.mean + self.kernel(Z, self.places) @ self.coefficients)
+    rows = evenly_spaced(map_.inputs.shape[0], REFERENCE)
+    X = to_dense(map_.inputs[rows], np.float64) * map_.unit
+    places, mean = map_(X), X.mean(axis=0)
+    target, spread = X - mean, float(np.median(pdist(places))) or 1.0
+    groups = np.unique(X, axis=0, return_inverse=True)[1].ravel()
+    # The squared error of features in their own spread: else the one with the largest unit decides alone.
+    unit = np.where(target.std(axis=0) > 0, target.std(axis=0), 1.0)
+    candidates = [(RBF(f * spread), ridge) for f in FACTORS for ridge in RIDGES]
+    kernel, ridge = min(candidates, key=lambda one: left_out_error(one[0](places), target / unit, one[1], groups))
+    K = kernel(places)
+    K[np.diag_indices(len(K))] += ridge
+    return np.asarray(mean + kernel(Z, places) @ cho_solve(factorise_kernel(K), target))

@@ -12,7 +12,7 @@ from scipy.linalg import LinAlgError, cho_solve, eigh, solve_triangular
 from scipy.special import softmax
 from sklearn.utils import check_random_state
 
-from distreduce._utils.numerics import jittered_cholesky, mirror
+from distreduce._utils.linalg import jittered_cholesky, mirror
 from distreduce._utils.threads import SERIAL, Workers, single_threaded_blas
 from distreduce._utils.typing import Array, Plan
 from distreduce.exceptions import IllConditionedWarning, NumericalError
@@ -146,7 +146,12 @@ class MapRegression:
         """L* for the samples' embedding F (n, p)."""
         return np.asarray(cho_solve(self._factor, self.mu * F, check_finite=False))
 
-    def fitted(self, F: Array, coefficients: Array) -> Array:
+    def fitted(self, plan: Plan, Z: Array) -> Array:
+        """K L* at the samples, for their barycentres F = W⁻¹TZ."""
+        F = barycentres(plan, self.weights) @ Z
+        return self.values(F, self.coefficients(F))
+
+    def values(self, F: Array, coefficients: Array) -> Array:
         """K L = F − (λ/μ) W⁻¹ L, from the normal equations."""
         return F - (self.map_reg / self.mu) * coefficients / self.weights[:, None]
 

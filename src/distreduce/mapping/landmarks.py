@@ -13,6 +13,7 @@ from scipy.linalg import cho_solve, eigh, solve_triangular
 from scipy.linalg.lapack import dpocon, dpotrf, dtrtri
 from sklearn.utils import check_random_state
 
+from distreduce._utils.numerics import blocks
 from distreduce._utils.typing import Array, Plan
 from distreduce.exceptions import NumericalError
 from distreduce.kernels import RBF, Kernel, diagonal
@@ -57,8 +58,7 @@ class LandmarkKernel:
 
     def blocks(self, X: Any, shares: Array | None) -> Iterator[tuple[slice, Array]]:
         """Yield slices of rows with their similarities, block by block; see :func:`join_features`."""
-        for start in range(0, X.shape[0], BLOCK_ROWS):
-            rows = slice(start, min(X.shape[0], start + BLOCK_ROWS))
+        for rows in blocks(X.shape[0], BLOCK_ROWS):
             yield rows, self(join_features(X[rows], None if shares is None else shares[rows]))
 
     @cached_property

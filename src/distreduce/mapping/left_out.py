@@ -12,12 +12,13 @@ from scipy import sparse
 from scipy.linalg import orthogonal_procrustes, solve
 from sklearn.neighbors import NearestNeighbors
 
-from distreduce._utils.numerics import inverse_from_factor
+from distreduce._utils.linalg import inverse_from_factor
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import NumericalError
 from distreduce.mapping.folds import Folds
 from distreduce.mapping.kernel_map import MapRegression, factorise_kernel
 
+NEIGHBOURS = 10  # whose targets say what a place is worth
 # Samples that a point moves with: enough that the left-out target, which the fit has seen, hardly shows in their places
 # (decision 21).
 SHARE_AROUND, FEWEST_AROUND = 0.1, 10
@@ -66,7 +67,7 @@ def cross_fitted(
     known: NDArray[np.bool_],
     fitted: Array,
     lay: Callable[[Array, Array, Array, Array], Array],
-    k: int = 10,
+    k: int = NEIGHBOURS,
 ) -> LeftOut:
     r"""Embed every fold by the map fitted to the other folds.
 
@@ -93,7 +94,7 @@ def cross_fitted(
         if not np.isfinite(new).all():
             raise NumericalError("Its coefficients without some of the samples are not finite")
         # The others where the same map puts them, by its normal equations.
-        there, able = regression.fitted(F, coefficients), known[rest]
+        there, able = regression.values(F, coefficients), known[rest]
         places[out] = lay(new, there, fitted[rest], weights)
         if able.any():  # else all known targets are in one fold
             near = share_neighbours(new, there[able], weights[able], folds.sites[rest[able]], k).tocoo()

@@ -13,8 +13,8 @@ from scipy import sparse
 from scipy.linalg import blas, lapack
 from scipy.optimize import minimize
 
-from distreduce._utils.lapack import factorise_in_place
-from distreduce._utils.numerics import evenly_spaced, half_inverse_from_factor, squared_distances
+from distreduce._utils.linalg import factorise_in_place, half_inverse_from_factor
+from distreduce._utils.numerics import evenly_spaced, squared_distances
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError
 from distreduce.kernels import RBF, Kernel, Linear, Matern32, RationalQuadratic

@@ -159,26 +159,22 @@ def weighted_silhouette(
 
 def hard_assignment(assignment: Any, n: int, m: int | None = None) -> Index:
     """Prototype number (n,) of every sample: the row maxima of a coupling, or the given numbers."""
+    return np.asarray(_as_coupling(assignment, n, m).argmax(axis=1), dtype=np.intp).ravel()
+
+
+def _as_coupling(assignment: Any, n: int, m: int | None) -> sparse.csr_array:
+    """The coupling (n, m), which has one entry per row if prototype numbers are given."""
     if sparse.issparse(assignment) or np.ndim(assignment) == 2:
         if assignment.shape[0] != n or (m is not None and assignment.shape[1] != m):
             raise InvalidInputError(f"assignment has shape {assignment.shape}, not {n} samples and {m} prototypes.")
-        return np.asarray(assignment.argmax(axis=1), dtype=np.intp).ravel()
+        return sparse.csr_array(assignment)
     numbers = np.asarray(assignment)
     if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
         raise InvalidInputError(f"assignment must be {n} prototype numbers or a coupling; got shape {numbers.shape}.")
     # Negative numbers would silently index from the end.
     if numbers.min() < 0 or (m is not None and numbers.max() >= m):
         raise InvalidInputError(f"assignment has prototype numbers {numbers.min()} to {numbers.max()}, not 0 to m − 1.")
-    return numbers.astype(np.intp)
-
-
-def _as_coupling(assignment: Any, n: int, m: int) -> sparse.csr_array:
-    # Also for a coupling, because this checks its shape.
-    hard = hard_assignment(assignment, n, m)
-    if sparse.issparse(assignment) or np.ndim(assignment) == 2:
-        return sparse.csr_array(assignment)
-    # One entry per row: the row pointers are 0 … n.
-    return sparse.csr_array((np.ones(n), hard, np.arange(n + 1)), shape=(n, m))
+    return sparse.csr_array((np.ones(n), numbers, np.arange(n + 1)), shape=(n, m or int(numbers.max()) + 1))
 
 
 def _prototypes(prototypes: Any, assignment: Any, weights: ArrayLike | None) -> tuple[Array, Array]:

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.utils.validation import check_is_fitted
 
+from distreduce._utils.numerics import nearest_in_use
 from distreduce._utils.typing import Array, Index
 from distreduce.dependence import cka
 from distreduce.estimators._evidence import LEAST_OF_CLASSES
@@ -160,21 +160,14 @@ def criticisms(model: Any, y: Any = None, n: int = 10) -> pd.DataFrame:
     """
     check_is_fitted(model)
     Z = getattr(model, "embedding_left_out_", model.embedding_)
-    nearest, distance = find_nearest_prototypes(model, Z)
+    nearest = nearest_in_use(Z, model.prototypes_, model.prototype_weights_)
+    distance = np.linalg.norm(Z - model.prototypes_[nearest], axis=1)
     distance = distance / (np.sqrt(np.mean(distance**2)) or 1.0)  # all samples may lie on their prototypes
     surprise = _find_surprise(model, y, nearest)
     score = np.log1p(distance**2) + np.nan_to_num(surprise)
     worst = np.argsort(-score, kind="stable")[:n]
     table = pd.DataFrame({"prototype": nearest, "distance": distance, "surprise": surprise})
     return table.iloc[worst].rename_axis("sample")
-
-
-def find_nearest_prototypes(model: Any, Z: Array) -> tuple[Index, Array]:
-    """Return the prototype in use that is nearest to each place, and its distance."""
-    # A prototype without weight stands for no sample, so none may be assigned to it.
-    used = np.flatnonzero(model.prototype_weights_)
-    nearest, distance = pairwise_distances_argmin_min(Z, model.prototypes_[used])
-    return used[nearest], distance
 
 
 def _find_surprise(model: Any, y: Any, nearest: Index) -> Array:

@@ -11,7 +11,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from distreduce._utils import tensor_file
-from distreduce._utils.tensor_file import Node, Path, Reader, RefusedError, Writer, require
+from distreduce._utils.tensor_file import Node, Reader, RefusedError, Writer, require
+from distreduce._utils.typing import FilePath
 from distreduce._utils.versions import library_versions
 from distreduce.exceptions import InvalidInputError, ModelFileError, UnsavableModelError
 from distreduce.kernels import RBF, Delta, Linear, RationalQuadratic
@@ -80,7 +81,7 @@ FORMAT_VERSION = (3, 0)  # the first number grows when older versions of distred
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "safetensors")
 
 
-def save(model: Any, path: Path, *, dtype: str = "float64") -> None:
+def save(model: Any, path: FilePath, *, dtype: str = "float64") -> None:
     """Save a fitted model of a class in :data:`REGISTRY` to one file, as its method ``save`` describes.
 
     All parameters are saved except `checkpoint`, which is a place on this machine. float32 halves the file and changes
@@ -103,7 +104,7 @@ def save(model: Any, path: Path, *, dtype: str = "float64") -> None:
     tensor_file.write_file(path, head | {"state": state}, write.tensors)
 
 
-def load(path: Path, *, expected: type | None = None, max_bytes: int | None = None) -> Any:
+def load(path: FilePath, *, expected: type | None = None, max_bytes: int | None = None) -> Any:
     """Load a model of any class, or of the class `expected`, as the method ``load`` of an estimator describes.
 
     Safe with files from strangers: nothing in a file is executed. Loading takes a small multiple of the size of the

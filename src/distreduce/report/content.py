@@ -23,7 +23,7 @@ from distreduce.plotting.embedding import View
 from distreduce.plotting.palette import COLOUR_MAP, SHAPES, colour_by_target
 from distreduce.plotting.targets import target_name
 from distreduce.report.columns import Colouring, cell_text, find_contrasts, list_cells, quantise
-from distreduce.report.evidence import QUALITY, Criticism, encode_quality, find_evidence
+from distreduce.report.evidence import SHOWN_QUALITY, Criticism, encode_quality, find_evidence
 from distreduce.report.prototypes import Distribution, assign_samples, find_distribution, find_nearest
 
 MAX_SAMPLES = 50_000
@@ -281,7 +281,7 @@ def list_prototypes(subject: Subject, found: Sequence[TargetView]) -> list[dict[
         for place, (line, (_, row)) in enumerate(zip(lines, table.iterrows(), strict=True)):
             line["nearby"] = f"{int(row['n_samples']):,}"
             line["evidence"] = [each.shown.describe(place) for each in found]
-            texts = {name: f"{row[name]:.2f}".replace("-", "−") for name in QUALITY if name in row}
+            texts = {name: f"{row[name]:.2f}".replace("-", "−") for name in SHOWN_QUALITY if name in row}
             if "purity low" in texts:
                 texts["purity"] += f" ({texts.pop('purity low')} to {texts.pop('purity high')})"
             line["quality"] = list(texts.values())

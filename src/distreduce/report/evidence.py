@@ -8,17 +8,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from distreduce._utils.numerics import nearest as find_closest
+from distreduce._utils.numerics import nearest_in_use
 from distreduce._utils.text import decimal_text, number_text
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
-from distreduce.estimators._evidence import LEAST_EVIDENCE, LEAST_OF_CLASSES
+from distreduce.estimators._evidence import LEAST_EVIDENCE, LEAST_OF_CLASSES, QUALITY
 from distreduce.interop._predictor import Node
-from distreduce.metrics.reduction import criticisms, find_nearest_prototypes
+from distreduce.metrics.reduction import criticisms
 from distreduce.plotting.targets import prototype_means, sample_shares
 from distreduce.report.columns import cell_text
 from distreduce.report.prototypes import N_BINS, Distribution
 
-QUALITY = ("purity", "purity low", "purity high", "compactness", "separation")
+SHOWN_QUALITY = tuple(name for name in QUALITY if name != "dubious")  # a flag, not a number
 MUCH = 0.1  # a difference of scores worth a warning
 LITTLE = 0.03  # a difference of scores that neighbours on other samples could make
 SOMETHING = 0.1  # from this share of the error without a model on, something is known of the target
@@ -41,7 +42,7 @@ def _bin_nearby(model: BaseReduction, y: ArrayLike, prototypes: Index, target: i
     rows, labels, _ = sample_shares(model, y, target, N_BINS)
     known = np.flatnonzero(rows.any(axis=1))
     Z = model.embedding_left_out_[known]
-    nearest, _ = find_nearest_prototypes(model, Z)
+    nearest = nearest_in_use(Z, model.prototypes_, model.prototype_weights_)
     counts = np.bincount(nearest, minlength=len(model.prototypes_))
     sums = np.zeros((len(model.prototypes_), rows.shape[1]))
     np.add.at(sums, nearest, rows[known])
@@ -61,7 +62,7 @@ def encode_quality(model: BaseReduction, prototypes: Index) -> Node:
     least = LEAST_OF_CLASSES if hasattr(model, "classes_") else LEAST_EVIDENCE
     node["least"] = min(least, len(model.embedding_))
     # JSON has no infinity: the separation of a single prototype.
-    names = [name for name in QUALITY if name in table]
+    names = [name for name in SHOWN_QUALITY if name in table]
     return node | {name: [float(v) if np.isfinite(v) else None for v in table[name]] for name in names}
 
 
@@ -74,13 +75,13 @@ class Criticism(NamedTuple):
     surprise: str
 
 
-def list_criticisms(model: BaseReduction, y: ArrayLike | None, n: int = 10) -> list[Criticism]:
+def list_criticisms(model: BaseReduction, y: ArrayLike | None) -> list[Criticism]:
     """Return the samples that the prototypes represent worst; none for a model without evidence."""
     if not hasattr(model, "prototype_evidence_"):
         return []
     return [
         Criticism(int(row), int(found.prototype), f"{found.distance:.1f} ×", number_text(found.surprise, 2))
-        for row, found in criticisms(model, y, n).iterrows()
+        for row, found in criticisms(model, y).iterrows()
     ]
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics.pairwise import euclidean_distances
 
+from distreduce._utils.numerics import nearest_in_use
 from distreduce._utils.text import number_text
 from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
 from distreduce.interop._predictor import Node, pack
-from distreduce.metrics.reduction import find_nearest_prototypes
 from distreduce.plotting.targets import average_on_prototypes, choose_places, read_shown_targets, sample_shares
 from distreduce.report.columns import cell_text
 
@@ -106,10 +106,10 @@ def assign_samples(model: BaseReduction, places: str) -> Index:
     """Return the prototype of each sample: the nearest to its left-out place, or the one that the fit chose."""
     if choose_places(model, places) == "fitted":
         return model.labels_
-    return find_nearest_prototypes(model, model.embedding_left_out_)[0]
+    return nearest_in_use(model.embedding_left_out_, model.prototypes_, model.prototype_weights_)
 
 
-def find_nearest(model: BaseReduction, X: Any, prototypes: Index, n_nearest: int = N_NEAREST) -> list[list[int]]:
+def find_nearest(model: BaseReduction, X: Any, prototypes: Index) -> list[list[int]]:
     """Return, for each prototype, its medoid and the samples of its own that are most like the medoid in X.
 
     Its own are the samples whose left-out place, if the model has them, is nearest to it. If every sample is its own
@@ -125,7 +125,7 @@ def find_nearest(model: BaseReduction, X: Any, prototypes: Index, n_nearest: int
     for k, medoid in zip(prototypes, medoids, strict=True):
         own = np.arange(len(labels)) if one_to_one else order[edges[k] : edges[k + 1]]
         own = own[own != medoid]
-        nearest = own[np.argsort(_measure(model, X, medoid, own), kind="stable")[:n_nearest]]
+        nearest = own[np.argsort(_measure(model, X, medoid, own), kind="stable")[:N_NEAREST]]
         found.append([int(medoid), *nearest.tolist()])
     return found
 

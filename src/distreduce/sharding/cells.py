@@ -6,7 +6,6 @@ are compared with each other and with about ``SEARCHED_ROWS`` samples of all cel
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -14,11 +13,9 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 from scipy.cluster.hierarchy import leaves_list, linkage
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
-from distreduce._utils.numerics import pair_distance
-from distreduce._utils.threads import KERNEL, single_threaded_blas
+from distreduce._utils.numerics import blocks, kmeans, pair_distance, to_dense
+from distreduce._utils.threads import KERNEL
 from distreduce._utils.typing import Array
 
 EXACT_ROWS = 40_000
@@ -62,7 +59,7 @@ def find_centres(sample: Any, k: int, random_state: np.random.RandomState) -> Ar
     The order is that of the leaves of Ward's tree: every range of numbers covers a few branches, so that a shard, which
     is a range of cells, has most of its neighbours in few other shards.
     """
-    rows = sample.toarray() if sparse.issparse(sample) else np.asarray(sample)
+    rows = to_dense(sample)
     k = min(k, len(rows))
     if k == 1:
         return np.asarray(rows.mean(axis=0, keepdims=True, dtype=np.float64))
@@ -72,11 +69,8 @@ def find_centres(sample: Any, k: int, random_state: np.random.RandomState) -> Ar
 
 def cluster_means(rows: Array, k: int, init: Any, random_state: np.random.RandomState | int) -> Array:
     """Return k centres (k, d) after a few steps of k-means, the same for any number of threads."""
-    means = KMeans(k, init=init, n_init=1, max_iter=_ITERATIONS, random_state=random_state)
-    # OpenMP's threads would add up a centre in the order in which they finish.
-    with single_threaded_blas(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # equal rows of X with different targets: fewer centres
-        return np.asarray(means.fit(rows).cluster_centers_, dtype=np.float64)
+    means = kmeans(rows, k, random_state, init=init, max_iter=_ITERATIONS)
+    return np.asarray(means.cluster_centers_, dtype=np.float64)
 
 
 def centre_scores(block: Any, centres: Array) -> Array:
@@ -109,16 +103,13 @@ def _scores(indptr: Array, columns: Array, values: Array, weights: Array, consta
 
 def nearest_centre(block: Any, centres: Array) -> Array:
     """Number (rows,) of the centre nearest to every row, int32; the first of equally near ones."""
-    parts = [
-        centre_scores(block[start : start + _BLOCK], centres).argmin(axis=1)
-        for start in range(0, block.shape[0], _BLOCK)
-    ]
+    parts = [centre_scores(block[rows], centres).argmin(axis=1) for rows in blocks(block.shape[0], _BLOCK)]
     return np.concatenate([np.empty(0, np.int32), *parts]).astype(np.int32)
 
 
 def centre_distances(block: Any, centres: Array) -> Array:
     """½|x − c|² (rows, c) of every row and centre; the bits for a row depend on that row alone."""
-    rows = np.ascontiguousarray(block.toarray() if sparse.issparse(block) else block)
+    rows = np.ascontiguousarray(to_dense(block))
     return centre_scores(block, centres) + 0.5 * _distances(rows, centres.mean(axis=0))[:, None]
 
 
@@ -138,8 +129,7 @@ def find_radii(sample: Any, centres: Array, n: int) -> Array:
 
 
 def _blockwise(sample: Any, centres: Array) -> Array:
-    starts = range(0, sample.shape[0], _BLOCK)
-    return np.concatenate([centre_distances(sample[start : start + _BLOCK], centres) for start in starts])
+    return np.concatenate([centre_distances(sample[rows], centres) for rows in blocks(sample.shape[0], _BLOCK)])
 
 
 def choose_candidates(features: Any, cells: Array, probes: Probes) -> Candidates:

@@ -16,14 +16,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from distreduce._utils.numerics import divide_columns
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError, InvalidTypeError
 from distreduce.sharding.dask_shards import RETRIES, DaskShards, submit_all
-from distreduce.sharding.merge import Arrangement, row_keys
+from distreduce.sharding.merge import Arrangement
 from distreduce.sharding.rows import Arrays, RowMap, Rows, no_room
 from distreduce.sharding.shards import Part, Shard, ShardPass, Shards, Slice
 
@@ -200,18 +199,15 @@ class DaskRows(Rows):
     def take(self, rows: Index) -> Array:
         chosen = np.zeros(self.shape[0], dtype=bool)
         chosen[rows] = True
-        found = np.concatenate(self._partitions.collect(_Apply(_take_rows, chosen)))
+        found = self._apply(_take_rows, chosen)
         # The partitions return the rows in ascending order: restore the order that was asked for.
         return np.asarray(found[np.searchsorted(np.sort(rows), rows)])
 
     def map(self, row_map: RowMap) -> Array:
         return self._apply(row_map)
 
-    def _keys(self, Y: Array | None) -> NDArray[np.uint64]:
-        return np.concatenate(self._partitions.collect(_Apply(row_keys, Y)))
-
-    def _apply(self, function: Callable[[Any], Array]) -> Array:
-        return np.concatenate(self._partitions.collect(_Apply(function)))
+    def _apply(self, function: Callable[..., Array], own: Array | None = None) -> Array:
+        return np.concatenate(self._partitions.collect(_Apply(function, own)))
 
     def _cut(self, unit: float | Array, small: Arrays, arrangement: Arrangement) -> Shards:
         """The rows of a shard travel between the workers only."""

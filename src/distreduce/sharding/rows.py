@@ -7,14 +7,12 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from distreduce._utils.numerics import divide_columns
+from distreduce._utils.numerics import blocks, divide_columns
 from distreduce._utils.threads import SERIAL, Workers
 from distreduce._utils.typing import Array, Index
 from distreduce.exceptions import InvalidInputError
@@ -57,7 +55,7 @@ class Rows(ABC):
 
     def merge(self, Y: Array | None, weights: Array) -> Merged:
         """Merge rows that are equal in X and in Y (n, c); they come in the order of their hashes."""
-        return merge_by_key(self._keys(Y), weights)
+        return merge_by_key(self._apply(row_keys, Y), weights)
 
     def arrange(self, merged: Merged, unit: float | Array, random_state: np.random.RandomState) -> Arrangement:
         """Put merged rows in order; near is what is near in X / unit."""
@@ -88,12 +86,8 @@ class Rows(ABC):
         return ShardedSample(shards, merged.weights, subsample, arrangement.probes)
 
     @abstractmethod
-    def _keys(self, Y: Array | None) -> NDArray[np.uint64]:
-        """Hashes of all rows; see :func:`distreduce.sharding.merge.row_keys`."""
-
-    @abstractmethod
-    def _apply(self, function: Callable[[Any], Array]) -> Array:
-        """The results of a function of some rows for all rows, one after another."""
+    def _apply(self, function: Callable[..., Array], own: Array | None = None) -> Array:
+        """The results of a function of some rows, and of their rows of `own`, for all rows, one after another."""
 
     @abstractmethod
     def _cut(self, unit: float | Array, small: Arrays, arrangement: Arrangement) -> Shards:
@@ -116,15 +110,10 @@ class LocalRows(Rows):
     def map(self, row_map: RowMap) -> Array:
         return row_map(self.X, self.workers)
 
-    def _keys(self, Y: Array | None) -> NDArray[np.uint64]:
-        return self._by_blocks(lambda rows: row_keys(self.X[rows], None if Y is None else Y[rows]))
-
-    def _apply(self, function: Callable[[Any], Array]) -> Array:
-        return self._by_blocks(lambda rows: function(self.X[rows]))
-
-    def _by_blocks(self, function: Callable[[slice], Array]) -> Array:
+    def _apply(self, function: Callable[..., Array], own: Array | None = None) -> Array:
         def one(block: int, n_blocks: int) -> Array:
-            return function(slice(block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, self.shape[0])))
+            rows = slice(block * BLOCK_ROWS, (block + 1) * BLOCK_ROWS)
+            return function(self.X[rows], *([] if own is None else [own[rows]]))
 
         return np.concatenate(self.workers.run(one, -(-self.shape[0] // BLOCK_ROWS)))
 
@@ -156,10 +145,9 @@ def _write_in_order(X: Any, unit: float | Array, rows: Index) -> Array:
     stored = array_in_file((len(rows), X.shape[1]), X.dtype)
     place = np.full(X.shape[0], -1, dtype=np.intp)  # −1: a duplicate, or a row without weight
     place[rows] = np.arange(len(rows))
-    for start in range(0, X.shape[0], FILE_ROWS):
-        numbers = place[start : start + FILE_ROWS]
-        block = X[start : start + FILE_ROWS][numbers >= 0]
-        stored[numbers[numbers >= 0]] = divide_columns(block, unit)
+    for block in blocks(X.shape[0], FILE_ROWS):
+        numbers = place[block]
+        stored[numbers[numbers >= 0]] = divide_columns(X[block][numbers >= 0], unit)
     return stored
 
 
@@ -171,13 +159,13 @@ def no_room(limit: str, error: OSError) -> InvalidInputError:
     )
 
 
-def array_in_file(shape: tuple[int, int], dtype: Any, folder: str | Path | None = None) -> Array:
+def array_in_file(shape: tuple[int, int], dtype: Any) -> Array:
     """An array in a temporary file that is mapped into memory: the system keeps as much of it there as fits.
 
     The file has no name, and is gone when nothing refers to the array any more.
     """
     size = max(1, shape[0] * shape[1] * np.dtype(dtype).itemsize)
-    with tempfile.TemporaryFile(prefix="distreduce-", dir=folder) as file:
+    with tempfile.TemporaryFile(prefix="distreduce-") as file:
         try:
             # Before it is mapped: writing to a mapped page for which the disk has no room ends the process.
             _reserve(file.fileno(), size)

@@ -27,7 +27,7 @@ from distreduce.mapping.folds import Folds
 from distreduce.mapping.kernel_map import kernel_matrix, kernel_rows, ridge_for_steps
 from distreduce.mapping.left_out import align, cross_fitted, lay_over
 from distreduce.sharding.sample import Sample
-from distreduce.solver.medoids import medoids, medoids_from_distances
+from distreduce.solver.medoids import medoids
 from distreduce.solver.problem import Coupled, Draw, ReductionProblem, Refine, SampleOracle, Settings
 
 # From here on the n×n affinity is kept in single precision: 10,000 samples then take 0.4 GB instead of 0.8.
@@ -69,15 +69,6 @@ class DenseOracle(SampleOracle):
             return None, None
         return dependence_target(plan, targets, self.target_kernel, settings.target_form, settings.dependence)
 
-    def map_quadratic(self, plan: Plan) -> Array | None:
-        return None if self.projection is None else self.projection.quadratic(plan)
-
-    def map_fitted(self, plan: Plan, prototypes: Array) -> Array | None:
-        if self.projection is None:
-            return None
-        F = barycentres(plan, self.sample.weights) @ prototypes
-        return self.projection.fitted(F, self.projection.coefficients(F))
-
     def couple(
         self, plan: Plan, f2: Array, h2: Array, prototypes: Array, fitted: Array | None, *, alpha: float, tol: float
     ) -> Coupled:
@@ -94,10 +85,6 @@ class DenseOracle(SampleOracle):
         found = solver(problem, plan, tol=tol, workers=self.workers)
         # Afresh, without the roundings of all the steps: a fit that resumes from a checkpoint has the same bits.
         return Coupled(found.plan, self.transported(found.plan))
-
-    def map_coefficients(self, F: Array) -> Array:
-        assert self.projection is not None
-        return self.projection.coefficients(F)
 
     def project(self, directions: Array) -> Array:
         return np.asarray(self.sample.features @ directions)
@@ -125,7 +112,7 @@ class DenseOracle(SampleOracle):
             return draw(barycentres(found, others.weights) @ Z, rest), regression
 
         known = supervised_rows(sample.kernel_targets)
-        fitted = projection.fitted(F, projection.coefficients(F))
+        fitted = projection.values(F, projection.coefficients(F))
         # Where only the map is fitted again, its picture turns, shifts or shrinks, but no part moves by itself.
         lay = align if self.fold_targets is None else lay_over
         return cross_fitted(self._similarity_without, refit, self.folds, known, fitted, lay)
@@ -145,12 +132,12 @@ class DenseOracle(SampleOracle):
         return kernel_matrix(inputs[rest], kernel, self.workers), kernel_rows(kernel, inputs[out], inputs[rest])
 
     def medoids(self, plan: Plan) -> Index:
-        of = medoids_from_distances if self.sample.precomputed else medoids
-        return of(self.sample.features, plan, self.sample.kernel_targets)
+        sample = self.sample
+        return medoids(sample.features, plan, sample.kernel_targets, precomputed=sample.precomputed)
 
 
 def prepare_dense(
-    problem: ReductionProblem, workers: Workers, random_state: np.random.RandomState, stage: Callable[[str], None]
+    problem: ReductionProblem, workers: Workers, random_state: np.random.RandomState, stage: Callable[[str], object]
 ) -> DenseOracle:
     """Compute affinity, initial coupling, initial prototypes and the factorized map of a sample in memory."""
     sample = problem.sample
@@ -170,6 +157,7 @@ def prepare_dense(
     K = kernel_matrix(inputs, problem.input_kernel, workers, precomputed=sample.precomputed)
     map_reg = _raise_map_reg(problem, plan, K) if problem.raises_map_reg else problem.map_reg
     projection = MapRegression(K, sample.weights, problem.mu, map_reg)
+    # Metric and predictions that have not seen a fold, in the units of the map's features.
     divisors, predictions = None, problem.fold_predictions
     if problem.scales is not None and problem.fold_scales is not None:  # features are divided by `scales` already
         divisors = [scales / problem.scales for scales in problem.fold_scales]

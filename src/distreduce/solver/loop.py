@@ -89,7 +89,7 @@ class Monitor:
 
     callback: Callable[[Record], object] | None = None
     checkpoint: Checkpoint | None = None
-    stage: Callable[[str], None] = lambda name: None
+    stage: Callable[[str], object] = lambda name: None
 
     def wants_stop(self, record: Record) -> bool:
         """Report a record and return whether the callback wants to stop."""

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from distreduce._utils.numerics import blocks, to_dense
 from distreduce._utils.typing import Array, Index, Plan
 from distreduce.coupling.problem import column_mass, row_indices
 from distreduce.losses import supervised_rows
@@ -26,15 +27,14 @@ from distreduce.sharding.shards import PlanPass, Shard
 BLOCK_NUMBERS = 4_000_000  # numbers in the differences that are held at once
 
 
-def medoids(features: Any, plan: Plan, targets: Array | None = None) -> Index:
-    """Return the row of the medoid of each prototype, −1 for unused ones, from features (n, d)."""
-    means = prototype_means(prototype_sums(features, plan), column_mass(plan))
-    return nearest_members(plan, distances_to_means(features, plan, means), target_distances(plan, targets))
-
-
-def medoids_from_distances(distances: Array, plan: Plan, targets: Array | None = None) -> Index:
-    """Return the row of the medoid of each prototype, −1 for unused ones, from mutual distances (n, n)."""
-    return nearest_members(plan, distances_within(distances, plan), target_distances(plan, targets))
+def medoids(features: Any, plan: Plan, targets: Array | None = None, *, precomputed: bool = False) -> Index:
+    """Return the row of the medoid of each prototype, −1 for unused ones, from features (n, d) or distances (n, n)."""
+    if precomputed:
+        distances = distances_within(features, plan)
+    else:
+        means = prototype_means(prototype_sums(features, plan), column_mass(plan))
+        distances = distances_to_means(features, plan, means)
+    return nearest_members(plan, distances, target_distances(plan, targets))
 
 
 def target_distances(plan: Plan, targets: Array | None) -> Array | None:
@@ -49,8 +49,7 @@ def target_distances(plan: Plan, targets: Array | None) -> Array | None:
 
 def prototype_sums(features: Any, plan: Plan) -> Array:
     """Return TᵀX (m, d) of some rows."""
-    sums = plan.T @ (features if sparse.issparse(features) else np.asarray(features))
-    return np.asarray(sums.toarray() if sparse.issparse(sums) else sums, dtype=np.float64)
+    return to_dense(plan.T @ (features if sparse.issparse(features) else np.asarray(features)), np.float64)
 
 
 def prototype_means(sums: Array, mass: Array) -> Array:
@@ -63,10 +62,8 @@ def distances_to_means(features: Any, plan: Plan, means: Array) -> Array:
     found, step = np.empty(plan.nnz), max(1, BLOCK_NUMBERS // means.shape[1])
     row_of = row_indices(plan)
     # By differences, not by expanded squares, which would cancel.
-    for start in range(0, plan.nnz, step):
-        entries = slice(start, min(plan.nnz, start + step))
-        rows = features[row_of[entries]]
-        difference = (rows.toarray() if sparse.issparse(rows) else np.asarray(rows)) - means[plan.indices[entries]]
+    for entries in blocks(plan.nnz, step):
+        difference = to_dense(features[row_of[entries]]) - means[plan.indices[entries]]
         found[entries] = np.einsum("ij,ij->i", difference, difference)
     return found
 

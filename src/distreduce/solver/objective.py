@@ -17,7 +17,7 @@ from distreduce.affinity import student_affinity
 from distreduce.coupling.problem import column_mass, structure_matrices
 from distreduce.embedding import plain
 from distreduce.embedding.optimize import EmbeddingResult, make_objective, minimize_adam, minimize_lbfgs
-from distreduce.embedding.problem import EmbeddingProblem, Terms
+from distreduce.embedding.plain import EmbeddingProblem, Terms
 from distreduce.exceptions import NumericalError
 from distreduce.mapping import barycentres
 from distreduce.solver.problem import Coupled, SampleOracle, Settings

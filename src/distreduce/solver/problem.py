@@ -121,13 +121,13 @@ class SampleOracle(ABC):
     def dependence_target(self, plan: Plan, settings: Settings) -> tuple[Array | None, Array | None]:
         """Return B (m, m) and ω (m,) of :mod:`distreduce.dependence`; None twice without targets."""
 
-    @abstractmethod
     def map_quadratic(self, plan: Plan) -> Array | None:
         """Return R (m, m), which is left of the map after its elimination; None without a map."""
+        return None if self.projection is None else self.projection.quadratic(plan)
 
-    @abstractmethod
     def map_fitted(self, plan: Plan, prototypes: Array) -> Array | None:
         """Return the values KL (n, p) at the samples of the best map for T and Z; None without a map."""
+        return None if self.projection is None else self.projection.fitted(plan, prototypes)
 
     @abstractmethod
     def couple(
@@ -136,9 +136,10 @@ class SampleOracle(ABC):
         """Solve the T-step from `plan`, with the cost (μ/2)|z_k − fitted_i|² if there is a map."""
 
     # Asked after the loop.
-    @abstractmethod
     def map_coefficients(self, F: Array) -> Array:
         """Return the coefficients L of the best map for the places F (n, p) of the samples."""
+        assert self.projection is not None
+        return self.projection.coefficients(F)
 
     @abstractmethod
     def project(self, directions: Array) -> Array:

@@ -69,12 +69,6 @@ class ShardedOracle(SampleOracle):
         table = self.shards.total(_KernelTargetSums(plan, features))
         return dependence_target_of_sums(table[:, :-1], table[:, -1], kernel, form, settings.dependence)
 
-    def map_quadratic(self, plan: Plan) -> Array | None:
-        return self.projection.quadratic(plan)
-
-    def map_fitted(self, plan: Plan, prototypes: Array) -> Array | None:
-        return self.projection.fitted(plan, prototypes)
-
     def couple(
         self, plan: Plan, f2: Array, h2: Array, prototypes: Array, fitted: Array | None, *, alpha: float, tol: float
     ) -> Coupled:
@@ -83,9 +77,6 @@ class ShardedOracle(SampleOracle):
         places = np.zeros((len(self.weights), prototypes.shape[1])) if fitted is None else fitted
         problem = ShardedCoupling(self.shards, self.weights, f2, h2, prototypes, places, mu, self.target_loss, alpha)
         return Coupled(*solve_on_shards(problem, plan, tol=tol))
-
-    def map_coefficients(self, F: Array) -> Array:
-        return self.projection.coefficients(F)
 
     def project(self, directions: Array) -> Array:
         return np.concatenate(self.shards.collect(_Products(directions)))
@@ -103,7 +94,7 @@ class ShardedOracle(SampleOracle):
 
 
 def prepare_sharded(
-    problem: ReductionProblem, workers: Workers, random_state: np.random.RandomState, stage: Callable[[str], None]
+    problem: ReductionProblem, workers: Workers, random_state: np.random.RandomState, stage: Callable[[str], object]
 ) -> ShardedOracle:
     """Compute neighbours, sparse affinity, initial coupling, initial prototypes and the map on landmarks."""
     sample = problem.sample

@@ -9,7 +9,6 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -165,8 +164,7 @@ def read_whole(path: Path) -> pd.DataFrame:
 
 def read_excel(path: Path) -> pd.DataFrame:
     """Return the first sheet of a workbook; its first row holds the names."""
-    if find_spec("openpyxl") is None:
-        raise MissingDependencyError("Reading .xlsx needs openpyxl: pip install openpyxl, or save the sheet as CSV.")
+    import_optional("openpyxl", "Reading .xlsx needs openpyxl: pip install openpyxl, or save the sheet as CSV.")
     # A workbook is a zip archive of XML, which a kilobyte can make gigabytes.
     with zipfile.ZipFile(path) as archive:
         size = sum(member.file_size for member in archive.infolist())

@@ -10,10 +10,10 @@ import pytest
 
 from browser_page import HOSTILE
 from distreduce import SDR, SDRGPClassifier, SDRGPRegressor
+from distreduce._utils.numerics import nearest_in_use
 from distreduce.gp._exact import NeighbourGP
 from distreduce.gp._noise import Noise
 from distreduce.interop import _predictor
-from distreduce.metrics.reduction import find_nearest_prototypes
 from distreduce.report import new_row, write_report
 from distreduce.tables import TablePreparer
 
@@ -121,7 +121,7 @@ def test_the_page_says_what_transform_and_predict_say(page, written, fitted, nam
     with pytest.warns(UserWarning, match="did not know"), pytest.warns(UserWarning, match="later than all rows"):
         X = preparer.transform(pd.DataFrame(NEW))
     predictor, Z = predictors[name], model.transform(X)
-    nearest, _ = find_nearest_prototypes(model, Z)
+    nearest = nearest_in_use(Z, model.prototypes_, model.prototype_weights_)
     for i, row in enumerate(NEW):
         found = type_row(page, row)
         np.testing.assert_allclose(found["x"], X[i], atol=1e-12)
