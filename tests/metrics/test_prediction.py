@@ -144,6 +144,11 @@ def test_unusable_gaussians_are_refused(score: Any, y: Any, mean: Any, std: Any,
         score(y, mean, std)
 
 
+def test_a_weight_that_is_wrong_is_named() -> None:
+    with pytest.raises(InvalidInputError, match=r"sample_weight.*the least is -2"):
+        metrics.mean_squared_error([0.0, 1.0], [0.0, 1.0], sample_weight=[1.0, -2.0])
+
+
 def test_squared_error_refuses_to_broadcast() -> None:
     with pytest.raises(InvalidInputError, match=r"\(3,\) and \(3, 1\)"):
         mean_squared_error(np.zeros(3), np.zeros((3, 1)))

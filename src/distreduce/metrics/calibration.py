@@ -168,9 +168,8 @@ def read_weights(sample_weight: Weights, size: int) -> Array:
         return np.ones(size)
     h = read_numbers("sample_weight", sample_weight)
     if h.ndim != 1 or len(h) == 0 or size % len(h) or h.min() < 0 or not h.sum() > 0:
-        raise InvalidInputError(
-            f"sample_weight must be one number of at least 0 for each sample, and not all 0; got the shape {h.shape}."
-        )
+        seen = f"got the shape {h.shape}" + (f", and the least is {h.min():g}." if h.size else ".")
+        raise InvalidInputError(f"sample_weight must be one number ≥ 0 for each sample, and not all 0; {seen}")
     return np.repeat(h, size // len(h))
 
 
