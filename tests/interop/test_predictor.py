@@ -83,6 +83,9 @@ np.save(r"{tmp_path}/means.npy", load_predictor(r"{tmp_path}/p.json")(np.load(r"
 """
     subprocess.run([sys.executable, "-c", inspect.getsource(_predictor_reader) + tail], check=True)
     np.testing.assert_allclose(np.load(tmp_path / "means.npy"), model.predict(X), rtol=1e-6)
+    for wrong in (X[:, :1], X[0]):  # NumPy would take a single column for all of them
+        with pytest.raises(ValueError, match=rf"shape \(n, {X.shape[1]}\)"):
+            load_predictor(tmp_path / "p.json")(wrong)
 
 
 def test_what_cannot_be_exported_or_read_is_named(flats, tmp_path):
