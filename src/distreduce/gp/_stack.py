@@ -296,13 +296,11 @@ def mixed_moments(weights: Array, means: Array, variances: Array) -> tuple[Array
 
 def check_levels(levels: Any, name: str) -> Array:
     """Return probabilities as an array; raise InvalidInputError unless all lie between 0 and 1."""
-    try:
-        found = np.asarray(levels, dtype=np.float64)
-    except (TypeError, ValueError):  # for example texts
-        found = np.empty(0)
-    if found.ndim != 1 or len(found) == 0 or not ((found > 0) & (found < 1)).all():
+    found = np.asarray(levels)
+    numbers = found.ndim == 1 and len(found) > 0 and found.dtype.kind in "fiu"
+    if not numbers or not ((found > 0) & (found < 1)).all():
         raise InvalidInputError(f"{name}={levels!r} must be numbers between 0 and 1, such as (0.05, 0.95).")
-    return found
+    return np.asarray(found, dtype=np.float64)
 
 
 def check_coverage(coverage: Any) -> None:

@@ -99,17 +99,10 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Convert rows; warn of levels that the fit did not know and of columns of another scale.
+        """Return the rows as numbers (n, n_columns); columns may have any order, and others than the fit's are ignored.
 
-        Parameters
-        ----------
-        X : DataFrame
-            With the columns of the fit, in any order. Others are ignored.
-
-        Returns
-        -------
-        ndarray of shape (n, n_columns)
-            Numbers; rows with missing cells are NaN if `missing` is "drop".
+        Warn of levels that the fit did not know and of columns of another scale. Rows with missing cells are NaN if
+        `missing` is "drop".
         """
         check_is_fitted(self)
         findings = Findings()
