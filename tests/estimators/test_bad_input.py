@@ -256,6 +256,11 @@ def test_weights_under_a_mask_are_not_used(model):
         model.fit(X, Y, sample_weight=np.ma.masked_array(np.ones(30), np.arange(30) < 3))
 
 
+def test_groups_under_a_mask_are_not_used():
+    with pytest.raises(InvalidInputError, match="groups is a masked array with 3 masked cells"):
+        SDR().fit(X, Y, groups=np.ma.masked_array(np.arange(30) // 3, np.arange(30) < 3))
+
+
 @pytest.mark.parametrize(
     ("cells", "said"),
     [(["1.5", "loam"] * 15, "'soil' has 'loam'"), ([1.5, None, 2.5] * 10, "Input X contains NaN: 10 in 'soil'")],

@@ -73,6 +73,7 @@ def read_groups(groups: Any, weights: Array) -> Index | None:
     """Return the number of each sample's group, which is left out as a whole; a sample without one is its own."""
     if groups is None:
         return None
+    reject_masked(groups, "groups")
     names, n = np.asarray(groups, dtype=object), len(weights)  # a list of texts keeps its NaN
     if names.shape != (n,):
         raise InvalidInputError(f"groups must have one entry for each of the {n} samples; got the shape {names.shape}.")
