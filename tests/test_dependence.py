@@ -112,6 +112,9 @@ def test_weights_are_checked(kernels, bad):
 def test_shapes_are_checked(kernels):
     with pytest.raises(InvalidInputError, match="same points"):
         hsic(kernels[0], kernels[1][:5, :5])
+    for measure in (cka, hsic):
+        with pytest.raises(InvalidInputError, match=r"not a kernel matrix.*\(14, 1\)"):
+            measure(np.ones((14, 1)), kernels[1])
 
 
 KERNELS = pytest.mark.parametrize("kernel", [RBF(1.3), Delta(), Linear()], ids=str)

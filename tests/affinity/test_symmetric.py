@@ -216,6 +216,18 @@ def test_two_samples_far_from_all_others_converge():
     assert affinity.converged
 
 
+def test_two_near_samples_are_not_thrown_to_and_fro():
+    """Copies and weights on a line: two steps that both look like descents were taken in turn until the end."""
+    x = np.random.default_rng(766).normal(size=158)
+    rng = np.random.default_rng([766, 2])
+    copies = rng.random(158) < 0.3
+    copies[:2] = False
+    x = x[np.where(copies, rng.integers(0, 158, 158), np.arange(158))]
+    x, which = np.unique(x, return_inverse=True)
+    weights = np.bincount(which, weights=1.0 + np.random.default_rng(766).integers(0, 3, 158))
+    assert kkt((x[:, None] - x) ** 2, 30.0, weights) <= 2e-5
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -1.0])
 def test_unusable_distances_are_refused(points: np.ndarray, bad: float) -> None:
     D = squared_distances(points)

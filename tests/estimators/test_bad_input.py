@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor
+from distreduce import SDR, DistR, SDRGPClassifier, SDRGPRegressor, SDRImputer
 from distreduce.exceptions import DataWarning, InvalidInputError, SolverConvergenceWarning
 
 rng = np.random.default_rng(0)
@@ -67,6 +69,8 @@ CASES: dict[str, tuple[dict[str, Any], tuple[Any, ...], type[Exception], str]] =
         InvalidInputError,
         "one column",
     ),
+    "two columns of words": ({}, (X, np.array([["a", "b"]] * 30)), InvalidInputError, "one column of labels"),
+    "y that its mean hides": ({}, (X, 1e13 + Y), InvalidInputError, "y varies by .* around 1e\\+13.*subtract"),
     "negative counts": ({"target_loss": "poisson"}, (X, Y), InvalidInputError, "non-negative.*poisson"),
     "zero for a positive loss": (
         {"target_loss": "itakura_saito"},
@@ -244,6 +248,27 @@ def test_cells_under_a_mask_are_not_used(model):
     hidden.mask[3, 1] = True
     with pytest.raises(InvalidInputError, match="X is a masked array with 1 masked cells"):
         model.fit(hidden, X[:, 0] > 0)
+
+
+@pytest.mark.parametrize("model", [SDR(n_prototypes=5), DistR(), SDRGPRegressor(), SDRImputer()], ids=repr)
+def test_weights_under_a_mask_are_not_used(model):
+    with pytest.raises(InvalidInputError, match="sample_weight is a masked array with 3 masked cells"):
+        model.fit(X, Y, sample_weight=np.ma.masked_array(np.ones(30), np.arange(30) < 3))
+
+
+def test_groups_under_a_mask_are_not_used():
+    with pytest.raises(InvalidInputError, match="groups is a masked array with 3 masked cells"):
+        SDR().fit(X, Y, groups=np.ma.masked_array(np.arange(30) // 3, np.arange(30) < 3))
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [(["1.5", "loam"] * 15, "'soil' has 'loam'"), ([1.5, None, 2.5] * 10, "Input X contains NaN: 10 in 'soil'")],
+)
+@pytest.mark.parametrize("frame", [pl.DataFrame, pa.table], ids=["polars", "arrow"])
+def test_a_raw_table_of_another_library_is_told_its_cure(frame, cells, said):
+    with pytest.raises(InvalidInputError, match=rf"{said}.*TablePreparer"):
+        SDR().fit(frame({"size": X[:, 0].tolist(), "soil": cells}), Y)
 
 
 def test_weights_of_a_survey_are_questioned():

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from sklearn import config_context
+from sklearn.neighbors import kneighbors_graph
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -44,6 +45,14 @@ def test_before_a_fit_and_as_text_nothing_is_added(fitted):
     with config_context(display="text"):
         assert not hasattr(fitted, "_repr_html_")
         assert "text/html" not in fitted._repr_mimebundle_()
+
+
+def test_a_graph_as_a_parameter_is_shown(X):
+    """scikit-learn compares a parameter with its default, which a sparse matrix cannot be."""
+    graph = kneighbors_graph(X, 5)
+    for model in (SDR(affinity=graph), DistR(n_prototypes=6, affinity=graph, random_state=0, max_iter=1).fit(X)):
+        assert "shape (60, 60)" in model._repr_html_()
+        assert model.affinity is graph
 
 
 def test_unsupervised_models_lines_and_pipelines_are_shown_too(X):

@@ -255,6 +255,8 @@ def test_the_fewest_prototypes_that_are_not_clearly_worse_are_kept(tmp_path: Pat
     assert_array_equal(model.prototypes_, SDR(n_prototypes=chosen, random_state=0).fit(X, y).prototypes_)
     model.save(tmp_path / "chosen.safetensors")
     assert_frame_equal(load(tmp_path / "chosen.safetensors").prototype_choice_, table)
+    model.set_params(n_prototypes=4).fit(X, y)
+    assert not hasattr(model, "prototype_choice_")  # of an earlier fit
 
 
 @pytest.mark.parametrize("unknown", [0, 10])

@@ -322,3 +322,13 @@ def test_unknown_labels_are_refused(model: Any, X: Array, unknown: Any) -> None:
 def test_the_reduction_knows_the_labels(X: Array, y: NDArray[np.intp]) -> None:
     model = clone(QUICK).fit(X, np.array(["no", "yes"])[y])
     assert model.reduction_.classes_.tolist() == ["no", "yes"]
+
+
+def test_nothing_of_an_earlier_fit_is_left():
+    """The stack of the defaults would go on predicting in the place of the paper's GP."""
+    X, y = load_iris(return_X_y=True)
+    paper, rows = {"training_inputs": "fitted", "gp_optimizer": "adam", "gp_steps": 2}, slice(None, None, 3)
+    model = clone(QUICK).fit(X[::2], y[::2]).set_params(**paper).fit(X[rows], y[rows])
+    fresh = clone(QUICK).set_params(**paper).fit(X[rows], y[rows])
+    assert vars(model).keys() == vars(fresh).keys()
+    np.testing.assert_array_equal(model.predict_proba(X), fresh.predict_proba(X))

@@ -38,7 +38,7 @@ def test_several_warped_targets_keep_their_scale(rng):
     found = refit(model, X, Y).target_scale_
     assert (found.mean == scale.mean).all() and (found.std == scale.std).all()
     assert (scale.ranges == [1, 0]).all() and (found.ranges == 0).all()
-    np.testing.assert_allclose(model.predict(X), expected, rtol=0.05, atol=0.3)  # of numbers up to 400
+    np.testing.assert_allclose(model.predict(X), expected, rtol=0.1, atol=0.3)  # of numbers up to 400
 
 
 @pytest.mark.parametrize(("expert", "fitted"), [("inputs", 90), ("embedding", 120)])

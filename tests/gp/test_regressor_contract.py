@@ -11,6 +11,7 @@ import pytest
 from light_predictors import light_predictors
 from sklearn.base import clone
 from sklearn.datasets import make_friedman1
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
@@ -20,7 +21,7 @@ from some_checks import ABOUT_THE_EXPERTS, parametrize_with_some_checks
 from threadpoolctl import threadpool_info
 
 from distreduce.exceptions import InvalidInputError, UnsavableModelError
-from distreduce.gp import GPRegressor, SDRGPRegressor
+from distreduce.gp import GPRegressor, SDRGPClassifier, SDRGPRegressor
 
 pytestmark = pytest.mark.usefixtures("light")
 X, Y = make_friedman1(60, n_features=5, noise=1.0, random_state=0)
@@ -214,6 +215,15 @@ def test_an_expert_of_ones_own_joins_but_cannot_be_saved(tmp_path):
 def test_unknown_experts_are_refused(experts):
     with pytest.raises(InvalidInputError, match=r"experts has .*'linear', 'forest', 'boosting'"):
         clone(QUICK).set_params(experts=experts).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("model", "expert", "words"),
+    [(QUICK, LogisticRegression(), "regressors"), (SDRGPClassifier(2, gp_steps=1), Ridge(), "with predict_proba")],
+)
+def test_experts_of_another_task_are_refused(model, expert, words):
+    with pytest.raises(InvalidInputError, match=rf"experts has {type(expert).__name__}\(.*{words}"):
+        clone(model).set_params(experts=[expert]).fit(X, Y if words == "regressors" else Y > Y.mean())
 
 
 def test_the_reduction_sees_no_more_samples_than_asked_for():

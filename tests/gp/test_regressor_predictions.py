@@ -198,7 +198,7 @@ def test_far_from_the_samples_there_is_less_certainty(name):
     assert far > model.predict(X[TEST], return_std=True)[1].max()
 
 
-@pytest.mark.parametrize("quantiles", [[0.0, 0.5], [1.5], [], [[0.5]], [np.nan]])
+@pytest.mark.parametrize("quantiles", [[0.0, 0.5], [1.5], [], [[0.5]], [np.nan], ["a"]])
 def test_quantiles_outside_zero_and_one_are_refused(quantiles):
     with pytest.raises(InvalidInputError, match="between 0 and 1"):
         GPRegressor().fit(X[:20], Y[:20]).predict_quantiles(X, quantiles)

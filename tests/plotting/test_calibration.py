@@ -54,7 +54,7 @@ def test_calibration_of_more_models_than_safe_colours_repeats_none(predictions):
     assert len(set(colours)) == 13
 
 
-@pytest.mark.parametrize("wrong", [{}, (LENGTHS, LENGTHS, LENGTHS)])
+@pytest.mark.parametrize("wrong", [{}, (LENGTHS, LENGTHS, LENGTHS), {"classes": (LENGTHS, LENGTHS)}])
 def test_calibration_without_named_models_is_refused(wrong):
     with pytest.raises(InvalidInputError, match="must map the name"):
         plot_calibration(wrong, axes())

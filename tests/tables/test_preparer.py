@@ -44,6 +44,14 @@ def test_it_comes_back_from_its_file(frame, tmp_path):
     assert (again.missing, list(again.feature_names_in_)) == ("drop", list(frame))
 
 
+def test_its_file_keeps_what_another_fit_needs(frame, tmp_path):
+    preparer = TablePreparer(categories=("zip",), leave_out=("size",), keep=("id",)).fit(frame)
+    preparer.save(tmp_path / "p.json")
+    again = TablePreparer.load(tmp_path / "p.json")
+    assert again.get_params() == preparer.get_params()
+    assert list(clone(again).fit(frame).get_feature_names_out()) == list(preparer.get_feature_names_out())
+
+
 def test_it_works_in_a_pipeline_with_names_and_clones(frame):
     y = (np.arange(60) > 30).astype(int)
     model = clone(make_pipeline(TablePreparer(categories=["id"]), LogisticRegression())).fit(frame, y)
@@ -99,6 +107,7 @@ def test_an_error_about_a_cell_of_a_frame_names_parameters():
         ({}, np.eye(3), InvalidTypeError, "give a DataFrame"),
         ({"missing": "ignore"}, None, InvalidInputError, "must be one of impute, drop, refuse"),
         ({"missing": "refuse"}, None, InvalidInputError, "missing values in 'size'"),
+        ({"leave_out": "town"}, None, InvalidTypeError, r"leave_out='town'.*\['town'\]"),
         ({"leave_out": ["no"]}, None, InvalidInputError, "no feature 'no'"),
     ],
 )

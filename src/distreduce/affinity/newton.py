@@ -105,6 +105,9 @@ _AT_FLOOR = 1.0 + 1e-9
 _SLIGHT_DAMPING = 1e-4
 # Damping once the slight one has failed; beyond the largest the method gives up.
 _FIRST_DAMPING, _DAMPING_FACTOR, _MAX_DAMPING = 0.3, 8.0, 1e6
+# Iterations in which −g may rise along a step that its slopes call a descent. Later, two such steps may throw a row to
+# and fro for ever, up along one and down along the other.
+_ITERATIONS_TO_RISE = 25
 
 
 @dataclass(frozen=True)
@@ -146,13 +149,14 @@ def solve(
     residuals = measure(dual, point, floor, scale)
     radius = np.full(len(nu), _MAX_LOG_GAMMA_STEP)
     best_merit, damping = residuals.merit, 0.0
-    for _ in range(max_iter):
+    for iteration in range(max_iter):
         if residuals.kkt <= tol or damping > _MAX_DAMPING or dual.n_evaluations >= most_passes:
             break
         # Bounded bandwidths make a rougher solution as good: fewer products of the last steps.
         forcing = max(residuals.kkt ** (0.5 if least > 0.0 else 1.0), 0.1 * tol / residuals.kkt)
         step = newton_step(NewtonSystem(dual, point, damping), residuals, floor, radius, min(0.3, forcing))
-        trial = search(dual, point, step, floor, scale, best_merit, bounded=least > 0.0)
+        may_rise = iteration < _ITERATIONS_TO_RISE
+        trial = search(dual, point, step, floor, scale, best_merit, bounded=least > 0.0, may_rise=may_rise)
         if trial is None:
             # Neither −g nor the residuals fell: the same point again, with more damping.
             damping = max(_DAMPING_FACTOR * damping, _FIRST_DAMPING) if damping > 0.0 else _SLIGHT_DAMPING
@@ -215,8 +219,9 @@ def newton_step(system: NewtonSystem, residuals: Residuals, floor: Array, radius
 
 
 def search(
-    dual: ConcaveDual, point: DualPoint, step: Array, floor: Array, scale: Array, best_merit: float, bounded: bool
-) -> tuple[DualPoint, Residuals] | None:
+    dual: ConcaveDual, point: DualPoint, step: Array, floor: Array, scale: Array, best_merit: float, *, bounded: bool,
+    may_rise: bool = True,
+) -> tuple[DualPoint, Residuals] | None:  # fmt: skip
     """The first acceptable point along the step, or None.
 
     The path is straight in log γ, halfway γ is the geometric mean of its two ends and never negative, and in ν = μ/γ,
@@ -235,7 +240,7 @@ def search(
         trial = dual.evaluate(gamma, point.mu + length * d_mu if bounded else gamma * (nu + length * d_nu))
         residuals = measure(dual, trial, floor, scale)
         # One of the two is enough: each may rise on the way to the solution.
-        if residuals.merit < 0.9 * best_merit or descends(dual, point, trial):
+        if residuals.merit < 0.9 * best_merit or descends(dual, point, trial, may_rise=may_rise):
             return trial, residuals
     return None
 
@@ -257,17 +262,18 @@ def nu_box(dual: ConcaveDual, point: DualPoint, held: Array) -> tuple[Array, Arr
     return -far, np.maximum(np.minimum(far, room), _MAX_NU_STEP)
 
 
-def descends(dual: ConcaveDual, point: DualPoint, trial: DualPoint) -> bool:
+def descends(dual: ConcaveDual, point: DualPoint, trial: DualPoint, *, may_rise: bool) -> bool:
     """Whether −g is lower at ``trial``.
 
     Next to far outliers −g is a huge number whose last digits say nothing about the other rows. Its slopes along the
-    chord at both ends do: they add the contributions of the rows that moved.
+    chord at both ends do: they add the contributions of the rows that moved. But −g may rise between such slopes;
+    unless it ``may_rise``, by no more than rounding.
     """
     chord = np.array([trial.mu - point.mu, trial.gamma - point.gamma])
     start, end = float(np.vdot(gradient(dual, point), chord)), float(np.vdot(gradient(dual, trial), chord))
     # Rounding of the terms that add up to −g.
     noise = 1e-13 * float(dual.weights @ (np.abs(point.mu) + point.gamma * (dual.log_perplexity + 1.0)))
-    by_slopes = start < 0.0 and end <= -0.5 * start
+    by_slopes = start < 0.0 and end <= -0.5 * start and (may_rise or trial.value <= point.value + noise)
     return by_slopes or trial.value < point.value + min(1e-4 * start, -noise)
 
 

@@ -11,7 +11,6 @@ The sums of a row depend on that row alone: neither threads nor the borders of t
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +19,7 @@ from numba import njit
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from distreduce._utils.text import warn_user
 from distreduce._utils.threads import ELEMENTWISE, KERNEL, lowest_exponent
 from distreduce._utils.typing import Array
 from distreduce.affinity.dual import ConcaveDual, DualPoint, fill_row, row_hessian, row_sums
@@ -94,7 +94,7 @@ def keep_sparse_affinity(
         converged = residual <= 10 * tol
     if not converged:
         message = convergence_message(found, tol, dual.n_evaluations)
-        warnings.warn(message + _MORE_NEIGHBOURS, AffinityConvergenceWarning, stacklevel=2)
+        warn_user(message + _MORE_NEIGHBOURS, AffinityConvergenceWarning)
     dual.keep_affinity(point)
     return AffinitySolution(unit * point.gamma, unit * point.mu, residual, dual.n_evaluations, converged)
 

@@ -8,13 +8,13 @@ cannot have a perplexity as low as ξ: its constraint is slack.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
+from distreduce._utils.text import warn_user
 from distreduce._utils.threads import (
     KERNEL,
     MIN_EXPONENT,
@@ -265,7 +265,7 @@ def symmetric_entropic_affinity(
     converged = residual <= tol  # False for NaN
     if not converged:
         message = convergence_message(residual, tol, dual.n_evaluations)
-        warnings.warn(message, AffinityConvergenceWarning, stacklevel=2)
+        warn_user(message, AffinityConvergenceWarning)
     # An entry of P depends on its own distance only, so that P may be written over D.
     matrix = distances if overwrite and distances.flags.writeable else np.empty_like(distances)
     dual.fill(point, matrix)

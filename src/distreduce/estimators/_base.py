@@ -261,7 +261,6 @@ class BaseReduction(
                 with watch(self, X, y, sample_weight, show, setup.checkpoint) as monitor:
                     fitted = fit_reduction(setup.problem, setup.random_state, workers=pool, monitor=monitor)
                     fitting.best = fitted.reduction  # carried by errors from here on
-                    self.__dict__.pop("classes_", None)  # of an earlier fit to labels
                     self.__dict__.update(fitted_attributes(setup, fitted, self, pool))
         # The estimator is fitted: warnings that a filter turns into errors, and an interrupt, cost nothing now.
         try:

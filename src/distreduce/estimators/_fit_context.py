@@ -45,15 +45,18 @@ UNUSED = ("history_.cka",)  # NaN for other measures of dependence, and without 
 
 
 @contextmanager
-def whole_fit(estimator: Any) -> Iterator[SimpleNamespace]:
+def whole_fit(estimator: Any, *, afresh: bool = True) -> Iterator[SimpleNamespace]:
     """Make `fit` transactional: on any exception, restore the previous state, including an earlier fit.
 
-    Failures of LAPACK become a :class:`NumericalError`, and fitted attributes with NaN or infinite values raise one.
-    Set `best` of the yielded object to the result that such an error should carry.
+    If `afresh`, nothing of that fit is left otherwise: fits differ in what they set. Failures of LAPACK become a
+    :class:`NumericalError`, and fitted attributes with NaN or infinite values raise one. Set `best` of the yielded
+    object to the result that such an error should carry.
     """
     # A shallow copy is enough: fits replace attributes and do not change them in place.
     before, fitting = dict(vars(estimator)), SimpleNamespace(best=None)
     try:
+        for name in [name for name in before if afresh and name.endswith("_")]:
+            delattr(estimator, name)
         yield fitting
         check_fitted(estimator)
     except BaseException as error:  # a KeyboardInterrupt must not leave half a fit either

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import wraps
 from os import PathLike
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
+
+from scipy import sparse
 
 from distreduce._utils.text import warn_user
 from distreduce._utils.typing import Self
@@ -176,6 +180,14 @@ class DisplayMixin:
         from distreduce.report import write_report
 
         return write_report(path, self, X, y, **options)  # type: ignore[arg-type]  # a reduction
+
+    def _get_params_html(self, *args: Any, **options: Any) -> Any:
+        """Return the parameters for the display; a graph as its text: scikit-learn cannot compare it with "auto"."""
+        shown = copy(self)
+        for name, value in vars(self).items():
+            if sparse.issparse(value) and not name.endswith("_"):
+                setattr(shown, name, SimpleNamespace(**{type(value).__name__: f"shape {value.shape}"}))
+        return super(DisplayMixin, shown)._get_params_html(*args, **options)  # type: ignore[misc]  # of BaseEstimator
 
     def _repr_html_inner(self) -> str:
         return self._beside_map(super()._repr_html_inner())  # type: ignore[misc]  # of BaseEstimator

@@ -313,8 +313,6 @@ class SDR(BaseReduction):
         with whole_fit(self):
             self._validate_params()
             model, table = fit_each_number(self, X, y, sample_weight, groups)
-            for name in [name for name in vars(self) if name.endswith("_")]:  # of a fit to labels, for example
-                delattr(self, name)
             found = {name: value for name, value in vars(model).items() if name.endswith("_")}
             self.__dict__.update(found, prototype_choice_=table)
         return self

@@ -262,13 +262,17 @@ def _as_labels(column: NDArray[Any]) -> NDArray[Any]:
 
 def _read_numbers(labels: NDArray[Any], known: Mask, weights: Array, names: tuple[str, ...], to_learn: bool) -> Targets:
     values = np.full(labels.shape, np.nan)
-    values[known] = _as_numbers(labels[known], " for task='regression'.")
+    several = "; labels are one column of labels, several columns are numbers."
+    values[known] = _as_numbers(labels[known], several if labels.shape[1] > 1 else " for task='regression'.")
     if not np.isfinite(values[known]).all():
         raise InvalidInputError("Input y contains infinity; remove those rows, or put NaN where the target is unknown.")
     used = known & (weights > 0)  # rows of weight zero must not change the scale
     scaled, constant = standardize(values, np.where(used, weights, 0.0))
     if to_learn and constant.all():
-        raise InvalidInputError(f"y is constant ({values[used][0, 0]}); there is nothing to learn from it. Use DistR.")
+        first, width = values[used][0, 0], np.ptp(values[used][:, 0])
+        if width > 0:
+            raise InvalidInputError(f"y varies by {width:.3g} around {first:.3g}, too little: subtract a constant.")
+        raise InvalidInputError(f"y is constant ({first}); there is nothing to learn from it. Use DistR.")
     return Targets("regression", values, scaled, None, names)
 
 

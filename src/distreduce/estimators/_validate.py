@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from contextlib import suppress
 from numbers import Integral
 from typing import Any
 
@@ -41,6 +42,7 @@ class Backends(StrOptions):
 
 def read_weights(sample_weight: Any, X: Any) -> Array:
     """Return weights as counts (n,), ones by default; raise InvalidInputError for negative or all-zero ones."""
+    reject_masked(sample_weight, "sample_weight")
     if sample_weight is not None and not np.asarray(sample_weight).any():
         raise InvalidInputError("sample_weight is zero everywhere; at least two samples must count.")
     weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
@@ -72,6 +74,7 @@ def read_groups(groups: Any, weights: Array) -> Index | None:
     """Return the number of each sample's group, which is left out as a whole; a sample without one is its own."""
     if groups is None:
         return None
+    reject_masked(groups, "groups")
     names, n = np.asarray(groups, dtype=object), len(weights)  # a list of texts keeps its NaN
     if names.shape != (n,):
         raise InvalidInputError(f"groups must have one entry for each of the {n} samples; got the shape {names.shape}.")
@@ -164,6 +167,9 @@ def check_graph(estimator: Any, X: Any) -> sparse.csr_array | None:
 
 def reject_text(X: Any, estimator: Any) -> None:
     """Raise InvalidInputError if a data frame has gaps, or columns that are not numbers, such as texts or dates."""
+    if hasattr(X, "to_pandas"):  # a frame of polars or Arrow
+        with suppress(ImportError):  # polars needs pyarrow for it
+            X = X.to_pandas()
     if not isinstance(X, pd.DataFrame):
         return
     cure = f"make_pipeline(TablePreparer(), {type(estimator).__name__}()).fit(X, y)."
@@ -181,12 +187,11 @@ def reject_text(X: Any, estimator: Any) -> None:
             raise InvalidInputError(f"Input X contains NaN: {len(column) - len(cells):,} in {column.name!r}. {cure}")
 
 
-def reject_masked(X: Any) -> None:
-    """Raise InvalidInputError for masked cells of X: NumPy would hand on what lies under the mask."""
+def reject_masked(X: Any, name: str = "X") -> None:
+    """Raise InvalidInputError for masked cells: NumPy would hand on what lies under the mask."""
     if isinstance(X, np.ma.MaskedArray) and X.mask.any():
-        raise InvalidInputError(
-            f"X is a masked array with {int(X.mask.sum())} masked cells; fill them (X.filled(…)), or drop their rows."
-        )
+        cure = f"fill them ({name}.filled(…)), or drop their rows."
+        raise InvalidInputError(f"{name} is a masked array with {int(X.mask.sum())} masked cells; {cure}")
 
 
 def check_spread(X: Any, n_distinct: int, *, precomputed: bool) -> None:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.random import RandomState
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, is_classifier
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from distreduce._utils.numerics import nearest_in_use
@@ -336,13 +336,16 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         given: Sequence[Any] = NAMED if self.experts is None else self.experts
         processes = GAUSSIAN_PROCESSES if n_features <= MANY_FEATURES else ("isotropic",)
         found = {name: EXPERTS[name] for name in ("embedding", *processes)}
+        needed = "classifiers with predict_proba" if hasattr(self, "classes_") else "regressors"
         for k, expert in enumerate(given):
             if isinstance(expert, str) and expert in NAMED:
                 found[expert] = EXPERTS[expert]
-            elif isinstance(expert, BaseEstimator) and hasattr(expert, "fit"):
+            elif isinstance(expert, BaseEstimator) and (
+                hasattr(expert, "predict_proba") if hasattr(self, "classes_") else not is_classifier(expert)
+            ):
                 found[f"{type(expert).__name__} {k}"] = partial(learn_own, estimator=expert)
             else:
-                raise InvalidInputError(f"experts has {expert!r}; give names in {NAMED} or scikit-learn estimators.")
+                raise InvalidInputError(f"experts has {expert!r}; give names in {NAMED} or scikit-learn {needed}.")
         return found
 
     def _cross_fit(

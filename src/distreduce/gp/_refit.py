@@ -22,7 +22,7 @@ def refit(model: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = N
     A file does not keep which rows the reduction saw, so that of a loaded model is always fitted again.
     """
     is_class = hasattr(model, "classes_")
-    with whole_fit(model) as fitting, workers(model.n_jobs) as pool:
+    with whole_fit(model, afresh=False) as fitting, workers(model.n_jobs) as pool:
         known = model.classes_ if is_class else model.target_scale_
         X, y, weights, blocks = model._read(X, y, sample_weight, groups)
         if is_class:

@@ -330,10 +330,11 @@ def mixed_moments(weights: Array, means: Array, variances: Array) -> tuple[Array
 
 def check_quantiles(quantiles: Any) -> Array:
     """Return probabilities as an array; raise InvalidInputError unless all lie between 0 and 1."""
-    found = np.asarray(quantiles, dtype=np.float64)
-    if found.ndim != 1 or len(found) == 0 or not ((found > 0) & (found < 1)).all():
+    found = np.asarray(quantiles)
+    numbers = found.ndim == 1 and len(found) > 0 and found.dtype.kind in "fiu"
+    if not numbers or not ((found > 0) & (found < 1)).all():
         raise InvalidInputError(f"quantiles={quantiles!r} must be numbers between 0 and 1, such as (0.05, 0.95).")
-    return found
+    return np.asarray(found, dtype=np.float64)
 
 
 def check_coverage(coverage: Any) -> None:

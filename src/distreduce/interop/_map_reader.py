@@ -31,7 +31,9 @@ def load_map(path: Any) -> Callable[[Any], Any]:
         return (np.exp(-d2 / 2) if kernel == "rbf" else (1 + d2 / (2 * a)) ** -a) @ L
 
     def transform(X: Any) -> Any:
-        X = np.asarray(X, dtype=np.float64)
+        X, d = np.asarray(X, dtype=np.float64), len(found["offset"])
+        if X.shape[1:] != (d,):  # NumPy would take a single column for all of them
+            raise ValueError(f"X must have the shape (n, {d}), got {X.shape}.")
         return evaluate(found, X, evaluate(inner, X) if inner else None)
 
     return transform

@@ -117,7 +117,7 @@ def require_stacks(predictor: Any, recipe: ColumnRecipe | None) -> Sequence[Stac
     if not (stacks := find_stacks(predictor)):
         raise UnsavableModelError(
             f"{type(predictor).__name__} cannot be exported; give a fitted SDRGPRegressor or SDRGPClassifier without "
-            "experts of your own."
+            "experts of your own, and not the paper's recipe. save_map and save_onnx export maps."
         )
     if recipe is not None and len(recipe.columns) != predictor.n_features_in_:
         raise InvalidInputError(

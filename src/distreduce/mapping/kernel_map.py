@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,7 @@ from scipy.special import softmax
 from sklearn.utils import check_random_state
 
 from distreduce._utils.linalg import jittered_cholesky, mirror
+from distreduce._utils.text import warn_user
 from distreduce._utils.threads import SERIAL, Workers, single_threaded_blas
 from distreduce._utils.typing import Array, Plan
 from distreduce.exceptions import IllConditionedWarning, NumericalError
@@ -224,5 +224,5 @@ def factorise_kernel(K: Array) -> tuple[Array, bool]:
             f"The input kernel is not positive definite: its diagonal was raised by a factor 1 + {jitter:.0e}. "
             "Distances that are not Euclidean often give a better kernel after a square root."
         )
-        warnings.warn(message, IllConditionedWarning, stacklevel=2)
+        warn_user(message, IllConditionedWarning)
     return factor, True  # lower triangle, in the form that cho_solve takes

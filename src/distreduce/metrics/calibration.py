@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from distreduce._utils.typing import Array, Index, Mask
+from distreduce.estimators._validate import reject_masked
 from distreduce.exceptions import InvalidInputError
 
 Weights = ArrayLike | None  # of the samples (n,); None is 1 for each
@@ -168,9 +169,8 @@ def read_weights(sample_weight: Weights, size: int) -> Array:
         return np.ones(size)
     h = read_numbers("sample_weight", sample_weight)
     if h.ndim != 1 or len(h) == 0 or size % len(h) or h.min() < 0 or not h.sum() > 0:
-        raise InvalidInputError(
-            f"sample_weight must be one number of at least 0 for each sample, and not all 0; got the shape {h.shape}."
-        )
+        seen = f"got the shape {h.shape}" + (f", and the least is {h.min():g}." if h.size else ".")
+        raise InvalidInputError(f"sample_weight must be one number ≥ 0 for each sample, and not all 0; {seen}")
     return np.repeat(h, size // len(h))
 
 
@@ -205,9 +205,8 @@ def read_gaussian(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Array,
     """Flat residuals y − mean and standard deviations; raise InvalidInputError if they are not valid."""
     residuals, spread = read_residuals(y, mean), read_numbers("std", std)
     if spread.shape != np.shape(mean):
-        raise InvalidInputError(
-            f"std must have the shape of y and mean, {np.shape(mean)}; got {spread.shape}. Give each its own."
-        )
+        expected = f"std must have the shape of y and mean, {np.shape(mean)}"
+        raise InvalidInputError(f"{expected}; got {spread.shape}. Give each its own.")
     if not (spread > 0).all():
         raise InvalidInputError(
             f"std must be above 0; its smallest value is {spread.min():g}. A prediction without spread has no density: "
@@ -218,6 +217,7 @@ def read_gaussian(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[Array,
 
 def read_probabilities(y: ArrayLike, probabilities: ArrayLike, classes: ArrayLike) -> tuple[Index, Array]:
     """Column (n,) of each true class, and the probabilities (n, C); raise InvalidInputError if they are not valid."""
+    reject_masked(y, "y")
     rows, labels, names = read_numbers("probabilities", probabilities), np.asarray(y), np.asarray(classes)
     if labels.ndim != 1 or names.ndim != 1 or rows.shape != (len(labels), len(names)) or rows.size == 0:
         raise InvalidInputError(
@@ -250,6 +250,7 @@ def _columns(labels: NDArray[Any], names: NDArray[Any]) -> Index:
 
 def read_numbers(name: str, given: ArrayLike) -> Array:
     """Finite numbers of any shape; raise InvalidInputError, with their `name`, for anything else."""
+    reject_masked(given, name)
     try:
         values = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:

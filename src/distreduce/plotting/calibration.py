@@ -49,7 +49,8 @@ def plot_calibration(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['ideal', 'GP (MACE 0.244)']
     """
-    if not isinstance(predictions, Mapping) or not predictions:  # type: ignore[redundant-expr]
+    named = isinstance(predictions, Mapping)
+    if not named or not predictions or any(len(given) != 3 for given in predictions.values()):
         raise InvalidInputError("predictions must map the name of at least one model to its (y, mean, std).")
     # Compute everything before a figure is made: invalid predictions leave no empty window.
     curves = {}

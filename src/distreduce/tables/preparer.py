@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from distreduce.exceptions import DataWarning, InvalidInputError, InvalidTypeErr
 from distreduce.tables.cells import empty_gaps
 from distreduce.tables.columns import IN_PYTHON
 from distreduce.tables.findings import Findings
-from distreduce.tables.recipe import POLICIES, learn_recipe, read_recipe, write_recipe
+from distreduce.tables.recipe import COLUMNS_BY_NAME, POLICIES, learn_recipe, read_recipe, write_recipe
 
 WHERE = "X"
 
@@ -83,43 +84,25 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         self.keep = keep
 
     def fit(self, X: Any, y: Any = None) -> TablePreparer:
-        """Learn how to convert each column.
-
-        Parameters
-        ----------
-        X : DataFrame
-            Of pandas, or of a library with ``to_pandas``.
-        y : object
-            Ignored.
-
-        Returns
-        -------
-        TablePreparer
-            This transformer.
-        """
+        """Learn how to convert each column of a DataFrame of pandas, or of a library with ``to_pandas``; ignore y."""
         if self.missing not in POLICIES:
             raise InvalidInputError(f"missing={self.missing!r} must be one of {', '.join(POLICIES)}.")
+        named = {name: getattr(self, name) for name in COLUMNS_BY_NAME}
+        for name, columns in named.items():
+            if isinstance(columns, str):
+                raise InvalidTypeError(f"{name}={columns!r} is a text; give a list of columns, such as [{columns!r}].")
         frame = read_frame(X)
-        self.recipe_ = learn_recipe(
-            frame, (), None, WHERE, missing=self.missing, categories=self.categories, leave_out=self.leave_out,
-            keep=self.keep, advice=IN_PYTHON,
-        )  # fmt: skip
+        recipe = learn_recipe(frame, (), None, WHERE, missing=self.missing, advice=IN_PYTHON, **named)
+        self.recipe_ = replace(recipe, given={name: list(columns) for name, columns in named.items() if columns})
         self.feature_names_in_ = np.array(list(frame.columns), dtype=object)
         self.n_features_in_ = frame.shape[1]
         return self
 
     def transform(self, X: Any) -> Array:
-        """Convert rows; warn of levels that the fit did not know and of columns of another scale.
+        """Return the rows as numbers (n, n_columns); columns may have any order, and others than the fit's are ignored.
 
-        Parameters
-        ----------
-        X : DataFrame
-            With the columns of the fit, in any order. Others are ignored.
-
-        Returns
-        -------
-        ndarray of shape (n, n_columns)
-            Numbers; rows with missing cells are NaN if `missing` is "drop".
+        Warn of levels that the fit did not know and of columns of another scale. Rows with missing cells are NaN if
+        `missing` is "drop".
         """
         check_is_fitted(self)
         findings = Findings()
@@ -129,49 +112,21 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         return found
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Return the names of the columns that `transform` returns.
-
-        Parameters
-        ----------
-        input_features : object
-            Ignored.
-
-        Returns
-        -------
-        ndarray of str
-            One name per column.
-        """
+        """Return the names of the columns that `transform` returns; ignore `input_features`."""
         check_is_fitted(self)
         return np.array(self.recipe_.columns, dtype=object)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted transformer as JSON, in the format of ``recipe.json`` of ``distreduce fit``.
-
-        Parameters
-        ----------
-        path : str or path
-            An existing file is replaced.
-        """
+        """Write the fitted transformer as JSON, in the format of ``recipe.json``; an existing file is replaced."""
         check_is_fitted(self)
         with replacing(path) as hidden:
             write_recipe(self.recipe_, hidden)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TablePreparer:
-        """Read what :meth:`save` or ``distreduce fit`` wrote; nothing in the file is run.
-
-        Parameters
-        ----------
-        path : str or path
-            A file such as ``folder/recipe.json``.
-
-        Returns
-        -------
-        TablePreparer
-            Fitted.
-        """
+        """Read what :meth:`save` or ``distreduce fit`` (``folder/recipe.json``) wrote; nothing in the file is run."""
         recipe = read_recipe(Path(path))
-        preparer = cls(missing=recipe.missing)
+        preparer = cls(missing=recipe.missing, **{name: tuple(columns) for name, columns in recipe.given.items()})
         preparer.recipe_ = recipe
         preparer.feature_names_in_ = np.array([rule.name for rule in recipe.rules], dtype=object)
         preparer.n_features_in_ = len(recipe.rules)

@@ -41,6 +41,7 @@ from distreduce.tables.columns import (
 from distreduce.tables.findings import FAR, Findings, list_counts
 
 POLICIES = ("impute", "drop", "refuse")
+COLUMNS_BY_NAME = ("categories", "leave_out", "keep")  # parameters of a TablePreparer
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class ColumnRecipe:
     image_shape: tuple[int, int] | None = None  # rows and columns
     id_column: str | None = None  # names of rows, which are carried into every table and are not a feature
     files: Mapping[str, str] = field(default_factory=dict)  # SHA-256 by name of the models fitted to X, if known
+    given: Mapping[str, list[str]] = field(default_factory=dict)  # what a TablePreparer was told of columns
 
     @property
     def used(self) -> list[Used]:
@@ -265,6 +267,7 @@ def write_recipe(recipe: ColumnRecipe, path: Path) -> None:
         "image_shape": recipe.image_shape,
         "id_column": recipe.id_column,
         "files": dict(recipe.files),
+        "given": dict(recipe.given),
         "columns": [{"kind": rule.kind, **asdict(rule)} for rule in recipe.rules],
     }
     # allow_nan=False: NaN is not JSON, and no rule may hold it.
@@ -298,12 +301,16 @@ def _parse_recipe(content: Any) -> ColumnRecipe:
     id_column, files = content.get("id_column"), content.get("files", {})  # older recipes have neither
     require(id_column is None or isinstance(id_column, str), "its id column is not a name")
     require(isinstance(files, dict) and all(isinstance(sha, str) for sha in files.values()), "its files are not text")
+    given = content.get("given", {})
+    known = isinstance(given, dict) and set(given) <= set(COLUMNS_BY_NAME) and all(map(_are_texts, given.values()))
+    require(known, "its parameters are not names of columns")
     rules = tuple(_parse_rule(column) for column in columns)
     # Together: X needs a column, and columns are found by name.
     require(any(not isinstance(rule, Dropped) for rule in rules), "it uses no column")
     require(len({rule.name for rule in rules}) == len(rules), "it names a column twice")
     image_shape = (shape[0], shape[1]) if shape else None
-    return ColumnRecipe(rules, tuple(targets), content.get("task"), content["missing"], image_shape, id_column, files)
+    task, missing = content.get("task"), content["missing"]
+    return ColumnRecipe(rules, tuple(targets), task, missing, image_shape, id_column, files, given)
 
 
 def _parse_rule(content: Any) -> Column:
