@@ -80,7 +80,7 @@ function drawLegend() {
     if (hidden) legend.append(make("p", { class: "note" }, `${colouring.labels.length} classes, ${hidden} of them further down: scroll the list.`));
   }
   else if (colouring.kind !== "none") legend.append(...scaleBar(colouring));
-  if (colouring.codes && colouring.codes.includes(MISSING))
+  if (colouring.codes && colouring.codes.some((code) => !isKnown(colouring, code)))
     legend.append(make("p", { class: "note" }, make("span", { class: "swatch", style: `background:${toCss(GREY)}` }), " not known"));
   const explain = (look, text) => legend.append(make("p", { class: "note" }, swatch(GREY, 0, look.dubious ? "ink" : "card", look), ` ${text}`));
   if (mainShares(colouring).some((share) => share < PURE)) explain({ share: 0.4 }, "mixed: the smaller the core, the more samples of other classes");
