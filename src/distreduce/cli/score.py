@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from distreduce._utils.text import count_of
+from distreduce._utils.text import count_of, list_words
 from distreduce.cli.apply import Directory, NoHeader, Quiet, Separator, open_results, read_layout
 from distreduce.exceptions import InvalidInputError
 
@@ -48,7 +48,7 @@ def score(
 
     recipe, predictor = results.recipe, results.predictor
     table, findings = read_table(file, recipe.targets, recipe.as_text, layout=layout), Findings()
-    target = read_target(table.targets, recipe.task or "auto", file.name)
+    target = read_target(table.targets, recipe.task or "auto", file.name, known=True)
     X, complete = recipe.matrix(table.features, file.name, findings)
     rows = np.flatnonzero(complete & target.known)
     if len(rows) < 2:
@@ -104,7 +104,8 @@ def _judge(
     known = np.isin(labels, classes)
     notes = [] if known.all() else [f"{count_of(int((~known).sum()), 'row')} with classes that the fit did not know."]
     if known.sum() < 2:
-        raise InvalidInputError(f"The targets are none of the classes of the fit ({', '.join(classes[:10])}).")
+        given, fitted = list_words(list(dict.fromkeys(labels.tolist()))), list_words(classes.tolist())
+        raise InvalidInputError(f"The targets ({given}) are none of the classes of the fit ({fitted}).")
     reduction, proba = predictor.reduction_, predictor.predict_proba(X[known])
     shares = np.broadcast_to(reduction.prototype_weights_ @ reduction.prototype_targets_, proba.shape)
     aside = {"sample_weight": weights[known], "groups": None if groups is None else groups[known]}

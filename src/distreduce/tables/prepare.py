@@ -18,7 +18,7 @@ from distreduce.mapping.folds import are_copies, find_noisy_copies
 from distreduce.sharding.merge import merge_duplicates
 from distreduce.tables.aside import Aside, AsideValues
 from distreduce.tables.cells import find_unknown, is_number, to_text
-from distreduce.tables.columns import Category, Date, Number
+from distreduce.tables.columns import MAX_LEVELS, MISSING, Category, Date, Number
 from distreduce.tables.findings import Findings, list_counts
 from distreduce.tables.formats import TextLayout
 from distreduce.tables.reading import read_table
@@ -28,6 +28,8 @@ from distreduce.tables.text_file import AS_FOUND
 
 NOTHING_ASIDE = Aside()
 FEW_OF_A_CLASS = 5  # rows below which a class is named
+FEW_SUMMANDS = 5
+ROWS_PER_NAME = 20  # at most, in the mean: more rows would belong to a place or a brand
 MAX_CODE, MIN_ROWS = 6, 60  # distinct whole numbers that may be codes, in at least so many rows
 
 
@@ -109,7 +111,9 @@ def prepare(
         raise InvalidInputError(f"{path.name} has fewer than two rows that are complete and have a target.")
     leaks = describe_leaks(X, recipe, target, np.flatnonzero(usable & target.known))
     leaks += _note_codes(table.features, recipe)
+    leaks += _note_totals(table.features, recipe, target)
     leaks += _note_dates(recipe, aside)
+    leaks += _note_names(table.features, recipe, aside)
     values = AsideValues.read(table.frame, aside)
     leaks += _note_words(table.features, recipe)
     found = _notes(target, labelled, usable, findings, recipe)
@@ -126,6 +130,36 @@ def _note_dates(recipe: ColumnRecipe, aside: Aside) -> list[str]:
         f"Dates: {list_words(dates)}. To predict rows that are later than these, fit with --time {dates[0]!r}: scores "
         "and intervals of rows drawn at random do not hold for them."
     ]
+
+
+def _note_names(features: pd.DataFrame, recipe: ColumnRecipe, aside: Aside) -> list[str]:
+    """Name columns whose levels may be patients or customers that have several rows each."""
+    if aside.group is not None:
+        return []
+    counts = {rule.name: to_text(features[rule.name]).nunique() for rule in recipe.used if isinstance(rule, Category)}
+    found = {name: count for name, count in counts.items() if count > max(MAX_LEVELS, len(features) / ROWS_PER_NAME)}
+    if not found:
+        return []
+    return [
+        f"Names that come again: {list_counts(found)}. If they are patients, customers or the like, fit with --group "
+        f"{next(iter(found))!r}: scores and intervals of rows drawn at random do not hold for new ones."
+    ]
+
+
+def _note_totals(features: pd.DataFrame, recipe: ColumnRecipe, target: Target) -> list[str]:
+    """Name columns whose last number is the sum of all others."""
+    columns = {rule.name: rule.read(features[rule.name]) for rule in recipe.used if type(rule) is Number}
+    if target.task == "regression":
+        columns |= dict(zip(target.names, target.y.to_numpy().reshape(len(features), -1).T, strict=True))
+    found = [name for name, values in columns.items() if _ends_in_sum(values[~np.isnan(values)])]
+    said = "The last number in {} is the sum of all others: if it stands in a row of totals, delete it."
+    return [said.format(list_words(found))] if found else []
+
+
+def _ends_in_sum(values: Array) -> bool:
+    others, last = values[:-1], values[-1:]
+    several = np.count_nonzero(others) >= FEW_SUMMANDS and (last > others.max()).all()  # no sum by chance
+    return bool(several and np.isclose(others.sum(), last, rtol=1e-9).all())
 
 
 def _notes(
@@ -190,7 +224,10 @@ def _note_codes(features: pd.DataFrame, recipe: ColumnRecipe) -> list[str]:
 
 MIN_LEAK_ROWS, MAX_LEAK_ROWS, MAX_LEAK_COLUMNS = 20, 1000, 500  # a tree per column takes a millisecond or two
 ROWS_PER_CLASS = 5
+MAX_NAMED = 5
 UNEXPLAINED = 0.02  # share of the errors without a model that a column may leave
+CERTAIN = 0.995  # R² of a column, which a page rounds to 1.00
+MOSTLY = 0.5  # share of rows in which a column must be known
 
 
 def describe_leaks(X: Array, recipe: ColumnRecipe, target: Target, rows: Array) -> list[str]:
@@ -200,14 +237,19 @@ def describe_leaks(X: Array, recipe: ColumnRecipe, target: Target, rows: Array) 
     rows = np.random.default_rng(0).permutation(rows)[:MAX_LEAK_ROWS]
     y, found, start = target.values(rows), [], 0
     for rule in recipe.used[:MAX_LEAK_COLUMNS]:
-        width = len(rule.columns())
-        if _gives_away(X[rows, start : start + width], y, target.task):
+        width, gap = len(rule.columns()), [f"{rule.name} {MISSING}", f"{rule.name} = {MISSING}"]
+        flags = [start + place for place, column in enumerate(rule.columns()) if column in gap]
+        known = ~X[rows][:, flags].any(axis=1)  # it may tell the target only where it is known
+        if known.mean() >= MOSTLY and _gives_away(X[rows[known], start : start + width], y[known], target.task):
             found.append(rule.name)
         start += width
     if not found:
         return []
-    subject = f"Column {found[0]!r} alone tells" if len(found) == 1 else f"Columns {list_words(found)} each alone tell"
-    return [f"{subject} the target. If it is not known before the target is, leave it out: --drop {found[0]!r}."]
+    one = len(found) == 1
+    subject = f"Column {found[0]!r} alone tells" if one else f"Columns {list_words(found)} each alone tell"
+    drop = " ".join(f"--drop {name!r}" for name in found[:MAX_NAMED])
+    which, them = ("it is", "it") if one else ("they are", "them")
+    return [f"{subject} the target. If {which} not known before the target is, leave {them} out: {drop}."]
 
 
 def _gives_away(x: Array, y: Array, task: str) -> bool:
@@ -225,8 +267,8 @@ def _gives_away(x: Array, y: Array, task: str) -> bool:
     # A tree follows any function of the column, but only in steps: a monotone one is told by its ranks.
     if np.ptp(y) == 0 or np.ptp(x[:, 0]) == 0:
         return False
-    if abs(spearmanr(x[:, 0], y).statistic) > 1 - UNEXPLAINED / 20:
-        return True
     y = y / np.abs(y).max()  # squares of very large targets would overflow
+    if max(abs(spearmanr(x[:, 0], y).statistic), abs(np.corrcoef(x[:, 0], y)[0, 1])) > CERTAIN**0.5:
+        return True
     tree = DecisionTreeRegressor(min_samples_leaf=2, random_state=0).fit(x[half], y[half])
-    return bool(tree.score(x[rest], y[rest]) > 1 - UNEXPLAINED / 20)
+    return bool(tree.score(x[rest], y[rest]) > CERTAIN)

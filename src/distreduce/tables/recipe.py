@@ -18,9 +18,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from distreduce._utils.tensor_file import RefusedError, require
+from distreduce._utils.text import list_words
 from distreduce._utils.typing import Array
 from distreduce.estimators._targets import Task
-from distreduce.exceptions import InvalidInputError, ModelFileError
+from distreduce.exceptions import InvalidCellError, InvalidInputError, ModelFileError
 from distreduce.tables.cells import DATE_FORMATS
 from distreduce.tables.columns import (
     COMMAND_LINE,
@@ -206,12 +207,21 @@ def _guess_columns(
     features: pd.DataFrame, categories: Sequence[str], reasons: dict[str, str], advice: Advice
 ) -> list[Column]:
     """Guess all columns except those in `reasons`, which says why they are left out."""
-    return [
-        Dropped(name=str(name), reason=reasons[str(name)])
-        if name in reasons
-        else guess_column(column, as_category=name in categories, advice=advice)
-        for name, column in features.items()
-    ]
+    found: list[Column] = []
+    errors: dict[str, InvalidCellError] = {}
+    for name, column in features.items():
+        if name in reasons:
+            found.append(Dropped(name=str(name), reason=reasons[str(name)]))
+            continue
+        try:
+            found.append(guess_column(column, as_category=name in categories, advice=advice))
+        except InvalidCellError as error:
+            errors[str(name)] = error
+    if errors:
+        (_, first), *others = errors.items()
+        more = f" Such cells are also in {list_words([name for name, _ in others])}." if others else ""
+        raise InvalidCellError(f"{first}{more}", first.row) from first
+    return found
 
 
 FORMAT, VERSION = "distreduce recipe", 1
