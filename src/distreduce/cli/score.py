@@ -27,12 +27,13 @@ def score(
 ) -> None:
     """Score the predictor of a folder on rows whose targets are known.
 
-    Use rows that the fit has not seen. Beside each score stands that of no model,
-    as in `fit`: the mean of the training rows, or their class shares. Log densities
-    are in units of the training rows' standard deviation. Rows are weighted by the
-    column of the fit (--weights) and grouped by its column (--group), if the file
-    has them; a group counts as one row in the 95 % interval. "By chance alone" is
-    the calibration error of so few rows if all probabilities were exactly right.
+    Use rows that the fit has not seen. Beside each score stands that of no
+    model, as in `fit`: the mean of the training rows, or their class shares.
+    Log densities are in units of the training rows' standard deviation. Rows
+    are weighted by the column of the fit (--weights) and grouped by its column
+    (--group), if the file has them; a group counts as one row in the 95 %
+    interval. "By chance alone" is the calibration error of so few rows if all
+    probabilities were exactly right.
     """
     layout = read_layout(sep, no_header)
     results = open_results(folder, file)
@@ -67,6 +68,7 @@ def score(
         return
     typer.echo(f"{count_of(len(rows), 'row')} of {file.name}:")
     _print_scores(scores["predictor"], scores["no model"], named["predictor"])
+    notes += [recipe.describe_missing(findings)] if findings.missing and recipe.missing == "impute" else []
     for line in () if quiet else (*notes, *findings.describe_surprises()):
         typer.echo(line, err=True)
 

@@ -17,7 +17,7 @@ from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
 from distreduce.interop._predictor import Node, pack
 from distreduce.plotting.palette import OKABE_ITO, class_palette, class_shapes, colour_by_target
-from distreduce.plotting.targets import average_on_prototypes, prototype_means
+from distreduce.plotting.targets import average_on_prototypes, prototype_means, scale_edges
 from distreduce.tables.cells import to_levels
 from distreduce.tables.columns import Category, Date, Number
 from distreduce.tables.recipe import ColumnRecipe
@@ -27,8 +27,6 @@ MAX_VALUES = 400_000  # of all columns together: two megabytes
 MAX_CATEGORIES = 60  # a text column with more distinct values holds names, not categories
 NAMED = len(OKABE_ITO) - 1  # all other categories share the last colour
 YEARS = (1500, 2100)  # whole numbers of a column that lies between these are years, without thousands marks
-SKEWED = 0.25  # if the median is nearer to an end of the scale, half of the values would share a quarter of the colours
-WIDE = 3.0  # if the range is this many times that of the middle 98 %, outliers are cut from the scale
 
 
 @dataclass(frozen=True)
@@ -104,18 +102,10 @@ class Colouring:
     def _encode_numbers(self, name: str, values: Array, means: Array, kind: str = "number") -> Node:
         known = values[np.isfinite(values)] if np.isfinite(values).any() else means
         low, high = float(known.min()), float(known.max())
-        # Values beyond the shown ends are stored as they are and drawn in the colour of the end.
-        inner = [float(edge) for edge in np.quantile(known, [0.01, 0.99])]
-        shown = inner if high / 2 - low / 2 > WIDE * (inner[1] / 2 - inner[0] / 2) > 0 else [low, high]
-        # Of skewed numbers nearly all would have one colour: let each quarter of them have its part of the scale.
-        quarters = np.unique(np.clip(np.quantile(known, [0, 0.25, 0.5, 0.75, 1]), shown[0], shown[1]))
-        low_half, middle, high_half = shown[0] / 2, np.median(known) / 2, shown[1] / 2  # huge ones overflow
-        if len(quarters) > 2 and not SKEWED < (middle - low_half) / (high_half - low_half) < 1 - SKEWED:
-            shown = [float(edge) for edge in quarters]
         # Dates (in ms), huge and tiny numbers, and those that hardly differ, need more than seven digits.
         single = kind != "date" and high - low > 1e-30 and max(-low, high) < min(100 * (high - low), 1e38)
         return {
-            "name": name, "kind": kind, "low": low, "high": high, "shown": shown,
+            "name": name, "kind": kind, "low": low, "high": high, "shown": scale_edges(known),
             "samples": pack(values[self.samples], "f4" if single else "f8"),
             "prototypes": [None if np.isnan(mean) else float(mean) for mean in means[self.prototypes]],
         }  # fmt: skip

@@ -55,14 +55,17 @@ function onPage(rgb) {
 
 const palette = (colouring) => colouring.palette.map(fromHex).map(onPage);
 
-function onScale(colouring, value) {
-  // Colours are evenly spaced between the ends, and the quarters of skewed numbers.
-  const { shown } = colouring;
+// The share of a scale below a value; its parts, such as the quarters of skewed numbers, are equally long.
+function scaleShare(shown, value) {
   let k = 0;
   while (k < shown.length - 2 && value > shown[k + 1]) k++;
-  // Values beyond the shown ends take the colour of the end; a scale of one value is all middle.
+  // Values beyond the ends lie at the end; a scale of one value is all middle.
   const part = shown[k + 1] > shown[k] ? Math.min(1, Math.max(0, (value - shown[k]) / (shown[k + 1] - shown[k]))) : 0.5;
-  const at = ((k + part) / (shown.length - 1)) * (data.scale.length - 1);
+  return (k + part) / (shown.length - 1);
+}
+
+function onScale(colouring, value) {
+  const at = scaleShare(colouring.shown, value) * (data.scale.length - 1);
   const below = Math.min(Math.floor(at), data.scale.length - 2);
   const rgb = mix(data.scale[below], data.scale[below + 1], at - below);
   return dark ? mix(rgb, [255, 255, 255], 0.18) : rgb; // the lowest values would be invisible on a dark page

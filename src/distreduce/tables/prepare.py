@@ -103,6 +103,9 @@ def prepare(
     )  # fmt: skip
     if table.ids is not None:
         recipe = replace(recipe, id_column=str(table.ids.name))
+    if aside.time is not None:  # later rows are what such a fit is for
+        rules = (replace(rule, last=None) if isinstance(rule, Date) else rule for rule in recipe.rules)
+        recipe = replace(recipe, rules=tuple(rules))
     # Rows that are left out stay in X as NaN, so that its rows are those of the file.
     X = np.full((len(labelled), len(recipe.columns)), np.nan)
     usable, findings = labelled.copy(), Findings()
@@ -170,11 +173,8 @@ def _notes(
     if incomplete:
         notes.append(f"{count_of(incomplete, 'row')} with missing values left out: {list_counts(findings.missing)}.")
     elif findings.missing:
-        levels, texts = {rule.name for rule in recipe.used if isinstance(rule, Category)}, []
-        for fate, of_levels in (("filled", False), ('a level of their own, "missing"', True)):
-            part = {name: count for name, count in findings.missing.items() if (name in levels) == of_levels}
-            texts += [f"Missing cells are {fate}: {list_counts(part)}."] if part else []
-        notes.append(f"{' '.join(texts)} --missing drop leaves these rows out, --missing refuse stops.")
+        said = recipe.describe_missing(findings)
+        notes.append(f"{said} --missing drop leaves these rows out, --missing refuse stops.")
     if unknown:
         fate = "help to draw the picture" if labelled.all() else "are left out"
         words = f" ({list_words(target.unknown_words)} among the numbers say so)" if target.unknown_words else ""

@@ -116,6 +116,14 @@ class ColumnRecipe:
         X[incomplete] = np.nan
         return X, np.asarray(~incomplete)
 
+    def describe_missing(self, findings: Findings) -> str:
+        """Say which missing cells are filled, and which are a level."""
+        levels, texts = {rule.name for rule in self.used if isinstance(rule, Category) and rule.flag}, []
+        for fate, of_levels in (("filled", False), ('a level of their own, "missing"', True)):
+            part = {name: count for name, count in findings.missing.items() if (name in levels) == of_levels}
+            texts += [f"Missing cells are {fate}: {list_counts(part)}."] if part else []
+        return " ".join(texts)
+
     def level_novelty(self, X: Array, seen: Array) -> Array:
         """P-value of each row of X (n,) against "its levels are like those of the rows `seen`"; 1 if all are known.
 
