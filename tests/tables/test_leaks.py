@@ -111,3 +111,6 @@ def test_a_number_that_may_stand_for_missing_cells_is_named(tmp_path):
     table.to_csv(tmp_path / "t.csv", index=False)
     (said,) = [note for note in prepare(tmp_path / "t.csv", ["y"]).notes if "Far from" in note]
     assert said.startswith("Far from all other values: -999 in 'year' (3). If this is a code for missing cells")
+    table.loc[[1, 2], "y"] = 9999.0  # as a broken sensor writes it
+    table.to_csv(tmp_path / "t.csv", index=False)
+    assert any("-999 in 'year' (3), 9999 in 'y' (2)." in note for note in prepare(tmp_path / "t.csv", ["y"]).notes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -106,7 +105,7 @@ class Colours:
     classes: NDArray[Any] | None = None
     palette: Array | None = None
     scale: Any = None
-    edges: Sequence[float] = ()  # numbers between which the colours of the scale are evenly spaced
+    edges: list[float] | tuple[()] = ()  # numbers between which the colours of the scale are evenly spaced
     name: str = ""
     sample_shapes: Shapes | None = None
     prototype_shapes: Shapes | None = None

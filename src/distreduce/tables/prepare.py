@@ -113,8 +113,9 @@ def prepare(
     if (usable & target.known).sum() < 2:
         raise InvalidInputError(f"{path.name} has fewer than two rows that are complete and have a target.")
     leaks = describe_leaks(X, recipe, target, np.flatnonzero(usable & target.known))
-    leaks += _note_codes(table.features, recipe)
-    leaks += _note_totals(table.features, recipe, target)
+    numbers = _read_numbers(table.features, recipe, target)
+    leaks += _note_codes(numbers, recipe)
+    leaks += _note_totals(numbers)
     leaks += _note_dates(recipe, aside)
     leaks += _note_names(table.features, recipe, aside)
     values = AsideValues.read(table.frame, aside)
@@ -149,12 +150,19 @@ def _note_names(features: pd.DataFrame, recipe: ColumnRecipe, aside: Aside) -> l
     ]
 
 
-def _note_totals(features: pd.DataFrame, recipe: ColumnRecipe, target: Target) -> list[str]:
-    """Name columns whose last number is the sum of all others."""
+def _read_numbers(features: pd.DataFrame, recipe: ColumnRecipe, target: Target) -> dict[str, Array]:
+    """Return the known numbers of each column, targets included; none of images."""
+    if recipe.image_shape is not None:
+        return {}
     columns = {rule.name: rule.read(features[rule.name]) for rule in recipe.used if type(rule) is Number}
     if target.task == "regression":
         columns |= dict(zip(target.names, target.y.to_numpy().reshape(len(features), -1).T, strict=True))
-    found = [name for name, values in columns.items() if _ends_in_sum(values[~np.isnan(values)])]
+    return {name: values[~np.isnan(values)] for name, values in columns.items()}
+
+
+def _note_totals(numbers: dict[str, Array]) -> list[str]:
+    """Name columns whose last number is the sum of all others."""
+    found = [name for name, values in numbers.items() if _ends_in_sum(values)]
     said = "The last number in {} is the sum of all others: if it stands in a row of totals, delete it."
     return [said.format(list_words(found))] if found else []
 
@@ -202,20 +210,21 @@ def _note_words(features: pd.DataFrame, recipe: ColumnRecipe) -> list[str]:
     return [f"Words among numbers, read as missing: {', '.join(found)}."] if found else []
 
 
-def _note_codes(features: pd.DataFrame, recipe: ColumnRecipe) -> list[str]:
+def _note_codes(numbers: dict[str, Array], recipe: ColumnRecipe) -> list[str]:
     """Return sentences about numbers that may be codes: few whole ones, and -999 or 99 far from all other values."""
     few, far = [], []
-    for rule in () if len(features) < MIN_ROWS or recipe.image_shape is not None else recipe.used:
-        if type(rule) is Number:
-            values = rule.read(features[rule.name])
-            found, counts = np.unique(values[~np.isnan(values)], return_counts=True)
-            # Two values are the same column of X either way.
-            if not rule.unit and 2 < len(found) <= MAX_CODE and found[0] >= 0 and (found % 1 == 0).all():
-                few.append(rule.name)
-            for end, rest in ((0, found[1:]), (-1, found[:-1])):
-                alone = len(rest) > 1 and np.abs(rest - found[end]).min() > np.ptp(rest)
-                if alone and counts[end] > 1 and {*f"{found[end]:g}".lstrip("-")} == {"9"}:
-                    far.append(f"{found[end]:g} in {rule.name!r} ({counts[end]})")
+    plain = {rule.name for rule in recipe.used if type(rule) is Number and not rule.unit}
+    for name, values in numbers.items():
+        if len(values) < MIN_ROWS:
+            continue
+        found, counts = np.unique(values, return_counts=True)
+        # Two values are the same column of X either way.
+        if name in plain and 2 < len(found) <= MAX_CODE and found[0] >= 0 and (found % 1 == 0).all():
+            few.append(name)
+        for end, rest in ((0, found[1:]), (-1, found[:-1])):
+            alone = len(rest) > 1 and np.abs(rest - found[end]).min() > np.ptp(rest)
+            if alone and counts[end] > 1 and {*f"{found[end]:g}".lstrip("-")} == {"9"}:
+                far.append(f"{found[end]:g} in {name!r} ({counts[end]})")
     said = "Few whole numbers, read as amounts: {}. If they are codes: --category {!r}."
     lone = "Far from all other values: {}. If this is a code for missing cells, leave them empty and fit again."
     notes = [said.format(list_words(few), few[0])] if few else []
@@ -224,7 +233,6 @@ def _note_codes(features: pd.DataFrame, recipe: ColumnRecipe) -> list[str]:
 
 MIN_LEAK_ROWS, MAX_LEAK_ROWS, MAX_LEAK_COLUMNS = 20, 1000, 500  # a tree per column takes a millisecond or two
 ROWS_PER_CLASS = 5
-MAX_NAMED = 5
 UNEXPLAINED = 0.02  # share of the errors without a model that a column may leave
 CERTAIN = 0.995  # R² of a column, which a page rounds to 1.00
 MOSTLY = 0.5  # share of rows in which a column must be known
@@ -235,19 +243,19 @@ def describe_leaks(X: Array, recipe: ColumnRecipe, target: Target, rows: Array) 
     if recipe.image_shape is not None or len(target.names) > 1 or len(rows) < MIN_LEAK_ROWS:
         return []
     rows = np.random.default_rng(0).permutation(rows)[:MAX_LEAK_ROWS]
-    y, found, start = target.values(rows), [], 0
+    X, y, found, start = X[rows], target.values(rows), [], 0
     for rule in recipe.used[:MAX_LEAK_COLUMNS]:
         width, gap = len(rule.columns()), [f"{rule.name} {MISSING}", f"{rule.name} = {MISSING}"]
         flags = [start + place for place, column in enumerate(rule.columns()) if column in gap]
-        known = ~X[rows][:, flags].any(axis=1)  # it may tell the target only where it is known
-        if known.mean() >= MOSTLY and _gives_away(X[rows[known], start : start + width], y[known], target.task):
+        known = ~X[:, flags].any(axis=1)  # it may tell the target only where it is known
+        if known.mean() >= MOSTLY and _gives_away(X[known, start : start + width], y[known], target.task):
             found.append(rule.name)
         start += width
     if not found:
         return []
     one = len(found) == 1
     subject = f"Column {found[0]!r} alone tells" if one else f"Columns {list_words(found)} each alone tell"
-    drop = " ".join(f"--drop {name!r}" for name in found[:MAX_NAMED])
+    drop = " ".join(f"--drop {name!r}" for name in found)
     which, them = ("it is", "it") if one else ("they are", "them")
     return [f"{subject} the target. If {which} not known before the target is, leave {them} out: {drop}."]
 

@@ -218,11 +218,12 @@ def _guess_columns(
     found: list[Column] = []
     errors: dict[str, InvalidCellError] = {}
     for name, column in features.items():
-        if name in reasons:
-            found.append(Dropped(name=str(name), reason=reasons[str(name)]))
-            continue
         try:
-            found.append(guess_column(column, as_category=name in categories, advice=advice))
+            found.append(
+                Dropped(name=str(name), reason=reasons[str(name)])
+                if name in reasons
+                else guess_column(column, as_category=name in categories, advice=advice)
+            )
         except InvalidCellError as error:
             errors[str(name)] = error
     if errors:
