@@ -236,6 +236,7 @@ def test_missing_values_are_filled_if_the_fit_did(call, fitted, new):
     ("change", "said"),
     [
         (lambda t: t.drop(columns=["size", "town"]), "new.csv lacks the columns 'size', 'town'"),
+        (lambda t: t.rename(columns={"size": "Size m2"}), "lacks the column 'size'. Did you mean 'Size m2'?"),
         (lambda t: t.assign(size="big"), "Column 'size' should hold numbers but has 'big'"),
         (lambda t: t.assign(size=[*t["size"][1:], "big"]), "The first one is in line 31 of new.csv"),
         (lambda t: t.assign(sold="soon"), "Column 'sold' should hold dates (year-month-day) but has 'soon'"),

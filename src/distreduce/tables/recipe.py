@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from distreduce._utils.tensor_file import RefusedError, require
-from distreduce._utils.text import list_words
+from distreduce._utils.text import did_you_mean, list_words
 from distreduce._utils.typing import Array
 from distreduce.estimators._targets import Task
 from distreduce.exceptions import InvalidCellError, InvalidInputError, ModelFileError
@@ -145,9 +145,9 @@ class ColumnRecipe:
         absent = [rule.name for rule in self.used if rule.name not in table]
         if absent:
             listed = ", ".join(map(repr, absent[:10])) + (f" and {len(absent) - 10} more" if len(absent) > 10 else "")
-            raise InvalidInputError(
-                f"{where} lacks the column{'s' * (len(absent) > 1)} {listed}; the model needs all it was fitted to."
-            )
+            hint = did_you_mean(absent[0], [name for name in table if name not in {rule.name for rule in self.rules}])
+            what = f"column{'s' * (len(absent) > 1)} {listed}"
+            raise InvalidInputError(f"{where} lacks the {what}. {hint}The model needs all that it was fitted to.")
 
     def _reject_overflow(self, X: Array, where: str) -> None:
         infinite = ~np.isfinite(X).all(axis=0)
