@@ -229,13 +229,14 @@ def test_missing_values_are_filled_if_the_fit_did(call, fitted, new):
     new.assign(size="", town="").to_csv("new.csv", index=False)
     _, out, _ = call("predict", fitted / "classes", "new.csv")
     assert pd.read_csv("predictions.csv").notna().all(axis=None)
-    assert "Filled missing cells: 'size' (30), 'town' (30)" in out
+    assert "Missing cells are filled: 'size' (30), 'town' (30)." in out
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         (lambda t: t.drop(columns=["size", "town"]), "new.csv lacks the columns 'size', 'town'"),
+        (lambda t: t.rename(columns={"size": "Size m2"}), "lacks the column 'size'. Did you mean 'Size m2'?"),
         (lambda t: t.assign(size="big"), "Column 'size' should hold numbers but has 'big'"),
         (lambda t: t.assign(size=[*t["size"][1:], "big"]), "The first one is in line 31 of new.csv"),
         (lambda t: t.assign(sold="soon"), "Column 'sold' should hold dates (year-month-day) but has 'soon'"),

@@ -55,6 +55,14 @@ def test_help_names_the_command(call):
     assert code == 0 and "demo" in out
 
 
+@pytest.mark.parametrize("command", ["fit", "transform", "predict", "score", "demo"])
+def test_lines_of_help_are_not_broken_twice(call, command):
+    """In a window of 80 characters, "Log densities" and "its" stood in lines of their own."""
+    texts = [line.strip() for line in call(command, "--help")[1].split("╭")[0].splitlines()]
+    within = [one for one, other in zip(texts, texts[1:], strict=False) if other and not one.endswith((".", ":"))]
+    assert min((len(one) for one in within if one), default=80) > 40, within
+
+
 def test_help_of_demo_names_its_options(call):
     _, out, _ = call("demo", "--help")
     assert all(option in out for option in ("--out", "--seed", "--quiet", "--json"))

@@ -78,3 +78,25 @@ def test_no_model_and_densities_are_those_of_the_fit(call, quick, rng):
     nothing = norm(y[:60].mean(), y[:60].std()).logpdf(y[60:]) + np.log(y[:60].std())
     assert scores["no model"]["mll"] == pytest.approx(nothing.mean())
     assert scores["no model"]["r2"] < 0  # the mean of the training rows, not of these
+
+
+@pytest.mark.parametrize(("target", "cells"), [("rent", ["1,250 €", "980 €"]), ("kind", ["no", "no"])])
+def test_a_few_rows_and_rows_of_one_class_are_scored(call, quick, rng, target, cells):
+    """Two rents in euros were no numbers, and of ten patients who all stayed well there was "nothing to learn"."""
+    rooms = rng.integers(1, 6, 60) + rng.random(60).round(2)
+    y = [f"{400 * each:.0f} €" if target == "rent" else "yes" if each > 3 else "no" for each in rooms]
+    pd.DataFrame({"rooms": rooms, "age": rng.normal(size=60), target: y}).to_csv("t.csv", index=False)
+    assert call("fit", "t.csv", "-t", target, "--out", "f", "--prototypes", 6, "--test-size", 0, "-q")[0] == 0
+    pd.DataFrame({"rooms": [3.1, 2.4], "age": [0.1, 0.2], target: cells}).to_csv("new.csv", index=False)
+    code, out, _ = call("score", "f", "new.csv")
+    assert code == 0 and "2 rows of new.csv" in out
+
+
+def test_classes_that_the_fit_did_not_know_are_shown(call, quick, rng):
+    x = rng.normal(size=60)
+    table = pd.DataFrame({"u": x, "v": rng.normal(size=60), "kind": np.where(x > 0, "yes", "no")})
+    table.to_csv("t.csv", index=False)
+    assert call("fit", "t.csv", "-t", "kind", "--out", "f", "--prototypes", 6, "--test-size", 0, "-q")[0] == 0
+    table.assign(kind=table["kind"].str.upper()).to_csv("new.csv", index=False)
+    said = call("score", "f", "new.csv")[2]
+    assert "'YES'" in said and "'NO'" in said and "are none of the classes of the fit ('no', 'yes')." in said

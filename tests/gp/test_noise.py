@@ -19,11 +19,11 @@ SPREADS = {
 }
 
 
-def learn(rng, spread, n=400):
+def learn(rng, spread, n=400, groups=None):
     """A stack of one expert that knows the mean and nothing of the noise, and its samples."""
     X = rng.normal(size=(n, 3))
     y = X[:, 1] + spread(X[:, 0]) * rng.normal(size=n)
-    arranged = arrange(X, y[:, None], np.ones(n))
+    arranged = arrange(X, y[:, None], np.ones(n), groups, periods=True)
     X, y = X[arranged.order], y[arranged.order]
     found = CrossFit({"linear": (X[:, 1], np.ones(n))}, np.arange(n))
     make = partial(Stack.of, weights=arranged.evidence, groups=np.zeros(n, dtype=int))
@@ -51,4 +51,10 @@ def test_intervals_cover_where_noise_is_large_and_where_it_is_small(rng):
 
 def test_targets_without_an_error_have_no_noise_to_learn(rng):
     stack, *_ = learn(rng, lambda x: np.zeros(len(x)))
+    assert stack.noise is None
+
+
+def test_one_left_out_group_cannot_tell_noise_of_others(rng):
+    """Of many samples one part is left out, which may be a single group, such as the first tenth of the time."""
+    stack, *_ = learn(rng, SPREADS["grows"][0], groups=np.zeros(400, dtype=int))
     assert stack.noise is None

@@ -50,6 +50,12 @@ def test_dates_are_early_or_late():
     assert found[0] == [("day", "early (2024-01-20 against 2024-03-10)")] and found[1][0][1].startswith("late")
 
 
+def test_a_prototype_without_any_date_is_not_compared():
+    """A prototype of a row without a date ended the page in "Invalid value NaN"."""
+    days = pd.Series(pd.date_range("2024-01-01", periods=100)).mask(OWN == 0)
+    assert find_contrasts(pd.DataFrame({"day": days}), OWN, np.array([0, 1]))[1] == []
+
+
 def test_years_have_no_thousands_marks():
     table = pd.DataFrame({"built": np.r_[np.full(39, 1993.0), np.nan, np.full(60, 1970.0)], "area": 1.5})
     assert find_contrasts(table, OWN, np.array([0]))[0] == [("built", "high (1993 against 1970)")]

@@ -70,6 +70,11 @@ CLASSES = {"classes_": ["a", "b"]}
             "On the map, new samples are mostly next to the most frequent class",
             True,
         ),
+        (
+            Scored(0.7, 0.5, 0.61, **CLASSES),
+            "On the map, neighbours tell the class of new samples worse than guessing",
+            True,
+        ),
         (Scored(0.9, 0.09, 0.1), "The map says little about the target of new samples", True),
         (Scored(0.3, 0.2, 0.2), "What you see holds for new samples", False),
         (

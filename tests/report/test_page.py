@@ -258,8 +258,8 @@ def test_three_dimensions_are_reported(X, labels, tmp_path):
 
 
 def test_pages_stay_small(classes, X, labels, tmp_path):
-    # 106 kB are scripts and styles.
-    assert write_report(tmp_path / "r.html", classes, X, labels).stat().st_size < 165_000
+    # 109 kB are scripts and styles. Numbers that can be saved again as they were take four bytes each.
+    assert write_report(tmp_path / "r.html", classes, X, labels).stat().st_size < 170_000
 
 
 @pytest.mark.parametrize(

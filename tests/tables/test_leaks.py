@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from distreduce.tables.aside import Aside
 from distreduce.tables.prepare import prepare
 
 
@@ -16,6 +17,9 @@ from distreduce.tables.prepare import prepare
         (lambda y, rng: np.where(y > 0, 3.5, 1.5) + rng.normal(size=len(y)) / 10, "classes"),
         (lambda y, rng: 1.2 * y, "numbers"),
         (lambda y, rng: -np.exp(y), "numbers"),
+        (lambda y, rng: y + 0.05 * rng.normal(size=len(y)), "numbers"),  # R² 0.998, which pages round to 1.00
+        (lambda y, rng: np.where(rng.random(len(y)) < 0.2, np.nan, y), "numbers"),
+        (lambda y, rng: np.where(rng.random(len(y)) < 0.2, "", np.where(y > 0, "yes", "no")), "classes"),
     ],
 )
 def test_a_column_that_tells_the_target_is_named(tmp_path, rng, leak, task):
@@ -25,6 +29,38 @@ def test_a_column_that_tells_the_target_is_named(tmp_path, rng, leak, task):
     pd.DataFrame({"good": x, "alive": leak(y, rng), "y": target}).to_csv(tmp_path / "t.csv", index=False)
     notes = prepare(tmp_path / "t.csv", ["y"]).notes
     assert any(note.startswith("Column 'alive' alone tells the target") and "--drop 'alive'" in note for note in notes)
+
+
+def test_several_leaks_are_left_out_by_one_command(tmp_path, rng):
+    y = rng.normal(size=100)
+    pd.DataFrame({"a": 2 * y, "b": -y, "x": rng.normal(size=100), "y": y}).to_csv(tmp_path / "t.csv", index=False)
+    assert prepare(tmp_path / "t.csv", ["y"]).notes[0].endswith("leave them out: --drop 'a' --drop 'b'.")
+
+
+def test_a_row_of_totals_is_named(tmp_path, rng):
+    """A sheet with "Total" in its last row had R² −26, and nothing said why."""
+    table = pd.DataFrame({"town": rng.choice(["Rome", "Oslo"], 60), "hours": rng.gamma(2, 5, 60).round(1)})
+    table["note"], table["pay"] = "", (100 * table["hours"] * rng.uniform(0.5, 1.5, 60)).round(2)
+    assert not any("sum of all" in note for note in write_and_read(table, tmp_path, "pay"))
+    totals = {"town": "Total", "hours": table["hours"].sum(), "pay": table["pay"].sum()}
+    whole = pd.concat([table, pd.DataFrame([totals, {"town": "Source: our books"}])])
+    said = "The last number in 'hours', 'pay' is the sum of all others: if it stands in a row of totals, delete it."
+    assert said in write_and_read(whole, tmp_path, "pay")
+
+
+def test_names_that_come_again_may_be_groups(tmp_path, rng):
+    """A table of 768 visits of 357 patients was read without a word on --group."""
+    table = pd.DataFrame({"patient": [f"{k:05d}" for k in rng.integers(0, 90, 300)], "age": rng.normal(size=300)})
+    table["town"], table["y"] = rng.choice(["Rome", "Oslo"], 300), rng.normal(size=300)
+    notes = write_and_read(table, tmp_path, "y")
+    found = [note for note in notes if note.startswith("Names that come again: 'patient' (")]
+    assert len(found) == 1 and "fit with --group 'patient'" in found[0] and "town" not in found[0]
+    assert not any("come again" in note for note in write_and_read(table, tmp_path, "y", aside=Aside(group="patient")))
+
+
+def write_and_read(table, folder, target, **options):
+    table.to_csv(folder / "t.csv", index=False)
+    return prepare(folder / "t.csv", [target], **options).notes
 
 
 def test_a_good_feature_is_not_a_leak(tmp_path, rng):
@@ -75,3 +111,6 @@ def test_a_number_that_may_stand_for_missing_cells_is_named(tmp_path):
     table.to_csv(tmp_path / "t.csv", index=False)
     (said,) = [note for note in prepare(tmp_path / "t.csv", ["y"]).notes if "Far from" in note]
     assert said.startswith("Far from all other values: -999 in 'year' (3). If this is a code for missing cells")
+    table.loc[[1, 2], "y"] = 9999.0  # as a broken sensor writes it
+    table.to_csv(tmp_path / "t.csv", index=False)
+    assert any("-999 in 'year' (3), 9999 in 'y' (2)." in note for note in prepare(tmp_path / "t.csv", ["y"]).notes)

@@ -290,6 +290,9 @@ def test_dates_after_the_fit_are_named(tmp_path):
     new = pd.DataFrame({"day": (days + pd.Timedelta(days=50)).astype(str), "x": 0.0})
     data.recipe.matrix(new, "new.csv", findings)
     assert "'day': 50 of 80 rows are later" in " ".join(findings.describe_surprises())
+    later = Findings()
+    prepare(tmp_path / "rides.csv", ["y"], aside=Aside(time="day")).recipe.matrix(new, "new.csv", later)
+    assert later.describe_surprises() == []  # they are what such a fit is for
     # As in the file of a recipe, and as in one of an older version.
     write_recipe(data.recipe, tmp_path / "recipe.json")
     assert read_recipe(tmp_path / "recipe.json") == data.recipe

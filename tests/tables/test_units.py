@@ -110,6 +110,22 @@ def test_the_line_of_a_typing_mistake_among_units_is_named(tmp_path):
         prepare(path, ["y"])
 
 
+def test_all_columns_with_mistakes_are_named_at_once(tmp_path):
+    """A laboratory's table has "<LOD" in forty columns: each run named one of them."""
+    rows = [f"{50 + i},{i / 7},{i / 3},{i}" for i in range(40)]
+    rows[3], rows[9] = "7,<LOD,3,1", "<LOD,1,<LOD,2"
+    (tmp_path / "t.csv").write_text("a,b,c,y\n" + "\n".join(rows), encoding="utf-8")
+    with pytest.raises(InvalidCellError, match="'a' looks like .* Such cells are also in 'b', 'c'.$") as error:
+        prepare(tmp_path / "t.csv", ["y"])
+    assert error.value.row == 9
+
+
+def test_a_number_in_another_unit_is_told_the_unit_of_the_fit():
+    rule = guess_column(pd.Series([f"{i} kWh" for i in range(20, 60)], name="used"))
+    with pytest.raises(InvalidCellError, match="'used' should hold numbers in kWh but has '3 MWh'"):
+        rule.read(pd.Series(["3 MWh"], name="used"))
+
+
 def test_a_column_of_two_units_is_text():
     cells = [f"{i} {'kg' if i % 2 else 'lbs'}" for i in range(120)]
     assert type(guess_column(pd.Series(cells, name="c"))) is Dropped

@@ -49,13 +49,13 @@ def number_text(value: float, digits: int = 4) -> str:
 
     Examples
     --------
-    >>> number_text(0.123456), number_text(-668750.3), number_text(3.0), number_text(1.5e10)
-    ('0.1235', '−668,750', '3', '1.5e+10')
+    >>> number_text(0.123456), number_text(-668750.3), number_text(3.0), number_text(1.5e10), number_text(123.4, 2)
+    ('0.1235', '−668,750', '3', '1.5e+10', '123')
     """
     if math.isnan(value):
         return "–"
     # round() raises for infinity.
-    whole = math.isfinite(value) and (value == round(value) or abs(value) >= 1000)
+    whole = math.isfinite(value) and (value == round(value) or abs(value) >= 10 ** min(digits, 3))
     text = f"{value:,.0f}" if whole and abs(value) < 1e9 else f"{value:.{digits}g}"
     return text.replace("-", "−")
 

@@ -12,7 +12,7 @@ import typer
 from distreduce._utils.text import count_of, list_words, strip_control
 from distreduce.cli._names import find_folder
 from distreduce.exceptions import InvalidInputError
-from distreduce.tables.findings import Findings, list_counts
+from distreduce.tables.findings import Findings
 from distreduce.tables.formats import TextLayout, check_file
 from distreduce.tables.output import is_standard, whole_file
 
@@ -168,6 +168,6 @@ def _apply(
     if n_incomplete:
         lines.append(f"Left empty because of missing values: {count_of(n_incomplete, 'row')}")
     elif findings.missing:
-        lines.append(f"Filled missing cells: {list_counts(findings.missing)}")
+        lines.append(recipe.describe_missing(findings))
     for line in (*lines, *surprises, f"Wrote {count_of(n_rows, 'row')} to {out}"):
         typer.echo(strip_control(line), err=is_standard(out))  # messages must not get into the table

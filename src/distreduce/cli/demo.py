@@ -25,10 +25,10 @@ def demo(
 ) -> None:
     """Fit 600 handwritten digits that come with scikit-learn, as `distreduce fit` fits your own file.
 
-    Writes digits.npz and the folder digits, whose report.html shows the picture, its
-    prototypes and how well new images are read. Then compares planes: ten nearest
-    neighbours of new samples by SDR and by PCA, of digits and of diabetes. It takes
-    about a minute and needs no network.
+    Writes digits.npz and the folder digits, whose report.html shows the picture,
+    its prototypes and how well new images are read. Then compares planes: ten
+    nearest neighbours of new samples by SDR and by PCA, of digits and of
+    diabetes. It takes about a minute and needs no network.
     """
     if out.exists() and not out.is_dir():
         raise InvalidInputError(f"--out {out} is a file; name a folder.")

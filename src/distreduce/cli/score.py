@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from distreduce._utils.text import count_of
+from distreduce._utils.text import count_of, list_words
 from distreduce.cli.apply import Directory, NoHeader, Quiet, Separator, open_results, read_layout
 from distreduce.exceptions import InvalidInputError
 
@@ -27,12 +27,13 @@ def score(
 ) -> None:
     """Score the predictor of a folder on rows whose targets are known.
 
-    Use rows that the fit has not seen. Beside each score stands that of no model,
-    as in `fit`: the mean of the training rows, or their class shares. Log densities
-    are in units of the training rows' standard deviation. Rows are weighted by the
-    column of the fit (--weights) and grouped by its column (--group), if the file
-    has them; a group counts as one row in the 95 % interval. "By chance alone" is
-    the calibration error of so few rows if all probabilities were exactly right.
+    Use rows that the fit has not seen. Beside each score stands that of no
+    model, as in `fit`: the mean of the training rows, or their class shares.
+    Log densities are in units of the training rows' standard deviation. Rows
+    are weighted by the column of the fit (--weights) and grouped by its column
+    (--group), if the file has them; a group counts as one row in the 95 %
+    interval. "By chance alone" is the calibration error of so few rows if all
+    probabilities were exactly right.
     """
     layout = read_layout(sep, no_header)
     results = open_results(folder, file)
@@ -48,7 +49,7 @@ def score(
 
     recipe, predictor = results.recipe, results.predictor
     table, findings = read_table(file, recipe.targets, recipe.as_text, layout=layout), Findings()
-    target = read_target(table.targets, recipe.task or "auto", file.name)
+    target = read_target(table.targets, recipe.task or "auto", file.name, known=True)
     X, complete = recipe.matrix(table.features, file.name, findings)
     rows = np.flatnonzero(complete & target.known)
     if len(rows) < 2:
@@ -67,6 +68,7 @@ def score(
         return
     typer.echo(f"{count_of(len(rows), 'row')} of {file.name}:")
     _print_scores(scores["predictor"], scores["no model"], named["predictor"])
+    notes += [recipe.describe_missing(findings)] if findings.missing and recipe.missing == "impute" else []
     for line in () if quiet else (*notes, *findings.describe_surprises()):
         typer.echo(line, err=True)
 
@@ -104,7 +106,8 @@ def _judge(
     known = np.isin(labels, classes)
     notes = [] if known.all() else [f"{count_of(int((~known).sum()), 'row')} with classes that the fit did not know."]
     if known.sum() < 2:
-        raise InvalidInputError(f"The targets are none of the classes of the fit ({', '.join(classes[:10])}).")
+        given, fitted = list_words(list(dict.fromkeys(labels.tolist()))), list_words(classes.tolist())
+        raise InvalidInputError(f"The targets ({given}) are none of the classes of the fit ({fitted}).")
     reduction, proba = predictor.reduction_, predictor.predict_proba(X[known])
     shares = np.broadcast_to(reduction.prototype_weights_ @ reduction.prototype_targets_, proba.shape)
     aside = {"sample_weight": weights[known], "groups": None if groups is None else groups[known]}

@@ -52,8 +52,10 @@ def follow_noise(stack: Stack, learn: Learn, found: CrossFit, lesson: Lesson, ow
     least = LEAST * float(evidence @ sizes / evidence.sum())
     lesson = replace(lesson.take(found.rows), targets=sizes[:, None])
     folds = number_folds(np.unique(own.groups[found.rows], return_inverse=True)[1])
-    # Few errors tell their scale alone; where there are none, cubes of them would underflow.
-    for model in MODELS if evidence.sum() >= FEW and least ** (2 / POWER) > 0.0 else ():
+    # Few errors tell their scale alone; where there are none, cubes of them would underflow. One group cannot tell the
+    # noise of others.
+    enough = evidence.sum() >= FEW and least ** (2 / POWER) > 0.0 and np.ptp(folds) > 0
+    for model in MODELS if enough else ():
         variances = np.empty(len(y))
         for fold in np.unique(folds):  # a second cross-fit, so that these are left-out samples too
             part = folds == fold

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,13 @@ from distreduce._utils.text import number_text
 from distreduce._utils.typing import Array
 from distreduce.estimators._base import BaseReduction
 from distreduce.plotting.axes import draw_legend
-from distreduce.plotting.targets import average_on_prototypes, prototype_means, read_shown_targets, target_name
+from distreduce.plotting.targets import (
+    average_on_prototypes,
+    prototype_means,
+    read_shown_targets,
+    scale_edges,
+    target_name,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,6 +105,7 @@ class Colours:
     classes: NDArray[Any] | None = None
     palette: Array | None = None
     scale: Any = None
+    edges: list[float] | tuple[()] = ()  # numbers between which the colours of the scale are evenly spaced
     name: str = ""
     sample_shapes: Shapes | None = None
     prototype_shapes: Shapes | None = None
@@ -114,6 +122,9 @@ class Colours:
         """Draw a legend of at most `MAX_LEGEND` classes, or a colour bar."""
         if self.scale is not None:
             bar = ax.figure.colorbar(self.scale, ax=ax, label=self.name, shrink=0.8)
+            if len(self.edges) > 2:  # of quarters, matplotlib's own ticks would lie on each other
+                bar.set_ticks(list(self.edges), labels=[number_text(edge, 3) for edge in self.edges])
+                bar.set_label(f"{self.name} (colours by quarters of the values)")
             bar.ax.yaxis.label.set_parse_math(False)  # a column may be called "$"
         if self.classes is None or self.palette is None or len(self.classes) > MAX_LEGEND:
             return
@@ -171,13 +182,18 @@ def _colour_classes(values: Array, means: Array, classes: NDArray[Any]) -> Colou
 def _colour_numbers(numbers: Array, means: Array, name: str) -> Colours:
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize, to_rgba
+    from matplotlib.colors import FuncNorm, Normalize, to_rgba
 
     # The scale spans the samples, whose range is wider than that of means over them.
     known = numbers if np.isfinite(numbers).any() else means
-    scale = ScalarMappable(Normalize(np.nanmin(known), np.nanmax(known)), colormaps[COLOUR_MAP])
+    edges = scale_edges(known[np.isfinite(known)])
+    norm, parts = Normalize(edges[0], edges[-1], clip=True), np.linspace(0, 1, len(edges))
+    if len(edges) > 2:
+        spread = partial(np.interp, xp=edges, fp=parts), partial(np.interp, xp=parts, fp=edges)
+        norm = FuncNorm(spread, edges[0], edges[-1], clip=True)
+    scale = ScalarMappable(norm, colormaps[COLOUR_MAP])
     samples = np.where(np.isnan(numbers)[:, None], to_rgba(UNKNOWN), scale.to_rgba(np.nan_to_num(numbers)))
-    return Colours(samples, scale.to_rgba(means), numbers, means, scale=scale, name=name)
+    return Colours(samples, scale.to_rgba(means), numbers, means, scale=scale, edges=edges, name=name)
 
 
 def class_palette(n_classes: int) -> Array:

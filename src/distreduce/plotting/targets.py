@@ -116,14 +116,34 @@ def prototype_shares(model: BaseReduction, target: int, n_bins: int) -> tuple[Ar
 
 
 def _bin(model: BaseReduction, numbers: Array, target: int, n_bins: int) -> tuple[Array, list[str], str]:
-    """Return one-hot rows of bins of equal width, zero where a number is NaN."""
+    """Return one-hot rows of bins, zero where a number is NaN; each quarter of skewed numbers has bins of its own."""
     if n_bins < 1:
         raise InvalidInputError(f"n_bins must be at least 1; got {n_bins}.")
-    edges = np.linspace(np.nanmin(numbers), np.nanmax(numbers), n_bins + 1)
+    known = numbers[~np.isnan(numbers)]
+    ends = [known.min(), *scale_edges(known)[1:-1], known.max()]
+    edges = np.interp(np.linspace(0, len(ends) - 1, n_bins + 1), np.arange(len(ends)), ends)
     # The largest number belongs to the last bin, whose right edge it is.
     rows = np.eye(n_bins)[np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, n_bins - 1)]
     rows[np.isnan(numbers)] = 0.0
     return rows, _name_bins(edges), target_name(model, target)
+
+
+SKEWED = 0.25  # if the median is nearer to an end of the scale, half of the values would share a quarter of the colours
+WIDE = 3.0  # if the range is this many times that of the middle 98 %, outliers are cut from the scale
+
+
+def scale_edges(numbers: Array) -> list[float]:
+    """Return numbers between which colours are evenly spaced: the ends of their scale or, if skewed, the quarters too.
+
+    Numbers beyond the ends have the colour of the end.
+    """
+    low, high = float(numbers.min()), float(numbers.max())
+    inner = np.quantile(numbers, [0.01, 0.99]).tolist()
+    low, high = inner if high / 2 - low / 2 > WIDE * (inner[1] / 2 - inner[0] / 2) > 0 else (low, high)
+    # Of skewed numbers nearly all would have one colour: let each quarter of them have its part of the scale.
+    quarters = np.unique(np.clip(np.quantile(numbers, [0, 0.25, 0.5, 0.75, 1]), low, high))
+    share = (np.median(numbers) / 2 - low / 2) / ((high / 2 - low / 2) or 1.0)  # huge ones overflow
+    return [low, high] if len(quarters) <= 2 or SKEWED < share < 1 - SKEWED else quarters.tolist()
 
 
 def _name_bins(edges: Array) -> list[str]:

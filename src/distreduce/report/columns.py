@@ -17,15 +17,16 @@ from distreduce._utils.typing import Array, Index
 from distreduce.estimators._base import BaseReduction
 from distreduce.interop._predictor import Node, pack
 from distreduce.plotting.palette import OKABE_ITO, class_palette, class_shapes, colour_by_target
-from distreduce.plotting.targets import average_on_prototypes, prototype_means
+from distreduce.plotting.targets import average_on_prototypes, prototype_means, scale_edges
+from distreduce.tables.cells import to_levels
+from distreduce.tables.columns import Category, Date, Number
+from distreduce.tables.recipe import ColumnRecipe
 
 LEAST_COLUMNS = 36
-MAX_VALUES = 400_000  # of all columns together: a megabyte
+MAX_VALUES = 400_000  # of all columns together: two megabytes
 MAX_CATEGORIES = 60  # a text column with more distinct values holds names, not categories
 NAMED = len(OKABE_ITO) - 1  # all other categories share the last colour
 YEARS = (1500, 2100)  # whole numbers of a column that lies between these are years, without thousands marks
-SKEWED = 0.25  # if the median is nearer to an end of the scale, half of the values would share a quarter of the colours
-WIDE = 3.0  # if the range is this many times that of the middle 98 %, outliers are cut from the scale
 
 
 @dataclass(frozen=True)
@@ -101,17 +102,11 @@ class Colouring:
     def _encode_numbers(self, name: str, values: Array, means: Array, kind: str = "number") -> Node:
         known = values[np.isfinite(values)] if np.isfinite(values).any() else means
         low, high = float(known.min()), float(known.max())
-        # Values beyond the shown ends are stored in full and drawn in the colour of the end.
-        inner = [float(edge) for edge in np.quantile(known, [0.01, 0.99])]
-        shown = inner if high / 2 - low / 2 > WIDE * (inner[1] / 2 - inner[0] / 2) > 0 else [low, high]
-        # Of skewed numbers nearly all would have one colour: let each quarter of them have its part of the scale.
-        quarters = np.unique(np.clip(np.quantile(known, [0, 0.25, 0.5, 0.75, 1]), shown[0], shown[1]))
-        low_half, middle, high_half = shown[0] / 2, np.median(known) / 2, shown[1] / 2  # huge ones overflow
-        if len(quarters) > 2 and not SKEWED < (middle - low_half) / (high_half - low_half) < 1 - SKEWED:
-            shown = [float(edge) for edge in quarters]
+        # Dates (in ms), huge and tiny numbers, and those that hardly differ, need more than seven digits.
+        single = kind != "date" and high - low > 1e-30 and max(-low, high) < min(100 * (high - low), 1e38)
         return {
-            "name": name, "kind": kind, "low": low, "high": high, "shown": shown,
-            "samples": pack(quantise(values[self.samples], low, high), "u2"),
+            "name": name, "kind": kind, "low": low, "high": high, "shown": scale_edges(known),
+            "samples": pack(values[self.samples], "f4" if single else "f8"),
             "prototypes": [None if np.isnan(mean) else float(mean) for mean in means[self.prototypes]],
         }  # fmt: skip
 
@@ -141,6 +136,19 @@ def read_numbers(column: pd.Series) -> tuple[Array, str] | None:
     known = values[np.isfinite(values)]
     years = len(known) and ((known >= YEARS[0]) & (known <= YEARS[1]) & (known % 1 == 0)).all()
     return np.where(np.isfinite(values), values, np.nan), "year" if years else "number"
+
+
+def read_columns(table: pd.DataFrame, recipe: ColumnRecipe) -> pd.DataFrame:
+    """Return the table with its columns as the recipe reads them, such as texts that are dates or have a unit."""
+    found = table.copy(deep=False)
+    for rule in recipe.used:
+        if isinstance(rule, Category) and rule.name in table:
+            found[rule.name] = to_levels(table[rule.name])
+        elif isinstance(rule, Number) and rule.name in table and read_numbers(table[rule.name]) is None:
+            codes = rule.read(table[rule.name])
+            days = isinstance(rule, Date)
+            found[rule.name] = pd.to_datetime((codes * 864e5).round(), unit="ms", errors="coerce") if days else codes
+    return found
 
 
 def _encode_one_hot(codes: Array, n_classes: int) -> Array:
@@ -194,7 +202,7 @@ def _compare_numbers(values: Array, kind: str, own: Index, prototypes: Index, we
     show = {"date": _date_text, "year": "{:.0f}".format}.get(kind, number_text)
     words = ("early", "late") if kind == "date" else ("low", "high")
     texts = [
-        f"{words[int(a > b)]} ({show(size * a, 3)} against {show(size * b, 3)})" if a != b else ""
+        f"{words[int(a > b)]} ({show(size * a, 3)} against {show(size * b, 3)})" if abs(a - b) > 0 else ""
         for a, b in zip(inside, outside, strict=True)
     ]
     return np.nan_to_num(np.abs(inside - outside) / spread), texts

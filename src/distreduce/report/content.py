@@ -22,9 +22,10 @@ from distreduce.interop._predictor import Node, pack
 from distreduce.plotting.embedding import View
 from distreduce.plotting.palette import COLOUR_MAP, SHAPES, colour_by_target
 from distreduce.plotting.targets import target_name
-from distreduce.report.columns import Colouring, cell_text, find_contrasts, list_cells, quantise
+from distreduce.report.columns import Colouring, cell_text, find_contrasts, list_cells, quantise, read_columns
 from distreduce.report.evidence import SHOWN_QUALITY, Criticism, encode_quality, find_evidence
 from distreduce.report.prototypes import Distribution, assign_samples, find_distribution, find_nearest
+from distreduce.tables.recipe import ColumnRecipe
 
 MAX_SAMPLES = 50_000
 MAX_PROTOTYPES = 2000
@@ -46,6 +47,12 @@ class Subject:
     sample_weight: Array | None = None
     within: str = ""
     n_rows: int = 0
+    recipe: ColumnRecipe | None = None
+
+    @cached_property
+    def columns(self) -> pd.DataFrame | None:
+        """The table as its recipe reads it; `table` has the cells as they were written."""
+        return self.table if self.table is None or self.recipe is None else read_columns(self.table, self.recipe)
 
     @cached_property
     def selection(self) -> Selection:
@@ -141,8 +148,8 @@ def encode_page(subject: Subject, found: list[TargetView], worst: Sequence[Criti
     # Targets first: the script finds them by `nTargets`.
     colouring = Colouring(model, *selection, subject.with_evidence, subject.sample_weight)
     colourings = [colouring.encode_target(subject.y, place, name) for place, name in enumerate(names)]
-    if subject.table is not None:
-        colourings += colouring.encode_columns(subject.table, set(names))
+    if subject.columns is not None:
+        colourings += colouring.encode_columns(subject.columns, set(names))
     # Rows are stored for prototypes and criticisms only, other samples show their number.
     rows = [*find_nearest(model, subject.X, selection.prototypes), [each.sample for each in worst]]
     details = collect_rows(rows, subject)
@@ -204,10 +211,10 @@ def _encode_images(rows: Any, shape: tuple[int, int]) -> Node:
 
 def _find_contrasts(subject: Subject) -> list[list[tuple[str, str]]]:
     """Return what tells each prototype of the page from the rest; nothing without columns to name."""
-    if subject.table is None or subject.one_to_one:
+    if subject.columns is None or subject.one_to_one:
         return []
     own = assign_samples(subject.model, "left_out")
-    table = subject.table.drop(columns=[name for name in subject.target_names() if name in subject.table])
+    table = subject.columns.drop(columns=subject.target_names(), errors="ignore")
     return find_contrasts(table, own, subject.selection.prototypes, subject.sample_weight)
 
 

@@ -2,7 +2,7 @@
 // Reads the data of the page (typed arrays in base64) and maps targets and columns to colours, light and dark.
 
 const ARRAYS = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, f4: Float32Array, f8: Float64Array };
-const MISSING = 65535; // as in encode.py
+const MISSING = 65535; // class of a sample without one, as in columns.py; among numbers NaN says so
 const STEPS = 65534;
 const GREY = [154, 154, 154];
 const PURE = 0.95; // the share of one class from which a mark is solid, as in plotting/palette.py
@@ -55,29 +55,31 @@ function onPage(rgb) {
 
 const palette = (colouring) => colouring.palette.map(fromHex).map(onPage);
 
-function onScale(colouring, value) {
-  // Colours are evenly spaced between the ends, and the quarters of skewed numbers.
-  const { shown } = colouring;
+// The share of a scale below a value; its parts, such as the quarters of skewed numbers, are equally long.
+function scaleShare(shown, value) {
   let k = 0;
   while (k < shown.length - 2 && value > shown[k + 1]) k++;
-  // Values beyond the shown ends take the colour of the end; a scale of one value is all middle.
+  // Values beyond the ends lie at the end; a scale of one value is all middle.
   const part = shown[k + 1] > shown[k] ? Math.min(1, Math.max(0, (value - shown[k]) / (shown[k + 1] - shown[k]))) : 0.5;
-  const at = ((k + part) / (shown.length - 1)) * (data.scale.length - 1);
+  return (k + part) / (shown.length - 1);
+}
+
+function onScale(colouring, value) {
+  const at = scaleShare(colouring.shown, value) * (data.scale.length - 1);
   const below = Math.min(Math.floor(at), data.scale.length - 2);
   const rgb = mix(data.scale[below], data.scale[below + 1], at - below);
   return dark ? mix(rgb, [255, 255, 255], 0.18) : rgb; // the lowest values would be invisible on a dark page
 }
 
-const stepValue = (colouring, step) => colouring.low + (colouring.high - colouring.low) * (step / STEPS);
+const isKnown = (colouring, code) => (colouring.kind === "class" ? code !== MISSING : !Number.isNaN(code));
 
 function sampleColours(colouring) {
   // Flat: red, green and blue of each sample in turn.
   const colours = new Uint8ClampedArray(3 * nSamples);
   const classes = colouring.kind === "class" ? palette(colouring) : [];
   for (let i = 0; i < nSamples; i++) {
-    const code = colouring.codes ? colouring.codes[i] : MISSING;
-    const known = code !== MISSING;
-    const rgb = !known ? GREY : classes.length ? classes[code] : onScale(colouring, stepValue(colouring, code));
+    const code = colouring.codes ? colouring.codes[i] : NaN;
+    const rgb = !isKnown(colouring, code) ? GREY : classes.length ? classes[code] : onScale(colouring, code);
     colours.set(rgb, 3 * i);
   }
   return colours;
@@ -118,9 +120,9 @@ function percent(share) {
 }
 
 function sampleText(colouring, i) {
-  const code = colouring.codes ? colouring.codes[i] : MISSING;
-  if (code === MISSING) return "not known";
-  return colouring.kind === "class" ? colouring.labels[code] : numberText(stepValue(colouring, code), colouring.kind);
+  const code = colouring.codes ? colouring.codes[i] : NaN;
+  if (!isKnown(colouring, code)) return "not known";
+  return colouring.kind === "class" ? colouring.labels[code] : numberText(code, colouring.kind);
 }
 
 // The most frequent class of prototype k, and its share.

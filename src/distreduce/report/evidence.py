@@ -97,6 +97,8 @@ class Verdict(NamedTuple):
 def _judge_map(fitted: float, left_out: float, every: float, guess: float | None) -> tuple[str, bool]:
     """Return a verdict by the scores, and whether it warns; `guess` is that of the most frequent class, if classes."""
     # A rare class hardly moves the accuracy, even where the map tells it apart.
+    if guess is not None and left_out < guess - LITTLE:
+        return "On the map, neighbours tell the class of new samples worse than guessing", True
     if guess is not None and left_out < guess + LITTLE:
         return "On the map, new samples are mostly next to the most frequent class", True
     if guess is not None and left_out < guess + SOMETHING * (1.0 - guess):

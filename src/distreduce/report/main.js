@@ -164,4 +164,5 @@ new ResizeObserver(() => {
   draw();
   drawHeatMaps();
 }).observe(byId("map"));
+describeAxes();
 refresh();

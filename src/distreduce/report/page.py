@@ -127,7 +127,7 @@ def write_report(
     """
     # Check and render everything before the file is touched.
     subject = _check(model, X, y, sample_weight, table, row_numbers, image_shape)
-    subject = replace(subject, within=within, n_rows=n_rows)
+    subject = replace(subject, within=within, n_rows=n_rows, recipe=recipe)
     predictions, named = describe_predictions(held_out), name_models(held_out)  # first: they are checked there
     new_row = encode_new_row(subject, recipe, predictor)
     n, m = model.coupling_.shape

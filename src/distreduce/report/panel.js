@@ -80,12 +80,44 @@ function drawLegend() {
     if (hidden) legend.append(make("p", { class: "note" }, `${colouring.labels.length} classes, ${hidden} of them further down: scroll the list.`));
   }
   else if (colouring.kind !== "none") legend.append(...scaleBar(colouring));
-  if (colouring.codes && colouring.codes.includes(MISSING))
+  if (colouring.codes && colouring.codes.some((code) => !isKnown(colouring, code)))
     legend.append(make("p", { class: "note" }, make("span", { class: "swatch", style: `background:${toCss(GREY)}` }), " not known"));
   const explain = (look, text) => legend.append(make("p", { class: "note" }, swatch(GREY, 0, look.dubious ? "ink" : "card", look), ` ${text}`));
   if (mainShares(colouring).some((share) => share < PURE)) explain({ share: 0.4 }, "mixed: the smaller the core, the more samples of other classes");
   const count = data.evidence ? data.evidence.dubious.filter(Boolean).length : 0;
   if (count) explain({ dubious: true }, `dubious: ${count} of ${nPrototypes} prototypes`);
+}
+
+const ON_AXIS = 3; // columns that are named
+const LEAST_CORRELATION = 0.3;
+const MOST_ROWS = 5000; // that are looked at; samples come in random order
+
+function correlate(along, colouring, value) {
+  const [a, b] = [[], []];
+  for (let i = 0; i < Math.min(nSamples, MOST_ROWS); i++)
+    if (isKnown(colouring, colouring.codes[i])) { a.push(along[i]); b.push(value(colouring.codes[i])); }
+  const mean = (numbers) => numbers.reduce((sum, each) => sum + each, 0) / numbers.length;
+  const [ma, mb] = [mean(a), mean(b)];
+  const product = (one, mo, two, mt) => one.reduce((sum, each, i) => sum + (each - mo) * (two[i] - mt), 0);
+  return product(a, ma, b, mb) / Math.sqrt(product(a, ma, a, ma) * product(b, mb, b, mb)) || 0; // 0: constant, or huge
+}
+
+// The columns, each by its most telling class, that rise or fall along an axis.
+function describeAxis(along) {
+  const size = (found) => Math.abs(found[1]);
+  const found = data.colourings.slice(data.nTargets).filter((each) => each.codes).map((each) => {
+    const parts = each.kind !== "class" ? [[each.name, (code) => code]] : each.labels.map((label, c) => [`${each.name} = ${label}`, (code) => Number(code === c)]);
+    return parts.map(([name, value]) => [name, correlate(along, each, value)]).reduce((best, each) => (size(each) > size(best) ? each : best));
+  });
+  const named = found.sort((a, b) => size(b) - size(a)).slice(0, ON_AXIS).filter((each) => size(each) >= LEAST_CORRELATION);
+  return named.map(([name, r]) => `${shorten(name, 40)} ${r.toFixed(2).replace("-", "−")}`).join(", ") || "no single column";
+}
+
+function describeAxes() {
+  if (data.colourings.length === data.nTargets || data.colourings[0].kind === "none") return;
+  const upwards = data.line ? "" : `; upwards ${describeAxis(shownPlaces.y)}`;
+  byId("axes").textContent = `Columns that go with the axes (correlation): to the right ${describeAxis(shownPlaces.x)}${upwards}.`;
+  byId("axes").hidden = false;
 }
 
 function classButtons(colouring) {
@@ -140,8 +172,8 @@ function bars(t, k) {
 // How a continuous target is spread: columns of bins, and below them the 5–95 % range, the mean and what the fit believes.
 function histogram(t, k) {
   const each = data.distributions[t];
-  const { low, high } = data.colourings[t];
-  const at = (value) => 100 * Math.min(1, Math.max(0, (value - low) / (high - low || 1)));
+  const { low, high, shown } = data.colourings[t];
+  const at = (value) => 100 * scaleShare([low, ...shown.slice(1, -1), high], value); // as the bins are
   const box = make("div", { class: "spread" });
   if (each.shares) {
     const own = [...each.shares.subarray(k * each.labels.length, (k + 1) * each.labels.length)];

@@ -44,10 +44,9 @@ function csvCell(value) {
 
 function cellValue(colouring, i) {
   const code = colouring.codes[i];
-  if (code === MISSING) return "";
+  if (!isKnown(colouring, code)) return "";
   if (colouring.kind === "class") return colouring.labels[code];
-  const value = stepValue(colouring, code);
-  return colouring.kind === "date" ? numberText(value, "date") : Number(value.toPrecision(4));
+  return colouring.kind === "date" ? numberText(code, "date") : Number.isInteger(code) ? code : Number(code.toPrecision(7));
 }
 
 function chosenCsv() {
@@ -60,7 +59,7 @@ function chosenCsv() {
   }
   const [head, ...body] = lines;
   body.sort((a, b) => a[0] - b[0]);
-  say(`Saved ${body.length.toLocaleString("en")} rows by their numbers in the table; other numbers have four digits.`);
+  say(`Saved ${body.length.toLocaleString("en")} rows by their numbers in the table; fractions have seven digits.`);
   return [head, ...body].map((line) => line.map(csvCell).join(",")).join("\r\n") + "\r\n";
 }
 

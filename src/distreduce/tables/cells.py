@@ -23,10 +23,14 @@ DATE_FORMATS = {
     "ISO8601": "year-month-day",
     "%d.%m.%Y": "day.month.year",
     "%d.%m.%Y %H:%M": "day.month.year hour:minute",
+    "%d.%m.%Y %H:%M:%S": "day.month.year hour:minute:second",
+    "%d.%m.%y": "day.month.year, two digits",
     "%m/%d/%Y": "month/day/year",
     "%d/%m/%Y": "day/month/year",
     "%m/%d/%Y %H:%M": "month/day/year hour:minute",
     "%d/%m/%Y %H:%M": "day/month/year hour:minute",
+    "%m/%d/%y": "month/day/year, two digits",
+    "%d/%m/%y": "day/month/year, two digits",
     "%m/%d/%Y %I:%M %p": "month/day/year hour:minute AM/PM",
     "%d/%m/%Y %I:%M %p": "day/month/year hour:minute AM/PM",
     "%d-%b-%Y": "day-month-year",
@@ -147,7 +151,8 @@ def to_numbers(column: pd.Series, unit: str = "") -> Array:
         cells = to_text(column)
         plain = {cell: strip_unit(cell)[0] for cell in cells.dropna().unique() if strip_unit(cell)[1] in ("", unit)}
         values = pd.to_numeric(cells.map(plain), errors="coerce").astype(np.float64)
-        _reject_cells(cells, cells.notna() & values.isna() & ~find_unknown(cells), "should hold numbers")
+        expected = f"should hold numbers in {unit}" if unit else "should hold numbers"
+        _reject_cells(cells, cells.notna() & values.isna() & ~find_unknown(cells), expected)
     # A copy, because the next line writes and `values` may be the user's own column.
     out = values.to_numpy(dtype=np.float64, na_value=np.nan).copy()
     out[np.isinf(out)] = np.nan

@@ -18,7 +18,7 @@ from distreduce.mapping.folds import are_copies, find_noisy_copies
 from distreduce.sharding.merge import merge_duplicates
 from distreduce.tables.aside import Aside, AsideValues
 from distreduce.tables.cells import find_unknown, is_number, to_text
-from distreduce.tables.columns import Category, Date, Number
+from distreduce.tables.columns import MAX_LEVELS, MISSING, Category, Date, Number
 from distreduce.tables.findings import Findings, list_counts
 from distreduce.tables.formats import TextLayout
 from distreduce.tables.reading import read_table
@@ -28,6 +28,8 @@ from distreduce.tables.text_file import AS_FOUND
 
 NOTHING_ASIDE = Aside()
 FEW_OF_A_CLASS = 5  # rows below which a class is named
+FEW_SUMMANDS = 5
+ROWS_PER_NAME = 20  # at most, in the mean: more rows would belong to a place or a brand
 MAX_CODE, MIN_ROWS = 6, 60  # distinct whole numbers that may be codes, in at least so many rows
 
 
@@ -101,6 +103,9 @@ def prepare(
     )  # fmt: skip
     if table.ids is not None:
         recipe = replace(recipe, id_column=str(table.ids.name))
+    if aside.time is not None:  # later rows are what such a fit is for
+        rules = (replace(rule, last=None) if isinstance(rule, Date) else rule for rule in recipe.rules)
+        recipe = replace(recipe, rules=tuple(rules))
     # Rows that are left out stay in X as NaN, so that its rows are those of the file.
     X = np.full((len(labelled), len(recipe.columns)), np.nan)
     usable, findings = labelled.copy(), Findings()
@@ -108,8 +113,11 @@ def prepare(
     if (usable & target.known).sum() < 2:
         raise InvalidInputError(f"{path.name} has fewer than two rows that are complete and have a target.")
     leaks = describe_leaks(X, recipe, target, np.flatnonzero(usable & target.known))
-    leaks += _note_codes(table.features, recipe)
+    numbers = _read_numbers(table.features, recipe, target)
+    leaks += _note_codes(numbers, recipe)
+    leaks += _note_totals(numbers)
     leaks += _note_dates(recipe, aside)
+    leaks += _note_names(table.features, recipe, aside)
     values = AsideValues.read(table.frame, aside)
     leaks += _note_words(table.features, recipe)
     found = _notes(target, labelled, usable, findings, recipe)
@@ -128,6 +136,43 @@ def _note_dates(recipe: ColumnRecipe, aside: Aside) -> list[str]:
     ]
 
 
+def _note_names(features: pd.DataFrame, recipe: ColumnRecipe, aside: Aside) -> list[str]:
+    """Name columns whose levels may be patients or customers that have several rows each."""
+    if aside.group is not None:
+        return []
+    counts = {rule.name: to_text(features[rule.name]).nunique() for rule in recipe.used if isinstance(rule, Category)}
+    found = {name: count for name, count in counts.items() if count > max(MAX_LEVELS, len(features) / ROWS_PER_NAME)}
+    if not found:
+        return []
+    return [
+        f"Names that come again: {list_counts(found)}. If they are patients, customers or the like, fit with --group "
+        f"{next(iter(found))!r}: scores and intervals of rows drawn at random do not hold for new ones."
+    ]
+
+
+def _read_numbers(features: pd.DataFrame, recipe: ColumnRecipe, target: Target) -> dict[str, Array]:
+    """Return the known numbers of each column, targets included; none of images."""
+    if recipe.image_shape is not None:
+        return {}
+    columns = {rule.name: rule.read(features[rule.name]) for rule in recipe.used if type(rule) is Number}
+    if target.task == "regression":
+        columns |= dict(zip(target.names, target.y.to_numpy().reshape(len(features), -1).T, strict=True))
+    return {name: values[~np.isnan(values)] for name, values in columns.items()}
+
+
+def _note_totals(numbers: dict[str, Array]) -> list[str]:
+    """Name columns whose last number is the sum of all others."""
+    found = [name for name, values in numbers.items() if _ends_in_sum(values)]
+    said = "The last number in {} is the sum of all others: if it stands in a row of totals, delete it."
+    return [said.format(list_words(found))] if found else []
+
+
+def _ends_in_sum(values: Array) -> bool:
+    others, last = values[:-1], values[-1:]
+    several = np.count_nonzero(others) >= FEW_SUMMANDS and (last > others.max()).all()  # no sum by chance
+    return bool(several and np.isclose(others.sum(), last, rtol=1e-9).all())
+
+
 def _notes(
     target: Target, labelled: NDArray[np.bool_], usable: NDArray[np.bool_], findings: Findings, recipe: ColumnRecipe
 ) -> list[str]:
@@ -136,11 +181,8 @@ def _notes(
     if incomplete:
         notes.append(f"{count_of(incomplete, 'row')} with missing values left out: {list_counts(findings.missing)}.")
     elif findings.missing:
-        levels, texts = {rule.name for rule in recipe.used if isinstance(rule, Category)}, []
-        for fate, of_levels in (("filled", False), ('a level of their own, "missing"', True)):
-            part = {name: count for name, count in findings.missing.items() if (name in levels) == of_levels}
-            texts += [f"Missing cells are {fate}: {list_counts(part)}."] if part else []
-        notes.append(f"{' '.join(texts)} --missing drop leaves these rows out, --missing refuse stops.")
+        said = recipe.describe_missing(findings)
+        notes.append(f"{said} --missing drop leaves these rows out, --missing refuse stops.")
     if unknown:
         fate = "help to draw the picture" if labelled.all() else "are left out"
         words = f" ({list_words(target.unknown_words)} among the numbers say so)" if target.unknown_words else ""
@@ -168,20 +210,21 @@ def _note_words(features: pd.DataFrame, recipe: ColumnRecipe) -> list[str]:
     return [f"Words among numbers, read as missing: {', '.join(found)}."] if found else []
 
 
-def _note_codes(features: pd.DataFrame, recipe: ColumnRecipe) -> list[str]:
+def _note_codes(numbers: dict[str, Array], recipe: ColumnRecipe) -> list[str]:
     """Return sentences about numbers that may be codes: few whole ones, and -999 or 99 far from all other values."""
     few, far = [], []
-    for rule in () if len(features) < MIN_ROWS or recipe.image_shape is not None else recipe.used:
-        if type(rule) is Number:
-            values = rule.read(features[rule.name])
-            found, counts = np.unique(values[~np.isnan(values)], return_counts=True)
-            # Two values are the same column of X either way.
-            if not rule.unit and 2 < len(found) <= MAX_CODE and found[0] >= 0 and (found % 1 == 0).all():
-                few.append(rule.name)
-            for end, rest in ((0, found[1:]), (-1, found[:-1])):
-                alone = len(rest) > 1 and np.abs(rest - found[end]).min() > np.ptp(rest)
-                if alone and counts[end] > 1 and {*f"{found[end]:g}".lstrip("-")} == {"9"}:
-                    far.append(f"{found[end]:g} in {rule.name!r} ({counts[end]})")
+    plain = {rule.name for rule in recipe.used if type(rule) is Number and not rule.unit}
+    for name, values in numbers.items():
+        if len(values) < MIN_ROWS:
+            continue
+        found, counts = np.unique(values, return_counts=True)
+        # Two values are the same column of X either way.
+        if name in plain and 2 < len(found) <= MAX_CODE and found[0] >= 0 and (found % 1 == 0).all():
+            few.append(name)
+        for end, rest in ((0, found[1:]), (-1, found[:-1])):
+            alone = len(rest) > 1 and np.abs(rest - found[end]).min() > np.ptp(rest)
+            if alone and counts[end] > 1 and {*f"{found[end]:g}".lstrip("-")} == {"9"}:
+                far.append(f"{found[end]:g} in {name!r} ({counts[end]})")
     said = "Few whole numbers, read as amounts: {}. If they are codes: --category {!r}."
     lone = "Far from all other values: {}. If this is a code for missing cells, leave them empty and fit again."
     notes = [said.format(list_words(few), few[0])] if few else []
@@ -191,6 +234,8 @@ def _note_codes(features: pd.DataFrame, recipe: ColumnRecipe) -> list[str]:
 MIN_LEAK_ROWS, MAX_LEAK_ROWS, MAX_LEAK_COLUMNS = 20, 1000, 500  # a tree per column takes a millisecond or two
 ROWS_PER_CLASS = 5
 UNEXPLAINED = 0.02  # share of the errors without a model that a column may leave
+CERTAIN = 0.995  # R² of a column, which a page rounds to 1.00
+MOSTLY = 0.5  # share of rows in which a column must be known
 
 
 def describe_leaks(X: Array, recipe: ColumnRecipe, target: Target, rows: Array) -> list[str]:
@@ -198,16 +243,21 @@ def describe_leaks(X: Array, recipe: ColumnRecipe, target: Target, rows: Array) 
     if recipe.image_shape is not None or len(target.names) > 1 or len(rows) < MIN_LEAK_ROWS:
         return []
     rows = np.random.default_rng(0).permutation(rows)[:MAX_LEAK_ROWS]
-    y, found, start = target.values(rows), [], 0
+    X, y, found, start = X[rows], target.values(rows), [], 0
     for rule in recipe.used[:MAX_LEAK_COLUMNS]:
-        width = len(rule.columns())
-        if _gives_away(X[rows, start : start + width], y, target.task):
+        width, gap = len(rule.columns()), [f"{rule.name} {MISSING}", f"{rule.name} = {MISSING}"]
+        flags = [start + place for place, column in enumerate(rule.columns()) if column in gap]
+        known = ~X[:, flags].any(axis=1)  # it may tell the target only where it is known
+        if known.mean() >= MOSTLY and _gives_away(X[known, start : start + width], y[known], target.task):
             found.append(rule.name)
         start += width
     if not found:
         return []
-    subject = f"Column {found[0]!r} alone tells" if len(found) == 1 else f"Columns {list_words(found)} each alone tell"
-    return [f"{subject} the target. If it is not known before the target is, leave it out: --drop {found[0]!r}."]
+    one = len(found) == 1
+    subject = f"Column {found[0]!r} alone tells" if one else f"Columns {list_words(found)} each alone tell"
+    drop = " ".join(f"--drop {name!r}" for name in found)
+    which, them = ("it is", "it") if one else ("they are", "them")
+    return [f"{subject} the target. If {which} not known before the target is, leave {them} out: {drop}."]
 
 
 def _gives_away(x: Array, y: Array, task: str) -> bool:
@@ -225,8 +275,8 @@ def _gives_away(x: Array, y: Array, task: str) -> bool:
     # A tree follows any function of the column, but only in steps: a monotone one is told by its ranks.
     if np.ptp(y) == 0 or np.ptp(x[:, 0]) == 0:
         return False
-    if abs(spearmanr(x[:, 0], y).statistic) > 1 - UNEXPLAINED / 20:
-        return True
     y = y / np.abs(y).max()  # squares of very large targets would overflow
+    if max(abs(spearmanr(x[:, 0], y).statistic), abs(np.corrcoef(x[:, 0], y)[0, 1])) > CERTAIN**0.5:
+        return True
     tree = DecisionTreeRegressor(min_samples_leaf=2, random_state=0).fit(x[half], y[half])
-    return bool(tree.score(x[rest], y[rest]) > 1 - UNEXPLAINED / 20)
+    return bool(tree.score(x[rest], y[rest]) > CERTAIN)

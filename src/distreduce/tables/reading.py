@@ -23,8 +23,9 @@ from distreduce._utils.versions import import_optional
 from distreduce.exceptions import InvalidCellError, InvalidInputError, MissingDependencyError
 from distreduce.tables.cells import empty_gaps
 from distreduce.tables.formats import TEXT, TextLayout, check_file, kind_of
-from distreduce.tables.text_file import AS_FOUND, TextFile, translate_read_errors, unique_names
+from distreduce.tables.text_file import AS_FOUND, TextFile, reject_title, translate_read_errors, unique_names
 
+HEAD = 50  # rows of a sheet that tell a title from names
 CHUNK = 20_000  # rows of a text file that :func:`read_chunks` holds at once
 
 
@@ -173,7 +174,10 @@ def read_excel(path: Path) -> pd.DataFrame:
     sheet = pd.read_excel(path, engine="openpyxl", header=None)
     if not len(sheet):
         raise InvalidInputError(f"{path.name} has no cells in its first sheet.")
-    names, _ = unique_names(["" if pd.isna(cell) else str(cell).strip() for cell in sheet.iloc[0]])
+    rows = [["" if pd.isna(cell) else str(cell).strip() for cell in row] for row in sheet[:HEAD].to_numpy()]
+    if sum(map(bool, rows[0])) == 1:
+        reject_title(rows[0], rows[1:], path.name)
+    names, _ = unique_names(rows[0])
     return sheet[1:].set_axis(names, axis=1).reset_index(drop=True).infer_objects()
 
 

@@ -18,9 +18,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from distreduce._utils.tensor_file import RefusedError, require
+from distreduce._utils.text import did_you_mean, list_words
 from distreduce._utils.typing import Array
 from distreduce.estimators._targets import Task
-from distreduce.exceptions import InvalidInputError, ModelFileError
+from distreduce.exceptions import InvalidCellError, InvalidInputError, ModelFileError
 from distreduce.tables.cells import DATE_FORMATS
 from distreduce.tables.columns import (
     COMMAND_LINE,
@@ -117,6 +118,14 @@ class ColumnRecipe:
         X[incomplete] = np.nan
         return X, np.asarray(~incomplete)
 
+    def describe_missing(self, findings: Findings) -> str:
+        """Say which missing cells are filled, and which are a level."""
+        levels, texts = {rule.name for rule in self.used if isinstance(rule, Category) and rule.flag}, []
+        for fate, of_levels in (("filled", False), ('a level of their own, "missing"', True)):
+            part = {name: count for name, count in findings.missing.items() if (name in levels) == of_levels}
+            texts += [f"Missing cells are {fate}: {list_counts(part)}."] if part else []
+        return " ".join(texts)
+
     def level_novelty(self, X: Array, seen: Array) -> Array:
         """P-value of each row of X (n,) against "its levels are like those of the rows `seen`"; 1 if all are known.
 
@@ -138,9 +147,9 @@ class ColumnRecipe:
         absent = [rule.name for rule in self.used if rule.name not in table]
         if absent:
             listed = ", ".join(map(repr, absent[:10])) + (f" and {len(absent) - 10} more" if len(absent) > 10 else "")
-            raise InvalidInputError(
-                f"{where} lacks the column{'s' * (len(absent) > 1)} {listed}; the model needs all it was fitted to."
-            )
+            hint = did_you_mean(absent[0], [name for name in table if name not in {rule.name for rule in self.rules}])
+            what = f"column{'s' * (len(absent) > 1)} {listed}"
+            raise InvalidInputError(f"{where} lacks the {what}. {hint}The model needs all that it was fitted to.")
 
     def _reject_overflow(self, X: Array, where: str) -> None:
         infinite = ~np.isfinite(X).all(axis=0)
@@ -208,12 +217,22 @@ def _guess_columns(
     features: pd.DataFrame, categories: Sequence[str], reasons: dict[str, str], advice: Advice
 ) -> list[Column]:
     """Guess all columns except those in `reasons`, which says why they are left out."""
-    return [
-        Dropped(name=str(name), reason=reasons[str(name)])
-        if name in reasons
-        else guess_column(column, as_category=name in categories, advice=advice)
-        for name, column in features.items()
-    ]
+    found: list[Column] = []
+    errors: dict[str, InvalidCellError] = {}
+    for name, column in features.items():
+        try:
+            found.append(
+                Dropped(name=str(name), reason=reasons[str(name)])
+                if name in reasons
+                else guess_column(column, as_category=name in categories, advice=advice)
+            )
+        except InvalidCellError as error:
+            errors[str(name)] = error
+    if errors:
+        (_, first), *others = errors.items()
+        more = f" Such cells are also in {list_words([name for name, _ in others])}." if others else ""
+        raise InvalidCellError(f"{first}{more}", first.row) from first
+    return found
 
 
 FORMAT, VERSION = "distreduce recipe", 1

@@ -63,15 +63,16 @@ class Target:
         return replace(self, y=self.y.iloc[rows].reset_index(drop=True))
 
 
-def read_target(columns: pd.DataFrame, task: str, where: str) -> Target:
+def read_target(columns: pd.DataFrame, task: str, where: str, *, known: bool = False) -> Target:
     """Read the columns of targets; ``task="auto"`` is decided by the rule of the estimators.
 
     Unless classification is asked for, text that is numbers is read as numbers, and a few words among them as unknown.
+    Targets that a fit knows may be few, or all the same.
     """
     # Text to numbers, unless classes are asked for.
     words: set[str] = set()
     if task != "classification":
-        read = {name: _parse_numbers(columns[name]) for name in columns}
+        read = {name: _parse_numbers(columns[name], known) for name in columns}
         words = {word for _, found in read.values() for word in found}
         columns = pd.DataFrame({name: column for name, (column, _) in read.items()})
     for name in columns:
@@ -84,7 +85,8 @@ def read_target(columns: pd.DataFrame, task: str, where: str) -> Target:
         target = Target(numbers.where(numbers.notna().all(axis=1)), "regression")
     else:
         target = _read_one(columns.iloc[:, 0], task, where)
-    _reject_constant(target, where)
+    if not known:
+        _reject_constant(target, where)
     return replace(target, unknown_words=tuple(sorted(words)))
 
 
@@ -116,7 +118,7 @@ def _read_one(column: pd.Series, task: str, where: str) -> Target:
     return Target(labels, "classification", notes=tuple(notes))
 
 
-def _parse_numbers(column: pd.Series) -> tuple[pd.Series, tuple[str, ...]]:
+def _parse_numbers(column: pd.Series, known: bool) -> tuple[pd.Series, tuple[str, ...]]:
     """Return a column of texts as numbers, and the words among them that stand for a gap, such as "unknown" and "n/a".
 
     At most a tenth of the distinct texts may be words, and none of them may have a digit: ``12 kg`` or ``7A`` is a
@@ -131,7 +133,7 @@ def _parse_numbers(column: pd.Series) -> tuple[pd.Series, tuple[str, ...]]:
     words = distinct[~are_numbers(distinct, unit)]
     if not len(distinct) or not are_mostly_numbers(distinct) or words.str.contains(r"\d").any():
         return column, ()
-    if len(distinct) < 3 and not is_plain_number(distinct).all():  # "5%" and "10%" alone may be two classes
+    if not known and len(distinct) < 3 and not is_plain_number(distinct).all():  # "5%", "10%": two classes
         return column, ()
     return pd.Series(to_numbers(cells.where(~cells.isin(words)), unit), cells.index, name=column.name), tuple(words)
 

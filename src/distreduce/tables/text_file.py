@@ -236,7 +236,7 @@ def find_header(text: str, where: str, layout: TextLayout, *, tabs_first: bool) 
         # A title alone does not show what separates the cells.
         sign = layout.separator or _detect_separator(body[below:], tabs_first=tabs_first)
         if sign != " ":  # these are words of a text
-            _reject_title(found, _sample_rows(io.StringIO(body[below:], newline=""), sign), where)
+            reject_title(found, _sample_rows(io.StringIO(body[below:], newline=""), sign), where)
     if not layout.named:
         rows, found = [found, *rows], [""] * len(found)
     # Without names, the first sample would silently become the header.
@@ -305,7 +305,8 @@ def _reject_comment(found: list[str], rows: list[list[str]], where: str) -> None
         )
 
 
-def _reject_title(found: list[str], rows: list[list[str]], where: str) -> None:
+def reject_title(found: Sequence[str], rows: Sequence[Sequence[str]], where: str) -> None:
+    """Raise InvalidInputError if the first line of a table, which has a single text, stands above the names."""
     # Only if names stand below it: several texts without a number, above rows that are no longer and have numbers.
     names, *rest = [cells for row in rows if (cells := [cell for cell in row if cell.strip()])] or [[]]
     numbers = any(_is_number(cell) for row in rest for cell in row)
