@@ -321,6 +321,19 @@ def test_groups_that_cannot_be_left_out_are_refused(rng: np.random.Generator) ->
         SDR(n_prototypes=6, affinity="sparse").fit(X, X[:, 0], groups=np.arange(60) % 5)
 
 
+def test_targets_that_groups_have_by_chance_are_noise() -> None:
+    """Eight groups that differ in X and by chance in y: counted by samples, five of these twenty showed a signal."""
+    found, group = 0, np.repeat(np.arange(8), 8)
+    for seed in range(20):
+        rng = np.random.default_rng([19, 8, seed])
+        X = rng.normal(size=(64, 5)) + 4 * rng.normal(size=(8, 5))[group]
+        y = rng.normal(size=8)[group] + 0.1 * rng.normal(size=64)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found += SDR(n_prototypes=8, max_iter=1, random_state=0).fit(X, y, groups=group).eta_ > 0
+    assert found <= 1
+
+
 @pytest.mark.parametrize("n_prototypes", [None, 6])
 @pytest.mark.parametrize("classes", [False, True])
 def test_repeated_measurements_are_not_copies(n_prototypes: Any, classes: bool) -> None:

@@ -173,7 +173,7 @@ def choose_map(
     error, misses = float(relative[best, ridge]), errors[best, 1 + ridge]
     choice = MapChoice(kernel, float(ridges[ridge]), scales, fold_scales, error, True, misses)
     predicted = predict_left_out(choice, sample, Y, folds)
-    return replace(choice, has_signal=_is_clear(predicted, Y[folds.sample], folds.weights))
+    return replace(choice, has_signal=_is_clear(predicted, Y[folds.sample], folds))
 
 
 def _left_out_errors(
@@ -244,13 +244,18 @@ def _predict_fold(
     return np.array(errors), scales
 
 
-def _is_clear(predicted: Array, Y: Array, weights: Array) -> bool:
+def _is_clear(predicted: Array, Y: Array, folds: Folds) -> bool:
     """Whether predictions and targets are in more nearly the same order than chance explains; weights count as copies.
 
-    Ranks, because a few large targets can hold most of the squared error: it then says little about the others.
+    Ranks, because a few large targets can hold most of the squared error: it then says little about the others. Samples
+    of a group are not independent: the sums over groups must also be above zero, by three standard errors.
     """
-    h = weights[:, None]
-    A, B = _ranks(predicted, weights), _ranks(Y, weights)
+    h = folds.weights[:, None]
+    A, B = _ranks(predicted, folds.weights), _ranks(Y, folds.weights)
+    if folds.units is not None:
+        of_group = np.bincount(np.unique(folds.units[folds.sample], return_inverse=True)[1], (h * A * B).sum(axis=1))
+        if of_group.sum() <= 3.0 * np.sqrt(len(of_group)) * of_group.std(ddof=1):
+            return False
     # With several columns, in units of its deviation if the rows of one were permuted at random.
     scale = np.sqrt(np.vdot(A.T @ (h * A), B.T @ (h * B)))
     correlation = float((h * A * B).sum()) / max(scale, np.finfo(float).tiny)

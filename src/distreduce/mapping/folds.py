@@ -38,6 +38,7 @@ class Folds:
     fold: Index  # (k,), in which it leaves
     weights: Array  # (k,)
     sites: Index  # (n,), the same number for samples with equal features, which no map can tell apart
+    units: Index | None = None  # (n,), the same number for samples of one group; None without groups
 
     @property
     def numbers(self) -> list[int]:
@@ -60,12 +61,14 @@ class Folds:
         place = np.full(len(self.sites), -1)
         place[rows] = np.arange(len(rows))
         kept = place[self.sample] >= 0
-        return Folds(place[self.sample[kept]], self.fold[kept], self.weights[kept], self.sites[rows])
+        units = None if self.units is None else self.units[rows]
+        return Folds(place[self.sample[kept]], self.fold[kept], self.weights[kept], self.sites[rows], units)
 
     def without(self, fold: int) -> Folds:
         """Return the folds of the samples that stay."""
         kept = self.fold != fold
-        return Folds(self.sample[kept], self.fold[kept], self.weights[kept], self.sites).take(self.rest(fold)[0])
+        stay = Folds(self.sample[kept], self.fold[kept], self.weights[kept], self.sites, self.units)
+        return stay.take(self.rest(fold)[0])
 
     def average(self, values: Array) -> Array:
         """Return, for each sample, the mean (n, c) over its site of what the parts have (k, c).
@@ -157,7 +160,8 @@ def assign_folds(
         many = np.bincount(sites, counts)[sites] >= MANY_MEASUREMENTS
         dealt[many] = np.random.default_rng(0).multinomial(counts[many], np.full(FOLDS, 1.0 / FOLDS))
     sample, fold = np.nonzero(dealt)
-    return Folds(sample, fold, weights[sample] * (dealt[sample, fold] / counts[sample]), sites)
+    units = None if groups is None else together
+    return Folds(sample, fold, weights[sample] * (dealt[sample, fold] / counts[sample]), sites, units)
 
 
 def are_copies(sites: Index, counts: Index, targets: Array) -> bool:
