@@ -173,7 +173,7 @@ def _class_shares(targets: Targets, Y: Array, h: Array, members: Members, believ
     Clearly is two standard errors of the difference.
     """
     shares = np.array([np.average(Y[own], axis=0, weights=each) for own, each in members])
-    purity, n = shares.max(axis=1), np.array([each.sum() for _, each in members])
+    purity, n = np.minimum(shares.max(axis=1), 1.0), np.array([each.sum() for _, each in members])  # rounded above 1
     k, tail = purity * n, 0.025 / shares.shape[1]
     high = betaincinv(k + 1.0, np.maximum(n - k, 1e-9), 1.0 - tail)  # 1 if all are of the class
     table = dict(zip(targets.column_names(), shares.T, strict=True))
