@@ -334,6 +334,14 @@ def test_targets_that_groups_have_by_chance_are_noise() -> None:
     assert found <= 1
 
 
+@pytest.mark.parametrize("sizes", [(70, 30), (60, 20, 20), (30, 30, 30, *[1] * 10)])
+def test_groups_of_unequal_size_agree_on_a_signal(sizes: tuple[int, ...], rng: np.random.Generator) -> None:
+    """Sums over groups differ as their sizes do: a linear target with R² of 0.96 was called noise."""
+    X = rng.normal(size=(100, 4))
+    y = X[:, 0] + 0.2 * rng.normal(size=100)
+    assert SDR(n_prototypes=8, random_state=0).fit(X, y, groups=np.repeat(range(len(sizes)), sizes)).eta_ > 0
+
+
 @pytest.mark.parametrize("n_prototypes", [None, 6])
 @pytest.mark.parametrize("classes", [False, True])
 def test_repeated_measurements_are_not_copies(n_prototypes: Any, classes: bool) -> None:
