@@ -170,7 +170,7 @@ def _note_totals(numbers: dict[str, Array]) -> list[str]:
 def _ends_in_sum(values: Array) -> bool:
     others, last = values[:-1], values[-1:]
     several = np.count_nonzero(others) >= FEW_SUMMANDS and (last > others.max()).all()  # no sum by chance
-    return bool(several and np.isclose(others.sum(), last, rtol=1e-9).all())
+    return bool(several and np.isclose(others.sum(), last, rtol=1e-9, atol=0.0).all())
 
 
 def _notes(
@@ -247,8 +247,10 @@ def describe_leaks(X: Array, recipe: ColumnRecipe, target: Target, rows: Array) 
     for rule in recipe.used[:MAX_LEAK_COLUMNS]:
         width, gap = len(rule.columns()), [f"{rule.name} {MISSING}", f"{rule.name} = {MISSING}"]
         flags = [start + place for place, column in enumerate(rule.columns()) if column in gap]
-        known = ~X[:, flags].any(axis=1)  # it may tell the target only where it is known
-        if known.mean() >= MOSTLY and _gives_away(X[known, start : start + width], y[known], target.task):
+        known = ~X[:, flags].any(axis=1)
+        # It may tell the target only where it is known, or by being known.
+        parts = ([known] if known.mean() >= MOSTLY else []) + ([known | True] if flags else [])
+        if any(_gives_away(X[part, start : start + width], y[part], target.task) for part in parts):
             found.append(rule.name)
         start += width
     if not found:
