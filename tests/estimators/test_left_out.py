@@ -153,6 +153,11 @@ def test_noise_is_said_to_be_noise(n_prototypes: Any, classes: int, n: int) -> N
     assert model.eta_ == 0 and model.neighbor_scores_["left_out"] < chance
 
 
+def test_noise_that_is_used_nevertheless_is_not_said_to_be_left_out(rng: np.random.Generator) -> None:
+    with pytest.warns(NoSignalWarning, match=r"their mean does, but eta=1000\.0 uses y nevertheless"):
+        SDR(n_prototypes=6, eta=1000.0, random_state=0).fit(rng.normal(size=(60, 4)), rng.integers(2, size=60))
+
+
 def test_a_picture_that_knows_y_by_heart_is_called_so() -> None:
     X, y = make_friedman1(150, noise=8.0, random_state=0)
     with pytest.warns(OptimisticPictureWarning, match="as fitted and"):

@@ -138,11 +138,9 @@ def _note_dates(recipe: ColumnRecipe, aside: Aside) -> list[str]:
 
 def _note_names(features: pd.DataFrame, recipe: ColumnRecipe, aside: Aside) -> list[str]:
     """Name columns whose levels may be patients or customers that have several rows each."""
-    if aside.group is not None:
-        return []
     counts = {rule.name: to_text(features[rule.name]).nunique() for rule in recipe.used if isinstance(rule, Category)}
     found = {name: count for name, count in counts.items() if count > max(MAX_LEVELS, len(features) / ROWS_PER_NAME)}
-    if not found:
+    if aside.group is not None or not found:
         return []
     return [
         f"Names that come again: {list_counts(found)}. If they are patients, customers or the like, fit with --group "
