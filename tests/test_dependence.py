@@ -115,6 +115,7 @@ def test_shapes_are_checked(kernels):
     for measure in (cka, hsic):
         with pytest.raises(InvalidInputError, match=r"not a kernel matrix.*\(14, 1\)"):
             measure(np.ones((14, 1)), kernels[1])
+    assert hsic(kernels[0].tolist(), kernels[1].tolist()) == hsic(*kernels)
 
 
 KERNELS = pytest.mark.parametrize("kernel", [RBF(1.3), Delta(), Linear()], ids=str)

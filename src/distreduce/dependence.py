@@ -38,8 +38,8 @@ def center(K: Array, weights: ArrayLike | None = None) -> Array:
     -------
     ndarray of shape (n, n)
     """
-    if K.shape != (len(K), len(K)):
-        raise InvalidInputError(f"This is not a kernel matrix (n, n): {K.shape}; compute one from the samples.")
+    if np.shape(K) != (len(K), len(K)):
+        raise InvalidInputError(f"This is not a kernel matrix (n, n): {np.shape(K)}; compute one from the samples.")
     p = _probabilities(len(K), weights)
     rows, columns = K @ p, p @ K  # H K Hᵀ without forming H: O(n²) instead of two matrix products
     return K - rows[:, None] - columns[None, :] + p @ rows

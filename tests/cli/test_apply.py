@@ -229,7 +229,7 @@ def test_missing_values_are_filled_if_the_fit_did(call, fitted, new):
     new.assign(size="", town="").to_csv("new.csv", index=False)
     _, out, _ = call("predict", fitted / "classes", "new.csv")
     assert pd.read_csv("predictions.csv").notna().all(axis=None)
-    assert "Missing cells are filled: 'size' (30), 'town' (30)." in out
+    assert "Missing cells are filled: 'size' (30). Missing cells are none of the levels: 'town' (30)." in out
 
 
 @pytest.mark.parametrize(

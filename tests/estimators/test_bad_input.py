@@ -250,6 +250,13 @@ def test_cells_under_a_mask_are_not_used(model):
         model.fit(hidden, X[:, 0] > 0)
 
 
+@pytest.mark.parametrize("method", ["transform", "explain", "inverse_transform"])
+def test_a_fitted_reduction_reads_no_cells_under_a_mask(method):
+    hidden = np.ma.masked_array(X[:, :2], mask=np.arange(60).reshape(30, 2) == 7)
+    with pytest.raises(InvalidInputError, match="X is a masked array with 1 masked cells"):
+        getattr(DistR(n_prototypes=5).fit(X[:, :2]), method)(hidden)
+
+
 @pytest.mark.parametrize("model", [SDR(n_prototypes=5), DistR(), SDRGPRegressor(), SDRImputer()], ids=repr)
 def test_weights_under_a_mask_are_not_used(model):
     with pytest.raises(InvalidInputError, match="sample_weight is a masked array with 3 masked cells"):

@@ -153,6 +153,11 @@ def test_noise_is_said_to_be_noise(n_prototypes: Any, classes: int, n: int) -> N
     assert model.eta_ == 0 and model.neighbor_scores_["left_out"] < chance
 
 
+def test_noise_that_is_used_nevertheless_is_not_said_to_be_left_out(rng: np.random.Generator) -> None:
+    with pytest.warns(NoSignalWarning, match=r"their mean does, but eta=1000\.0 uses y nevertheless"):
+        SDR(n_prototypes=6, eta=1000.0, random_state=0).fit(rng.normal(size=(60, 4)), rng.integers(2, size=60))
+
+
 def test_a_picture_that_knows_y_by_heart_is_called_so() -> None:
     X, y = make_friedman1(150, noise=8.0, random_state=0)
     with pytest.warns(OptimisticPictureWarning, match="as fitted and"):
@@ -332,6 +337,14 @@ def test_targets_that_groups_have_by_chance_are_noise() -> None:
             warnings.simplefilter("ignore")
             found += SDR(n_prototypes=8, max_iter=1, random_state=0).fit(X, y, groups=group).eta_ > 0
     assert found <= 1
+
+
+@pytest.mark.parametrize("sizes", [(70, 30), (60, 20, 20), (30, 30, 30, *[1] * 10)])
+def test_groups_of_unequal_size_agree_on_a_signal(sizes: tuple[int, ...], rng: np.random.Generator) -> None:
+    """Sums over groups differ as their sizes do: a linear target with R² of 0.96 was called noise."""
+    X = rng.normal(size=(100, 4))
+    y = X[:, 0] + 0.2 * rng.normal(size=100)
+    assert SDR(n_prototypes=8, random_state=0).fit(X, y, groups=np.repeat(range(len(sizes)), sizes)).eta_ > 0
 
 
 @pytest.mark.parametrize("n_prototypes", [None, 6])

@@ -219,7 +219,11 @@ def test_unknown_experts_are_refused(experts):
 
 @pytest.mark.parametrize(
     ("model", "expert", "words"),
-    [(QUICK, LogisticRegression(), "regressors"), (SDRGPClassifier(2, gp_steps=1), Ridge(), "with predict_proba")],
+    [
+        (QUICK, LogisticRegression(), "regressors"),
+        (QUICK, StandardScaler(), "regressors"),
+        (SDRGPClassifier(2, gp_steps=1), Ridge(), "with predict_proba"),
+    ],
 )
 def test_experts_of_another_task_are_refused(model, expert, words):
     with pytest.raises(InvalidInputError, match=rf"experts has {type(expert).__name__}\(.*{words}"):

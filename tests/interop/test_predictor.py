@@ -86,6 +86,7 @@ np.save(r"{tmp_path}/means.npy", load_predictor(r"{tmp_path}/p.json")(np.load(r"
     for wrong in (X[:, :1], X[0]):  # NumPy would take a single column for all of them
         with pytest.raises(ValueError, match=rf"shape \(n, {X.shape[1]}\)"):
             load_predictor(tmp_path / "p.json")(wrong)
+    assert load_predictor(tmp_path / "p.json")(X[:0])["mean"].shape == (0,)
 
 
 def test_what_cannot_be_exported_or_read_is_named(flats, tmp_path):

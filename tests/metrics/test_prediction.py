@@ -152,6 +152,8 @@ def test_cells_under_a_mask_are_not_used() -> None:
         metrics.crps([0.0, 1.0], [0.0, 1.0], [1.0, 1.0], sample_weight=hidden)
     with pytest.raises(InvalidInputError, match="y is a masked array"):
         metrics.accuracy(hidden, [[0.5, 0.5], [0.5, 0.5]], [0.0, 9.0])
+    with pytest.raises(InvalidInputError, match="labels is a masked array"):
+        metrics.homogeneity(hidden, [0, 1])
 
 
 def test_a_weight_that_is_wrong_is_named() -> None:

@@ -20,6 +20,7 @@ from distreduce.tables.prepare import prepare
         (lambda y, rng: y + 0.05 * rng.normal(size=len(y)), "numbers"),  # R² 0.998, which pages round to 1.00
         (lambda y, rng: np.where(rng.random(len(y)) < 0.2, np.nan, y), "numbers"),
         (lambda y, rng: np.where(rng.random(len(y)) < 0.2, "", np.where(y > 0, "yes", "no")), "classes"),
+        (lambda y, rng: np.where(y > 0, "", rng.integers(1, 90, len(y))), "classes"),  # such as days until death
     ],
 )
 def test_a_column_that_tells_the_target_is_named(tmp_path, rng, leak, task):
@@ -46,6 +47,8 @@ def test_a_row_of_totals_is_named(tmp_path, rng):
     whole = pd.concat([table, pd.DataFrame([totals, {"town": "Source: our books"}])])
     said = "The last number in 'hours', 'pay' is the sum of all others: if it stands in a row of totals, delete it."
     assert said in write_and_read(whole, tmp_path, "pay")
+    tiny = table.assign(farad=np.r_[rng.uniform(1e-12, 2e-12, 59), 9e-12])  # nearly zero is not nearly equal
+    assert not any("sum of all" in note for note in write_and_read(tiny, tmp_path, "pay"))
 
 
 def test_names_that_come_again_may_be_groups(tmp_path, rng):

@@ -52,6 +52,13 @@ def test_its_file_keeps_what_another_fit_needs(frame, tmp_path):
     assert list(clone(again).fit(frame).get_feature_names_out()) == list(preparer.get_feature_names_out())
 
 
+@pytest.mark.parametrize("given", [pd.Index, np.array, set])
+def test_columns_may_be_named_by_any_collection(frame, tmp_path, given):
+    preparer = TablePreparer(categories=given(["zip"])).fit(frame)
+    preparer.save(tmp_path / "p.json")
+    assert TablePreparer.load(tmp_path / "p.json").categories == ("zip",)
+
+
 def test_it_works_in_a_pipeline_with_names_and_clones(frame):
     y = (np.arange(60) > 30).astype(int)
     model = clone(make_pipeline(TablePreparer(categories=["id"]), LogisticRegression())).fit(frame, y)

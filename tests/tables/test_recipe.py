@@ -193,6 +193,16 @@ def test_missing_values_are_filled_by_default_and_counted(table):
     assert learn(table).matrix(table, "t.csv", findings)[1].all() and findings.missing == {"size": 2}
 
 
+def test_a_missing_level_that_the_fit_did_not_have_is_not_said_to_be_filled():
+    known, findings = pd.DataFrame({"size": [1.5, 2.5, 4.0] * 9, "colour": ["red", "blue", "green"] * 9}), Findings()
+    recipe = learn_recipe(known, (), None, "t.csv")
+    X, _ = recipe.matrix(pd.DataFrame({"size": [None, 2.0], "colour": ["red", None]}), "new.csv", findings)
+    assert X[1, 1:].tolist() == [0.0, 0.0, 0.0]
+    assert recipe.describe_missing(findings) == (
+        "Missing cells are filled: 'size' (1). Missing cells are none of the levels: 'colour' (1)."
+    )
+
+
 def test_rows_with_missing_values_get_no_place_if_so_asked(table):
     table.loc[[1, 2], "size"] = np.nan
     X, complete = learn(table, missing="drop").matrix(table, "t.csv")

@@ -49,13 +49,15 @@ def number_text(value: float, digits: int = 4) -> str:
 
     Examples
     --------
-    >>> number_text(0.123456), number_text(-668750.3), number_text(3.0), number_text(1.5e10), number_text(123.4, 2)
-    ('0.1235', '−668,750', '3', '1.5e+10', '123')
+    >>> number_text(0.123456), number_text(-668750.3), number_text(3.0), number_text(1.5e10), number_text(99.96, 3)
+    ('0.1235', '−668,750', '3', '1.5e+10', '100')
+    >>> number_text(123.4, 2), number_text(99.6, 2)  # not 1.2e+02, 1e+02
+    ('123', '100')
     """
     if math.isnan(value):
         return "–"
-    # round() raises for infinity.
-    whole = math.isfinite(value) and (value == round(value) or abs(value) >= 10 ** min(digits, 3))
+    large = abs(float(f"{value:.{digits}g}")) >= 10 ** min(digits, 3)  # as written: 99.6 is 100 of two digits
+    whole = math.isfinite(value) and (large or value == round(value))  # round() raises for infinity
     text = f"{value:,.0f}" if whole and abs(value) < 1e9 else f"{value:.{digits}g}"
     return text.replace("-", "−")
 

@@ -248,13 +248,14 @@ def _is_clear(predicted: Array, Y: Array, folds: Folds) -> bool:
     """Whether predictions and targets are in more nearly the same order than chance explains; weights count as copies.
 
     Ranks, because a few large targets can hold most of the squared error: it then says little about the others. Samples
-    of a group are not independent: the sums over groups must also be above zero, by three standard errors.
+    of a group are not independent: the means of groups, of any size, must also be above zero, by three standard errors.
     """
     h = folds.weights[:, None]
     A, B = _ranks(predicted, folds.weights), _ranks(Y, folds.weights)
     if folds.units is not None:
-        of_group = np.bincount(np.unique(folds.units[folds.sample], return_inverse=True)[1], (h * A * B).sum(axis=1))
-        if of_group.sum() <= 3.0 * np.sqrt(len(of_group)) * of_group.std(ddof=1):
+        group = np.unique(folds.units[folds.sample], return_inverse=True)[1]
+        means = np.bincount(group, (h * A * B).sum(axis=1)) / np.bincount(group, folds.weights)
+        if means.sum() <= 3.0 * np.sqrt(len(means)) * means.std(ddof=1):
             return False
     # With several columns, in units of its deviation if the rows of one were permuted at random.
     scale = np.sqrt(np.vdot(A.T @ (h * A), B.T @ (h * B)))

@@ -186,7 +186,7 @@ class BaseReduction(
             Samples, in the units of the features.
         """
         check_is_fitted(self)
-        self._require_features("inverse_transform")
+        self._require_features("inverse_transform", X)
         places, p = np.asarray(check_array(X, dtype=np.float64)), self.prototypes_.shape[1]
         if places.shape[1] != p:
             raise InvalidInputError(f"X has {places.shape[1]} columns; places of this embedding have {p}.")
@@ -208,10 +208,11 @@ class BaseReduction(
             Derivative of every coordinate of the place with respect to every feature.
         """
         check_is_fitted(self)
-        self._require_features("explain")
+        self._require_features("explain", X)
         return slopes(self.map_, validate_data(self, X, reset=False, dtype=np.float64))
 
-    def _require_features(self, method: str) -> None:
+    def _require_features(self, method: str, X: Any) -> None:
+        reject_masked(X)
         if self.map_.inputs is None:
             raise InvalidInputError(f"{method} needs features; this model was fitted to precomputed distances.")
 

@@ -210,11 +210,13 @@ def _warn_about_picture(estimator: Any, *, has_signal: bool, n_known: int) -> No
     if scores is not None:
         warn_about_few(n_known, "the picture and its left-out scores")
     if not has_signal:
-        message = (
-            "X does not predict left-out targets clearly better than their mean does, so y was left out of the fit. "
-            "The picture shows the geometry of X alone, as DistR does. Look for missing features or a wrong scale "
-            "of X; a number for eta uses y nevertheless."
+        fate = (
+            "so y was left out of the fit. The picture shows the geometry of X alone, as DistR does. Look for missing "
+            "features or a wrong scale of X; a number for eta uses y nevertheless."
         )
+        if estimator.eta != "auto":
+            fate = f"but eta={estimator.eta} uses y nevertheless: the picture says little about new samples."
+        message = f"X does not predict left-out targets clearly better than their mean does, {fate}"
         warn_user(message, NoSignalWarning)
     elif scores is not None and scores["fitted"] - scores["left_out"] > MUCH_BETTER:
         measure = "accuracy" if estimator.task_ == "classification" else "R²"

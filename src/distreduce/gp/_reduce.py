@@ -336,13 +336,12 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         given: Sequence[Any] = NAMED if self.experts is None else self.experts
         processes = GAUSSIAN_PROCESSES if n_features <= MANY_FEATURES else ("isotropic",)
         found = {name: EXPERTS[name] for name in ("embedding", *processes)}
-        needed = "classifiers with predict_proba" if hasattr(self, "classes_") else "regressors"
+        is_class = hasattr(self, "classes_")
+        method, needed = ("predict_proba", "classifiers with predict_proba") if is_class else ("predict", "regressors")
         for k, expert in enumerate(given):
             if isinstance(expert, str) and expert in NAMED:
                 found[expert] = EXPERTS[expert]
-            elif isinstance(expert, BaseEstimator) and (
-                hasattr(expert, "predict_proba") if hasattr(self, "classes_") else not is_classifier(expert)
-            ):
+            elif isinstance(expert, BaseEstimator) and hasattr(expert, method) and is_class >= is_classifier(expert):
                 found[f"{type(expert).__name__} {k}"] = partial(learn_own, estimator=expert)
             else:
                 raise InvalidInputError(f"experts has {expert!r}; give names in {NAMED} or scikit-learn {needed}.")

@@ -30,7 +30,7 @@ def load_predictor(path: Any) -> Callable[[Any], dict[str, Any]]:
         X = _encode(found["columns"], rows) if isinstance(rows, dict) else np.asarray(rows, dtype=np.float64)
         if X.shape[1:] != found["pool"].shape[1:]:  # NumPy would take a single column for all of them
             raise ValueError(f"X must have the shape (n, {found['pool'].shape[1]}), got {X.shape}.")
-        parts = [_predict(found["predictor"], X[k : k + BATCH], found["pool"]) for k in range(0, len(X), BATCH)]
+        parts = [_predict(found["predictor"], X[k : k + BATCH], found["pool"]) for k in range(0, max(len(X), 1), BATCH)]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     predict.classes = found["predictor"].get("classes")  # type: ignore[attr-defined]

@@ -20,8 +20,8 @@ from distreduce.mapping.kernel_map import MapRegression, factorise_kernel
 
 NEIGHBOURS = 10  # whose targets say what a place is worth
 # Samples that a point moves with: enough that the left-out target, which the fit has seen, hardly shows in their places
-# (decision 21).
-SHARE_AROUND, FEWEST_AROUND = 0.1, 10
+# (decision 21), but not so many that the memory of refits grows with the square of n.
+SHARE_AROUND, FEWEST_AROUND, MOST_AROUND = 0.1, 10, 300
 
 
 def left_out_embedding(K: Array, F: Array, regularisation: float, groups: NDArray[np.intp]) -> Array:
@@ -133,12 +133,12 @@ def lay_over(points: Array, source: Array, target: Array, weights: Array) -> Arr
 
     .. math:: z' + \frac{\sum_i w_i (b_i - a'_i)}{\sum_i w_i}, \qquad w_i = h_i\, e^{-2 |z' - a'_i|^2 / r^2}
 
-    over the tenth of the samples nearest to z', of which the farthest is at distance r. Two pictures of ten classes may
-    have each class somewhere else, which no rotation undoes.
+    over the tenth of the samples nearest to z' (10 to 300), of which the farthest is at distance r. Two pictures of ten
+    classes may have each class somewhere else, which no rotation undoes.
     """
     moved = align(np.concatenate([points, source]), source, target, weights)
     new, there = moved[: len(points)], moved[len(points) :]
-    k = min(len(there), max(FEWEST_AROUND, round(SHARE_AROUND * len(there))))
+    k = min(len(there), round(np.clip(SHARE_AROUND * len(there), FEWEST_AROUND, MOST_AROUND)))
     distances, near = NearestNeighbors(n_neighbors=k).fit(there).kneighbors(new)
     reach = np.maximum(distances[:, -1:], np.finfo(float).tiny)
     w = weights[near] * np.exp(-2.0 * (distances / reach) ** 2)

@@ -22,6 +22,7 @@ from sklearn.metrics import homogeneity_score, normalized_mutual_info_score, sil
 
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Array, Index
+from distreduce.estimators._validate import reject_masked
 from distreduce.exceptions import InvalidInputError
 
 
@@ -191,8 +192,8 @@ def _prototypes(prototypes: Any, assignment: Any, weights: ArrayLike | None) -> 
 
 
 def _classes(y: ArrayLike) -> tuple[NDArray[Any], Index]:
+    reject_masked(y, "labels")
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise InvalidInputError(f"labels must be one per sample, (n,); got shape {labels.shape}.")
-    classes, codes = np.unique(labels, return_inverse=True)
-    return classes, codes
+    return np.unique(labels, return_inverse=True)

@@ -102,8 +102,8 @@ class Colouring:
     def _encode_numbers(self, name: str, values: Array, means: Array, kind: str = "number") -> Node:
         known = values[np.isfinite(values)] if np.isfinite(values).any() else means
         low, high = float(known.min()), float(known.max())
-        # Dates (in ms), huge and tiny numbers, and those that hardly differ, need more than seven digits.
-        single = kind != "date" and high - low > 1e-30 and max(-low, high) < min(100 * (high - low), 1e38)
+        # Dates (in ms), large and tiny numbers, and those that hardly differ, need more than seven digits.
+        single = kind != "date" and high - low > 1e-30 and max(-low, high) < min(100 * (high - low), 2**24)
         return {
             "name": name, "kind": kind, "low": low, "high": high, "shown": scale_edges(known),
             "samples": pack(values[self.samples], "f4" if single else "f8"),

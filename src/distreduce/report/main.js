@@ -112,6 +112,7 @@ function withPlaces() {
   choice.addEventListener("change", () => {
     showFitted(choice.checked);
     byId("fitted-note").hidden = !choice.checked;
+    describeAxes();
     drawLegend();
     drawHeatMaps();
     byId("live").textContent = choice.checked ? "Fitted places" : "Left-out places";

@@ -20,7 +20,11 @@ function makeControl(field) {
 function setCode(control, field, code) {
   if (code === null) control.value = "";
   else if (field.kind === "date") control.value = new Date(code * DAY).toISOString().slice(0, field.whole ? 10 : 16);
-  else if (field.kind === "number") control.value = String(Number(code.toPrecision(6)));
+  else if (field.kind === "number") {
+    // Six digits of the range: large numbers that hardly differ need more.
+    const more = Math.log10(Math.max(-field.low, field.high) / (field.high - field.low));
+    control.value = String(Number(code.toPrecision(Math.min(17, 6 + Math.max(0, Math.ceil(more) || 0)))));
+  }
   else control.value = String(code);
 }
 
@@ -37,7 +41,8 @@ const codeText = (field, code) => (field.kind === "date" ? numberText(code * DAY
   : Math.abs(code) < 1e4 ? numberText(code).replace(",", "") : numberText(code));
 
 function hint(field, code) {
-  const filled = data.newRow.missing === "impute" ? "empty: filled in as at the fit" : "must not be empty";
+  const fate = field.kind !== "category" ? "filled in as at the fit" : field.flag ? "a level of its own" : "none of the levels";
+  const filled = data.newRow.missing === "impute" ? `empty: ${fate}` : "must not be empty";
   if (Number.isNaN(code)) return ["not a number", true];
   if (code === null) return [filled, data.newRow.missing !== "impute"];
   if (field.kind === "category") return code === field.levels.length ? ["a level that the fit did not know", true] : ["", false];

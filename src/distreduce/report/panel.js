@@ -115,8 +115,9 @@ function describeAxis(along) {
 
 function describeAxes() {
   if (data.colourings.length === data.nTargets || data.colourings[0].kind === "none") return;
-  const upwards = data.line ? "" : `; upwards ${describeAxis(shownPlaces.y)}`;
-  byId("axes").textContent = `Columns that go with the axes (correlation): to the right ${describeAxis(shownPlaces.x)}${upwards}.`;
+  const { x, y } = state.fitted ? fittedPlaces : shownPlaces;
+  const upwards = data.line ? "" : `; upwards ${describeAxis(y)}`;
+  byId("axes").textContent = `Columns that go with the axes (correlation): to the right ${describeAxis(x)}${upwards}.`;
   byId("axes").hidden = false;
 }
 

@@ -114,9 +114,7 @@ def prepare(
         raise InvalidInputError(f"{path.name} has fewer than two rows that are complete and have a target.")
     leaks = describe_leaks(X, recipe, target, np.flatnonzero(usable & target.known))
     numbers = _read_numbers(table.features, recipe, target)
-    leaks += _note_codes(numbers, recipe)
-    leaks += _note_totals(numbers)
-    leaks += _note_dates(recipe, aside)
+    leaks += _note_codes(numbers, recipe) + _note_totals(numbers) + _note_dates(recipe, aside)
     leaks += _note_names(table.features, recipe, aside)
     values = AsideValues.read(table.frame, aside)
     leaks += _note_words(table.features, recipe)
@@ -138,11 +136,9 @@ def _note_dates(recipe: ColumnRecipe, aside: Aside) -> list[str]:
 
 def _note_names(features: pd.DataFrame, recipe: ColumnRecipe, aside: Aside) -> list[str]:
     """Name columns whose levels may be patients or customers that have several rows each."""
-    if aside.group is not None:
-        return []
     counts = {rule.name: to_text(features[rule.name]).nunique() for rule in recipe.used if isinstance(rule, Category)}
     found = {name: count for name, count in counts.items() if count > max(MAX_LEVELS, len(features) / ROWS_PER_NAME)}
-    if not found:
+    if aside.group is not None or not found:
         return []
     return [
         f"Names that come again: {list_counts(found)}. If they are patients, customers or the like, fit with --group "
@@ -170,7 +166,7 @@ def _note_totals(numbers: dict[str, Array]) -> list[str]:
 def _ends_in_sum(values: Array) -> bool:
     others, last = values[:-1], values[-1:]
     several = np.count_nonzero(others) >= FEW_SUMMANDS and (last > others.max()).all()  # no sum by chance
-    return bool(several and np.isclose(others.sum(), last, rtol=1e-9).all())
+    return bool(several and np.isclose(others.sum(), last, rtol=1e-9, atol=0.0).all())
 
 
 def _notes(
@@ -247,8 +243,10 @@ def describe_leaks(X: Array, recipe: ColumnRecipe, target: Target, rows: Array) 
     for rule in recipe.used[:MAX_LEAK_COLUMNS]:
         width, gap = len(rule.columns()), [f"{rule.name} {MISSING}", f"{rule.name} = {MISSING}"]
         flags = [start + place for place, column in enumerate(rule.columns()) if column in gap]
-        known = ~X[:, flags].any(axis=1)  # it may tell the target only where it is known
-        if known.mean() >= MOSTLY and _gives_away(X[known, start : start + width], y[known], target.task):
+        known = ~X[:, flags].any(axis=1)
+        # It may tell the target only where it is known, or by being known.
+        parts = ([known] if known.mean() >= MOSTLY else []) + ([known | True] if flags else [])
+        if any(_gives_away(X[part, start : start + width], y[part], target.task) for part in parts):
             found.append(rule.name)
         start += width
     if not found:

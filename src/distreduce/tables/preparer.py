@@ -87,13 +87,14 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         """Learn how to convert each column of a DataFrame of pandas, or of a library with ``to_pandas``; ignore y."""
         if self.missing not in POLICIES:
             raise InvalidInputError(f"missing={self.missing!r} must be one of {', '.join(POLICIES)}.")
-        named = {name: getattr(self, name) for name in COLUMNS_BY_NAME}
-        for name, columns in named.items():
-            if isinstance(columns, str):
+        named: dict[str, Any] = {}
+        for name in COLUMNS_BY_NAME:
+            if isinstance(columns := getattr(self, name), str):
                 raise InvalidTypeError(f"{name}={columns!r} is a text; give a list of columns, such as [{columns!r}].")
+            named[name] = list(columns)
         frame = read_frame(X)
         recipe = learn_recipe(frame, (), None, WHERE, missing=self.missing, advice=IN_PYTHON, **named)
-        self.recipe_ = replace(recipe, given={name: list(columns) for name, columns in named.items() if columns})
+        self.recipe_ = replace(recipe, given={name: columns for name, columns in named.items() if columns})
         self.feature_names_in_ = np.array(list(frame.columns), dtype=object)
         self.n_features_in_ = frame.shape[1]
         return self

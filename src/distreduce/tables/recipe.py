@@ -120,9 +120,9 @@ class ColumnRecipe:
 
     def describe_missing(self, findings: Findings) -> str:
         """Say which missing cells are filled, and which are a level."""
-        levels, texts = {rule.name for rule in self.used if isinstance(rule, Category) and rule.flag}, []
-        for fate, of_levels in (("filled", False), ('a level of their own, "missing"', True)):
-            part = {name: count for name, count in findings.missing.items() if (name in levels) == of_levels}
+        levels, texts = {rule.name: rule.flag for rule in self.used if isinstance(rule, Category)}, []
+        for fate, flag in (("filled", None), ('a level of their own, "missing"', True), ("none of the levels", False)):
+            part = {name: count for name, count in findings.missing.items() if levels.get(name) == flag}
             texts += [f"Missing cells are {fate}: {list_counts(part)}."] if part else []
         return " ".join(texts)
 

@@ -196,6 +196,24 @@ def test_the_form_says_what_the_fit_has_not_seen(page, written):
     change(page, 2, "")
     page.wait()
     assert page.text("#new-fields label:nth-child(3) small") == "empty: filled in as at the fit"
+    type_row(page, NEW[2])  # no town, as one row of the fit
+    assert page.text("#new-fields label:nth-child(2) small") == "empty: a level of its own"
+
+
+def test_numbers_that_hardly_differ_are_not_rounded_to_others(page, tmp_path, rng):
+    """Seconds since 1970 of one day began at 1700000000, which is beyond the fit."""
+    table = pd.DataFrame({"seconds": 1.7e9 + 4e4 + rng.permutation(60), "town": ["Bern", "Oslo"] * 30})
+    preparer = TablePreparer().fit(table)
+    X, y = preparer.transform(table), np.sin(table["seconds"].to_numpy() / 9)
+    model = SDR(n_prototypes=6, eta=60.0, max_iter=2, tol=1.0, random_state=0).fit(X, y)
+    page.visit(write_report(tmp_path / "r.html", model, X, y, table=table, recipe=preparer.recipe_))
+    page.run("tryChanges(0)")
+    seconds, town = page.run("return form.inputs.map((each) => each.control.value)")
+    medoid = table.iloc[model.prototype_medoids_[page.number(0)]]
+    assert float(seconds) == medoid["seconds"] and ["Bern", "Oslo"][int(town)] == medoid["town"]
+    change(page, 1, "")
+    page.wait()
+    assert page.text("#new-fields label:nth-child(2) small") == "empty: none of the levels"
 
 
 def test_a_row_begins_with_a_medoid_and_is_drawn_on_the_map(page, written, flats):

@@ -109,12 +109,16 @@ def test_the_columns_along_the_axes_are_named(page, tmp_path, classes, X, labels
     table.loc[::10, "petal"] = np.nan
     page.visit(write_report(tmp_path / "r.html", classes, X, labels, table=table))
     columns = {"petal": table["petal"]} | {f"sort = {name}": (labels == name) * 1.0 for name in np.unique(labels)}
-    sentences = []
-    for along in classes.embedding_left_out_.T:
-        r = {name: pd.Series(along).corr(pd.Series(np.asarray(column))) for name, column in columns.items()}
-        best = max((name for name in r if name.startswith("sort")), key=lambda name: abs(r[name]))
-        named = sorted((name for name in ("petal", best) if abs(r[name]) >= 0.3), key=lambda name: -abs(r[name]))
-        sentences.append(", ".join(f"{name} {r[name]:.2f}".replace("-", "−") for name in named) or "no single column")
-    said = f"to the right {sentences[0]}; upwards {sentences[1]}."
-    assert page.text("#axes") == f"Columns that go with the axes (correlation): {said}"
+    page.run("fittedPlaces.x.forEach((at, i, all) => { all[i] = STEPS - at; })")  # so that they differ
+    for places in (classes.embedding_left_out_, classes.embedding_ * [-1, 1]):
+        sentences = []
+        for along in places.T:
+            r = {name: pd.Series(along).corr(pd.Series(np.asarray(column))) for name, column in columns.items()}
+            best = max((name for name in r if name.startswith("sort")), key=lambda name: abs(r[name]))
+            named = sorted((name for name in ("petal", best) if abs(r[name]) >= 0.3), key=lambda name: -abs(r[name]))
+            texts = [f"{name} {r[name]:.2f}".replace("-", "−") for name in named]
+            sentences.append(", ".join(texts) or "no single column")
+        said = f"to the right {sentences[0]}; upwards {sentences[1]}."
+        assert page.text("#axes") == f"Columns that go with the axes (correlation): {said}"
+        page.driver.find_element("id", "fitted-places").click()
     assert not page.visit(write_report(tmp_path / "s.html", classes, X, labels, image_shape=(2, 2))).text("#axes")
