@@ -177,6 +177,9 @@ KERNEL: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"reassoc", "contract", "nsz"},
 }
+# Functions that loops call are inlined: a copy of their own may round differently, and whether a process runs that copy
+# depends on whether it has compiled the loop or read it from the cache.
+PART: dict[str, Any] = {**KERNEL, "forceinline": True}
 # Loops that fill a matrix entry by entry: without reordering, entry (i, j) and entry (j, i) get the same bits.
 ELEMENTWISE: dict[str, Any] = {**KERNEL, "fastmath": {"contract"}}
 

@@ -23,6 +23,7 @@ from distreduce._utils.threads import (
     KERNEL,
     MAX_EXPONENT,
     MIN_EXPONENT,
+    PART,
     Workers,
     bounded_exp,
     chunk_count,
@@ -148,7 +149,7 @@ def dual_sums(
     return sums
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def row_sums(row, own, factor, w_i, gamma_i, mu_i, weights, gamma, mu, out):  # type: ignore[no-untyped-def]
     """Σ_j w_j × (P, Pℓ, P/s, −Pℓ/s, Pℓ²/s)_ij of one row of distances, ``own`` that of i to itself."""
     # Five sums in one pass: all of them need the exponential, which is the expensive part.
@@ -182,7 +183,7 @@ def hessian_sums(chunk, n_chunks, distances, factor, weights, gamma, mu, d_mu, d
     return sums
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def row_hessian(  # type: ignore[no-untyped-def]
     row, factor, gamma_i, mu_i, d_mu_i, d_gamma_i, weights, gamma, mu, d_mu, d_gamma
 ):
@@ -209,7 +210,7 @@ def fill_affinity(
         fill_row(distances[i], factor, gamma[i], mu[i], gamma, mu, lowest, out[i])
 
 
-@njit(**ELEMENTWISE)
+@njit(**ELEMENTWISE, forceinline=True)
 def fill_row(
     row: Array, factor: float, gamma_i: float, mu_i: float, gamma: Array, mu: Array, lowest: float, out: Array
 ) -> None:

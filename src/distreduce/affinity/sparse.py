@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from distreduce._utils.text import warn_user
-from distreduce._utils.threads import ELEMENTWISE, KERNEL, lowest_exponent
+from distreduce._utils.threads import ELEMENTWISE, KERNEL, PART, lowest_exponent
 from distreduce._utils.typing import Array
 from distreduce.affinity.dual import ConcaveDual, DualPoint, fill_row, row_hessian, row_sums
 from distreduce.affinity.neighbours import keep_neighbours, whole_graph
@@ -212,7 +212,7 @@ class _Bandwidths(ShardPass[Array]):
         return sparse_bandwidths(shard.graph, self.weights[:, None], self.log_perplexity, self.tol)
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def gather(i: int, graph: GraphRows, samples: Array, out: Array) -> tuple[int, int, int]:
     """Copy the samples of row i, out[c, e] = samples[indices[e], c]; return its start, its stop and its length.
 
@@ -226,7 +226,7 @@ def gather(i: int, graph: GraphRows, samples: Array, out: Array) -> tuple[int, i
     return start, stop, stop - start
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def room_for_row(indptr: Array, samples: Array) -> Array:
     """An array large enough for what ``gather`` copies for the longest row."""
     longest = 0

@@ -18,6 +18,7 @@ from distreduce._utils.text import warn_user
 from distreduce._utils.threads import (
     KERNEL,
     MIN_EXPONENT,
+    PART,
     SERIAL,
     Workers,
     bounded_exp,
@@ -134,7 +135,7 @@ def _solve_rows(
     return out
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def solve_row(
     row: Array, weights: Array, log_perplexity: float, guess: float, tol: float
 ) -> tuple[float, float, float, float, float]:
@@ -153,7 +154,7 @@ def solve_row(
     return gamma, log_partition, gamma, 0.0, log_gamma
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def _row_extent(row: Array, weights: Array) -> tuple[float, float, float]:
     """Largest distance, smallest positive distance (inf when there is none), weight at distance zero."""
     farthest, nearest, weight_at_zero = 0.0, np.inf, 0.0
@@ -167,7 +168,7 @@ def _row_extent(row: Array, weights: Array) -> tuple[float, float, float]:
     return farthest, nearest, weight_at_zero
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def _bandwidth(
     row: Array, unit: float, weights: Array, target: float, guess: float, low: float, high: float, tol: float
 ) -> tuple[float, float]:
@@ -196,7 +197,7 @@ def _bandwidth(
     return theta, log_partition
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def _row_moments(row: Array, inverse_gamma: float, weights: Array) -> tuple[float, float, float]:
     """Σ_j w_j t_j^k exp(−t_j) for k = 0, 1, 2, with t_j = D_ij/γ_i."""
     partition, first, second = 0.0, 0.0, 0.0

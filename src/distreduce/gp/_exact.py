@@ -13,7 +13,7 @@ from scipy.spatial import KDTree
 
 from distreduce._utils.linalg import jittered_cholesky, solve_lower
 from distreduce._utils.numerics import blocks, evenly_spaced
-from distreduce._utils.threads import KERNEL, MIN_EXPONENT, bounded_exp, single_threaded_blas
+from distreduce._utils.threads import KERNEL, MIN_EXPONENT, PART, bounded_exp, single_threaded_blas
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError, NumericalError
 from distreduce.gp._hyperparameters import Hyperparameters
@@ -288,7 +288,7 @@ def _condition_on_neighbours(points, near, inputs, targets, noise, signal, rough
                 mean[t, j] += rows[i, k] * rows[i, k + 1 + j]
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def _eliminate(rows, k):  # type: ignore[no-untyped-def]
     """Turn [Σ, B] into [U, U⁻ᵀB] in place; four pivots at a time, so that rows are read and written less often."""
     wide = rows.shape[1]
