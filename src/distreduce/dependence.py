@@ -25,19 +25,7 @@ CONSTANT_SHARE = 1e-13
 
 
 def center(K: Array, weights: ArrayLike | None = None) -> Array:
-    """Centred kernel H K Hᵀ with H = I − 1 pᵀ: features have weighted mean zero.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Kernel matrix.
-    weights : array-like of shape (n,), optional
-        Non-negative weights of the points; uniform by default.
-
-    Returns
-    -------
-    ndarray of shape (n, n)
-    """
+    """Centred kernel H K Hᵀ (n, n), H = I − 1 pᵀ: features have mean zero under the weights (n,), by default equal."""
     if K.shape != (len(K), len(K)):
         raise InvalidInputError(f"This is not a kernel matrix (n, n): {K.shape}; compute one from the samples.")
     p = _probabilities(len(K), weights)
@@ -135,7 +123,7 @@ def dependence_target(
     if form == "transport" and not one_to_one:
         K = _transported_kernel(T, Y, kernel)
     else:
-        K = kernel(_means(np.asarray(T.T @ Y), carried))
+        K = kernel(prototype_means(np.asarray(T.T @ Y), carried))
     return _as_direction(K, omega, dependence), omega
 
 
@@ -147,13 +135,13 @@ def dependence_target_of_sums(
     φ(y) is y itself, or, with ``kernel=None`` for the form ``"transport"``, features with K_Y = ΦΦᵀ.
     """
     omega = carried if form == "mass" else (carried > 0).astype(float)
-    K = sums @ sums.T if kernel is None else kernel(_means(sums, carried))
+    K = sums @ sums.T if kernel is None else kernel(prototype_means(sums, carried))
     return _as_direction(K, omega, dependence), omega
 
 
-def _means(sums: Array, carried: Array) -> Array:
-    """Return the mean target of every prototype; any finite number where it has none, since its weight is zero."""
-    return sums / np.where(carried > 0, carried, 1.0)[:, None]
+def prototype_means(sums: Array, mass: Array) -> Array:
+    """Return means (m, d) from the sums over the samples of each prototype and their mass; zero where it is empty."""
+    return sums / np.where(mass > 0, mass, 1.0)[:, None]
 
 
 def _transported_kernel(T: sparse.csr_array, Y: Array, kernel: Kernel) -> Array:
