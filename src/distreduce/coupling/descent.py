@@ -125,7 +125,7 @@ class _Products:
 
     def __call__(self, T: Plan) -> Array:
         rows, k, data, before, n = row_indices(T), T.indices, T.data, np.zeros(1), T.shape[0]
-        # Hard plans only, whose row i is h_i in one place. Many rows changed: afresh, which also ends the roundings.
+        # Only hard plans, with h_i in one place of row i, are updated; after many changes afresh, without roundings.
         if T.nnz == n and self._latest is not None:
             changed = np.flatnonzero(k != self._latest[0].indices)
             if 4 * len(changed) <= n:

@@ -35,11 +35,6 @@ def homogeneity(labels: ArrayLike, assignment: Any) -> float:
     assignment : array or sparse matrix of shape (n, m) or (n,)
         Coupling T, or the prototype number of every sample.
 
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
     References
     ----------
     .. [1] Rosenberg, Hirschberg (2007). V-measure: a conditional entropy-based external cluster evaluation measure.
@@ -80,11 +75,6 @@ def kmeans_nmi(
         Number of starts of scikit-learn's ``KMeans``.
     random_state : int or RandomState, default=0
         Seed of ``KMeans``.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
 
     References
     ----------
@@ -194,5 +184,4 @@ def _classes(y: ArrayLike) -> tuple[NDArray[Any], Index]:
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise InvalidInputError(f"labels must be one per sample, (n,); got shape {labels.shape}.")
-    classes, codes = np.unique(labels, return_inverse=True)
-    return classes, codes
+    return np.unique(labels, return_inverse=True)
