@@ -96,7 +96,13 @@ class Dual(ConcaveDual):
 
     def _row_sums(self, gamma: Array, mu: Array) -> Array:
         if too_few_to_compile(len(mu)):
-            return _all_row_sums(self.weights, *self._pairs(gamma, mu))
+            inverse, ell = self._pairs(gamma, mu)
+            p = self.weights * np.exp(ell)
+            q = p * inverse
+            blocks = np.array([q, -q * ell, q * ell * ell])
+            # The pair (i, i) counts twice, as in ``row_sums``.
+            sums = blocks.sum(axis=2) + np.diagonal(blocks, axis1=1, axis2=2)
+            return np.concatenate([[p.sum(axis=1), (p * ell).sum(axis=1)], sums])
         args = (self.distances, self.factor, self.weights, gamma, mu)
         return ordered_sum(self.workers.run(dual_sums, chunk_count(len(mu)), *args))
 
@@ -125,16 +131,6 @@ class Dual(ConcaveDual):
         inverse = 1.0 / (gamma[:, None] + gamma)
         ell = ((mu[:, None] + mu) - np.float64(self.factor) * self.distances) * inverse  # in float64, whatever D is
         return inverse, np.clip(ell, MIN_EXPONENT, MAX_EXPONENT)
-
-
-def _all_row_sums(weights: Array, inverse: Array, ell: Array) -> Array:
-    """``row_sums`` of all rows in NumPy, for few of them."""
-    p = weights * np.exp(ell)
-    q = p * inverse
-    blocks = np.array([q, -q * ell, q * ell * ell])
-    # The pair (i, i) counts twice, as in ``row_sums``.
-    sums = blocks.sum(axis=2) + np.diagonal(blocks, axis1=1, axis2=2)
-    return np.concatenate([[p.sum(axis=1), (p * ell).sum(axis=1)], sums])
 
 
 @njit(**KERNEL)

@@ -19,7 +19,6 @@ from numba import njit
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from distreduce._utils.text import warn_user
 from distreduce._utils.threads import ELEMENTWISE, KERNEL, PART, lowest_exponent
 from distreduce._utils.typing import Array
 from distreduce.affinity.dual import ConcaveDual, DualPoint, fill_row, row_hessian, row_sums
@@ -31,10 +30,10 @@ from distreduce.affinity.symmetric import (
     RowBandwidths,
     as_weights,
     check_perplexity,
-    convergence_message,
     solve_row,
+    warn_about_residual,
 )
-from distreduce.exceptions import AffinityConvergenceWarning, InvalidInputError
+from distreduce.exceptions import InvalidInputError
 from distreduce.sharding.cells import Probes
 from distreduce.sharding.shards import GraphRows, Result, Shard, ShardPass, Shards, local_shards
 
@@ -93,9 +92,10 @@ def keep_sparse_affinity(
         residual = float(np.abs(point.mass - 1.0).max())  # of the masses alone: entropies are not enforced now
         converged = residual <= 10 * tol
     if not converged:
-        message = convergence_message(found, tol, dual.n_evaluations)
-        warn_user(message + _MORE_NEIGHBOURS, AffinityConvergenceWarning)
-    dual.keep_affinity(point)
+        warn_about_residual(found, tol, dual.n_evaluations, _MORE_NEIGHBOURS)
+    # P in the pattern and the dtype of the distances.
+    samples = np.stack([point.gamma, point.mu], axis=1)
+    shards.keep("affinity", _Affinity(samples, samples, dual.factor))
     return AffinitySolution(unit * point.gamma, unit * point.mu, residual, dual.n_evaluations, converged)
 
 
@@ -151,11 +151,6 @@ class SparseDual(ConcaveDual):
     def _hessian_sums(self, point: DualPoint, direction: Array) -> Array:
         samples = np.stack([self.weights, point.gamma, point.mu, *direction], axis=1)
         return np.concatenate(self.shards.collect(_HessianSums(samples, samples, self.factor)), axis=1)
-
-    def keep_affinity(self, point: DualPoint) -> None:
-        """Keep P as the part "affinity" of every shard, in the pattern and the dtype of the distances."""
-        samples = np.stack([point.gamma, point.mu], axis=1)
-        self.shards.keep("affinity", _Affinity(samples, samples, self.factor))
 
 
 def sparse_row_bandwidths(shards: Shards, weights: Array, perplexity: float, tol: float) -> RowBandwidths:

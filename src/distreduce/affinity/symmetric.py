@@ -265,17 +265,17 @@ def symmetric_entropic_affinity(
     point, residual = solve(dual, rows.gamma / unit, -rows.log_partition, rows.scale / unit, tol, max_iter)
     converged = residual <= tol  # False for NaN
     if not converged:
-        message = convergence_message(residual, tol, dual.n_evaluations)
-        warn_user(message, AffinityConvergenceWarning)
+        warn_about_residual(residual, tol, dual.n_evaluations)
     # An entry of P depends on its own distance only, so that P may be written over D.
     matrix = distances if overwrite and distances.flags.writeable else np.empty_like(distances)
     dual.fill(point, matrix)
     return SymmetricAffinity(unit * point.gamma, unit * point.mu, residual, dual.n_evaluations, converged, matrix)
 
 
-def convergence_message(residual: float, tol: float, n_evaluations: int) -> str:
-    """The warning when Newton's method has not reached its tolerance."""
-    return (
+def warn_about_residual(residual: float, tol: float, n_evaluations: int, advice: str = "") -> None:
+    """Warn that Newton's method has not reached its tolerance."""
+    warn_user(
         f"The symmetric entropic affinity stopped at a residual of {residual:.1e} (tolerance {tol:.0e}) after "
-        f"{n_evaluations} passes over the pairs: samples lack the neighbours that the perplexity asks for."
+        f"{n_evaluations} passes over the pairs: samples lack the neighbours that the perplexity asks for.{advice}",
+        AffinityConvergenceWarning,
     )

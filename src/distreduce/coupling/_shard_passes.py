@@ -125,8 +125,7 @@ class Transported(PlanPass[Entries]):
     plan: PlanEntries
 
     def __call__(self, shard: Shard) -> Entries:
-        m = self.own.shape[1]
-        transported = np.zeros((m, m))
+        transported = np.zeros((self.own.shape[1], self.own.shape[1]))
         _transport(shard.affinity, self.plan, PlanEntries.of(self.own), transported)
         return _compress(transported)
 

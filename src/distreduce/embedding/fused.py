@@ -205,22 +205,18 @@ class FusedObjective:
         self.workers = workers
         m = len(problem.mass)
         self._chunks = 1 if m < SMALL else CHUNKS
-        self._kind, self._shape, self._scale = _kernel_constants(problem)
         none = np.zeros((0, 0))  # never read without a kernel, but Numba needs an array
         self._B = problem.target if problem.target is not None and problem.supervised else none
         self._omega = problem.target_weights if problem.target_weights is not None else np.zeros(m)
         # The loops visit pairs k < l; these complete their sums.
         self._diag_A, self._sum_A = float(np.trace(problem.transported)), float(problem.transported.sum())
-
-    def _loop_arguments(self, Zt: Array) -> tuple[object, ...]:
-        p = self.problem
-        kernel = (self._kind, self._shape, self._scale)
-        return Zt, p.mass, p.reference, p.transported, p.loss == "kl", *kernel, self._B, self._omega
+        structure = (problem.mass, problem.reference, problem.transported, problem.loss == "kl")
+        # Of both loops, after the prototypes.
+        self._arguments = (*structure, *_kernel_constants(problem), self._B, self._omega)
 
     def __call__(self, Z: Array) -> tuple[Terms, Array]:
         # Transposed: the inner loops run over prototypes, so those must be contiguous.
-        problem, Zt = self.problem, np.ascontiguousarray(Z.T)
-        arguments = self._loop_arguments(Zt)
+        problem, arguments = self.problem, (np.ascontiguousarray(Z.T), *self._arguments)
         # Pass one: the sums that the value needs.
         parts = self.workers.run(value_pass, self._chunks, *arguments)
         sums, rho = ordered_sum([part[0] for part in parts]), ordered_sum([part[1] for part in parts])
@@ -253,7 +249,7 @@ class FusedObjective:
     def _dependence(self, sums: Array, rho: Array) -> tuple[float, float, float, Array, float]:
         """The dependence's value and the coefficients of its slope, as in :func:`plain.dependence`."""
         zero = np.zeros_like(rho)
-        if self._kind == NO_KERNEL:
+        if not self.problem.supervised:
             return 0.0, 0.0, 0.0, zero, 0.0
         omega, mass = self._omega, float(self._omega.sum())
         # ⟨K, B⟩ = ΣB − ⟨u, B⟩, and a centred B sums to zero (but for rounding, which can be larger than u).
