@@ -1,9 +1,8 @@
 """Fits with fixed seeds and digests of their results: whether a change kept every bit.
 
-Run ``python tests/fixed_fits.py --save`` before a change and ``--compare`` after it, on the same machine. Run each
-twice and keep the second: loops that Numba has just compiled may differ in the last bit from the same loops loaded
-from its cache, and iterations amplify it. ``tests/test_fixed_fits.py`` does so where digests of the machine are
-saved, and compares summaries within a tolerance everywhere.
+Run ``python tests/fixed_fits.py --save`` before a change and ``--compare`` after it, on the same machine.
+``tests/test_fixed_fits.py`` does so where digests of the machine are saved, and compares summaries within a tolerance
+everywhere.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def dependence_target(
     if form == "transport" and not one_to_one:
         K = _transported_kernel(T, Y, kernel)
     else:
-        K = kernel(_means(np.asarray(T.T @ Y), carried))
+        K = kernel(prototype_means(np.asarray(T.T @ Y), carried))
     return _as_direction(K, omega, dependence), omega
 
 
@@ -147,13 +147,13 @@ def dependence_target_of_sums(
     φ(y) is y itself, or, with ``kernel=None`` for the form ``"transport"``, features with K_Y = ΦΦᵀ.
     """
     omega = carried if form == "mass" else (carried > 0).astype(float)
-    K = sums @ sums.T if kernel is None else kernel(_means(sums, carried))
+    K = sums @ sums.T if kernel is None else kernel(prototype_means(sums, carried))
     return _as_direction(K, omega, dependence), omega
 
 
-def _means(sums: Array, carried: Array) -> Array:
-    """Return the mean target of every prototype; any finite number where it has none, since its weight is zero."""
-    return sums / np.where(carried > 0, carried, 1.0)[:, None]
+def prototype_means(sums: Array, mass: Array) -> Array:
+    """Return means (m, d) from the sums over the samples of each prototype and their mass; zero where it is empty."""
+    return sums / np.where(mass > 0, mass, 1.0)[:, None]
 
 
 def _transported_kernel(T: sparse.csr_array, Y: Array, kernel: Kernel) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import sys
 import threading
 import time
@@ -9,8 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np  # noqa: F401  (loads the BLAS whose threads are counted)
 import pytest
+from numba.core.dispatcher import Dispatcher
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
+import distreduce
 from distreduce._utils import threads
 from distreduce._utils.threads import SERIAL, Workers, effective_threads, single_threaded_blas, workers
 
@@ -153,3 +157,19 @@ def test_workers_use_one_openmp_thread_each(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     with threadpool_limits(limits=2, user_api="openmp"), workers(2) as pool:
         assert pool.run(lambda *_: _openmp_effective_n_threads(), 4) == [1] * 4
+
+
+def test_functions_that_loops_call_are_inlined():
+    """A copy of their own may round otherwise, and whether it runs depends on Numba's cache."""
+    loops = {
+        function
+        for module in pkgutil.walk_packages(distreduce.__path__, "distreduce.")
+        if "__main__" not in module.name
+        for function in vars(importlib.import_module(module.name)).values()
+        if isinstance(function, Dispatcher)
+    }
+    used = [loop.py_func.__globals__.get(name) for loop in loops for name in loop.py_func.__code__.co_names]
+    called = {one for one in used if isinstance(one, Dispatcher)}
+    assert len(called) > 20
+    inlined = {one for one in called if one.targetoptions.get("forceinline") or one.targetoptions.get("inline")}
+    assert sorted(one.__name__ for one in called - inlined) == []

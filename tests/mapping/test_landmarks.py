@@ -210,8 +210,8 @@ def test_sums_over_two_shards_are_those_of_all_rows(name, triangular, q):
     shards = local_shards({"features": features, "shares": None}, bounds=np.array([0, 300, 700]))
     found = shards.total(GatherInformation(weights, similarity, axes, RATIO))
     np.testing.assert_allclose(np.concatenate(found.shares), shares, rtol=1e-12)
-    sums = landmarks_module._symmetric(getattr(found, name))
-    np.testing.assert_allclose(sums, {"shared": shared, "plain": plain}[name], rtol=1e-9, atol=1e-10)
+    expected = {"shared": shared, "plain": plain}[name]
+    np.testing.assert_allclose(np.triu(getattr(found, name)), np.triu(expected), rtol=1e-9, atol=1e-10)
 
 
 def a_kernel(rng, n=80, length_scale=1.0):

@@ -13,12 +13,12 @@ from sklearn.neighbors import KNeighborsClassifier
 import distreduce.solver.medoids
 from distreduce import SDR
 from distreduce.coupling.problem import column_mass
+from distreduce.dependence import prototype_means
 from distreduce.solver.medoids import (
     distances_to_means,
     distances_within,
     medoids,
     nearest_members,
-    prototype_means,
     prototype_sums,
 )
 

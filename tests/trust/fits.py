@@ -37,3 +37,12 @@ def fit(name: str, n_jobs: int | None) -> bytes:
     new = X[:20] + 0.25
     said = fitted.predict_proba(new) if hasattr(fitted, "predict_proba") else fitted.transform(new)
     return np.ascontiguousarray(said).tobytes()
+
+
+def fit_in_loops() -> bytes:
+    """A fit with enough samples for compiled loops, dense and on a graph."""
+    rows, said = np.random.default_rng(1).normal(size=(300, 5)), b""
+    for kind in ("dense", "sparse"):
+        model = SDR(n_prototypes=10, affinity=kind, random_state=0).fit(rows, rows[:, 0] ** 2)
+        said += np.ascontiguousarray(model.transform(rows)).tobytes()
+    return said

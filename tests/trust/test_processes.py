@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
-from trust.fits import FITS, X, fit, model
+from trust.fits import FITS, X, fit, fit_in_loops, model
 
 from distreduce._utils.threads import _LIMIT
 
@@ -31,15 +31,19 @@ def alone(name: str) -> bytes:
 
 @cache
 def in_a_new_process() -> list[bytes]:
-    """The same of all, in an interpreter of its own.
-
-    Loops that Numba has just compiled differ in the last bits from the same ones loaded from its cache, which is what
-    every later process does: a process that may have compiled them is no measure for others.
-    """
-    for name in FITS:
-        alone(name)  # now they are in the cache
+    """The same of all, in an interpreter of its own."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return list(pool.map(fit, FITS, [1] * len(FITS), timeout=300))
+
+
+@pytest.mark.slow
+def test_loops_compiled_now_and_loops_from_the_cache(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    found = []
+    for _ in range(2):  # the first process compiles
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            found.append(pool.submit(fit_in_loops).result(timeout=300))
+    assert found[0] == found[1]
 
 
 @KINDS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import lzma
+import math
 import os
 import secrets
 import stat
@@ -186,10 +187,7 @@ def _check_array(stream: IO[bytes], member: zipfile.ZipInfo) -> None:
     wide = stream.read(2)[:1] > b"\x01"  # from version 2 on, the length has four bytes
     (length,) = struct.unpack("<I" if wide else "<H", stream.read(4 if wide else 2))
     header = ast.literal_eval(stream.read(min(length, 10_000)).decode("latin1").strip())  # NumPy's own limit
-    count = 1
-    # As Python integers, which do not overflow.
-    for side in header["shape"]:
-        count *= int(side)
+    count = math.prod(int(side) for side in header["shape"])  # Python's integers do not overflow
     kind = np.dtype(header["descr"])
     if not kind.hasobject and (count < 0 or count * max(kind.itemsize, 1) > member.file_size):  # NumPy rejects objects
         raise ValueError(f"its member {member.filename!r:.100} claims more values than it has")

@@ -23,6 +23,7 @@ from distreduce._utils.linalg import mirror
 from distreduce._utils.threads import (
     ELEMENTWISE,
     KERNEL,
+    PART,
     SERIAL,
     Workers,
     chunk_count,
@@ -147,7 +148,7 @@ def _wide_sq_distances(A: Array, B: Array) -> Array:
     return d2
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def pair_distance(x: Array, y: Array) -> float:
     """|x − y|² by its definition, in float64: the same bits for |y − x|²."""
     total = 0.0

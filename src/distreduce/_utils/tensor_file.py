@@ -57,7 +57,9 @@ class Writer:
         if isinstance(value, os.PathLike):
             value = os.fspath(value)
         if value is None or isinstance(value, bool | int | float | str):
-            return self._scalar(name, value)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise UnsavableModelError(f"{self.prefix}{name} is {value}; a file can only hold finite numbers.")
+            return str(value) if isinstance(value, str) else value  # a subclass of str becomes a str
         if sparse.issparse(value):
             return self.sparse(name, value)
         if isinstance(value, list | tuple):
@@ -70,11 +72,6 @@ class Writer:
     def other(self, name: str, value: Any) -> Node:
         """Write a value of another type; for subclasses to extend."""
         raise UnsavableModelError(f"{self.prefix}{name} is {value!r}, which a file cannot hold.")
-
-    def _scalar(self, name: str, value: Any) -> Node:
-        if isinstance(value, float) and not math.isfinite(value):
-            raise UnsavableModelError(f"{self.prefix}{name} is {value}; a file can only hold finite numbers.")
-        return str(value) if isinstance(value, str) else value  # a subclass of str becomes a str
 
     def array(self, name: str, value: Any, *, compact: bool = False) -> Node:
         """Write an array of numbers or text. Its memory order is kept, because rounding in products depends on it."""
@@ -193,8 +190,7 @@ class Reader:
     def sparse(self, name: str, node: Node) -> Any:
         """Read what :meth:`Writer.sparse` wrote; indices are checked before SciPy sees them."""
         full = self.prefix + name
-        if not isinstance(node, dict) or node.get("kind") != "csr":
-            raise RefusedError(f"{full} is not a sparse matrix")
+        require(isinstance(node, dict) and node.get("kind") == "csr", f"{full} is not a sparse matrix")
         shape = self.part(node, "shape")
         sizes = isinstance(shape, list) and len(shape) == 2
         require(sizes and all(type(size) is int and 0 <= size < 2**63 for size in shape), f"{full} has no valid shape")

@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from difflib import get_close_matches
 from functools import cache
 from importlib.util import find_spec
@@ -99,8 +99,5 @@ def progress_bar(
     screen = Console(stderr=True)
     disabled = not (visible and screen.is_terminal)
     bar = Progress(*columns, console=screen, disable=disabled, transient=transient, **options)
-    if disabled:  # not entered: up to version 14, rich ends a disabled bar with an empty line
+    with nullcontext() if disabled else bar:  # up to version 14, rich ends a disabled bar with an empty line
         yield bar
-    else:
-        with bar:
-            yield bar

@@ -15,7 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -140,8 +140,7 @@ def single_threaded_blas() -> Iterator[None]:
 
 
 def available_cores() -> int:
-    """Return the number of cores that this process may use."""
-    # A process may be bound to some of the machine's cores.
+    """Return the number of cores that this process may use; it may be bound to some of the machine's."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -160,12 +159,8 @@ def effective_threads(n_jobs: int | None) -> int:
 @contextmanager
 def workers(n_jobs: int | None = None) -> Iterator[Workers]:
     """Yield a pool for one fit, with BLAS limited to one thread meanwhile."""
-    pool = Workers(effective_threads(n_jobs))
-    try:
-        with single_threaded_blas():
-            yield pool
-    finally:
-        pool.close()
+    with closing(Workers(effective_threads(n_jobs))) as pool, single_threaded_blas():
+        yield pool
 
 
 # Sums may be reordered and multiplications fused with additions, so that loops become SIMD code. Infinities and NaN
@@ -177,6 +172,9 @@ KERNEL: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"reassoc", "contract", "nsz"},
 }
+# Functions that loops call are inlined: a copy of their own may round differently, and whether a process runs that copy
+# depends on whether it has compiled the loop or read it from the cache.
+PART: dict[str, Any] = {**KERNEL, "forceinline": True}
 # Loops that fill a matrix entry by entry: without reordering, entry (i, j) and entry (j, i) get the same bits.
 ELEMENTWISE: dict[str, Any] = {**KERNEL, "fastmath": {"contract"}}
 
@@ -213,10 +211,7 @@ def lowest_exponent(matrix: Array) -> float:
 
 def ordered_sum(parts: list[Array]) -> Array:
     """Sum the partial arrays of the chunks, always in the same order."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
+    return sum(parts[1:], start=parts[0])
 
 
 @njit(inline="always", error_model="numpy")
@@ -229,18 +224,10 @@ def bounded_exp(x: float) -> float:
     k = np.floor(x * _LOG2_E + 0.5)
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW
     p = 1.0 / 479001600.0  # 1/12!, then down to 1/0! by Horner's scheme
-    p = p * r + 1.0 / 39916800.0
-    p = p * r + 1.0 / 3628800.0
-    p = p * r + 1.0 / 362880.0
-    p = p * r + 1.0 / 40320.0
-    p = p * r + 1.0 / 5040.0
-    p = p * r + 1.0 / 720.0
-    p = p * r + 1.0 / 120.0
-    p = p * r + 1.0 / 24.0
-    p = p * r + 1.0 / 6.0
-    p = p * r + 0.5
-    p = p * r + 1.0
-    p = p * r + 1.0
+    p = ((p * r + 1.0 / 39916800.0) * r + 1.0 / 3628800.0) * r + 1.0 / 362880.0
+    p = ((p * r + 1.0 / 40320.0) * r + 1.0 / 5040.0) * r + 1.0 / 720.0
+    p = ((p * r + 1.0 / 120.0) * r + 1.0 / 24.0) * r + 1.0 / 6.0
+    p = ((p * r + 0.5) * r + 1.0) * r + 1.0
     # 2**k: its biased exponent, moved to its place in the bits of a float.
     return p * np.int64((np.int64(k) + 1023) << 52).view(np.float64)
 
@@ -257,15 +244,8 @@ def log_from_one(x: float) -> float:
     f = np.int64(bits - (k << 52)).view(np.float64)
     s = (f - 1.0) / (f + 1.0)
     s2 = s * s
-    p = 1.0 / 21.0  # Horner's scheme in s²
-    p = p * s2 + 1.0 / 19.0
-    p = p * s2 + 1.0 / 17.0
-    p = p * s2 + 1.0 / 15.0
-    p = p * s2 + 1.0 / 13.0
-    p = p * s2 + 1.0 / 11.0
-    p = p * s2 + 1.0 / 9.0
-    p = p * s2 + 1.0 / 7.0
-    p = p * s2 + 1.0 / 5.0
-    p = p * s2 + 1.0 / 3.0
-    p = p * s2 + 1.0
+    p = 1.0 / 21.0  # 1/21, 1/19, … 1/1 by Horner's scheme in s²
+    p = ((p * s2 + 1.0 / 19.0) * s2 + 1.0 / 17.0) * s2 + 1.0 / 15.0
+    p = ((p * s2 + 1.0 / 13.0) * s2 + 1.0 / 11.0) * s2 + 1.0 / 9.0
+    p = (((p * s2 + 1.0 / 7.0) * s2 + 1.0 / 5.0) * s2 + 1.0 / 3.0) * s2 + 1.0
     return k * (_LN2_HIGH + _LN2_LOW) + 2.0 * s * p

@@ -23,6 +23,7 @@ from distreduce._utils.threads import (
     KERNEL,
     MAX_EXPONENT,
     MIN_EXPONENT,
+    PART,
     Workers,
     bounded_exp,
     chunk_count,
@@ -95,7 +96,13 @@ class Dual(ConcaveDual):
 
     def _row_sums(self, gamma: Array, mu: Array) -> Array:
         if too_few_to_compile(len(mu)):
-            return _all_row_sums(self.weights, *self._pairs(gamma, mu))
+            inverse, ell = self._pairs(gamma, mu)
+            p = self.weights * np.exp(ell)
+            q = p * inverse
+            blocks = np.array([q, -q * ell, q * ell * ell])
+            # The pair (i, i) counts twice, as in ``row_sums``.
+            sums = blocks.sum(axis=2) + np.diagonal(blocks, axis1=1, axis2=2)
+            return np.concatenate([[p.sum(axis=1), (p * ell).sum(axis=1)], sums])
         args = (self.distances, self.factor, self.weights, gamma, mu)
         return ordered_sum(self.workers.run(dual_sums, chunk_count(len(mu)), *args))
 
@@ -126,16 +133,6 @@ class Dual(ConcaveDual):
         return inverse, np.clip(ell, MIN_EXPONENT, MAX_EXPONENT)
 
 
-def _all_row_sums(weights: Array, inverse: Array, ell: Array) -> Array:
-    """``row_sums`` of all rows in NumPy, for few of them."""
-    p = weights * np.exp(ell)
-    q = p * inverse
-    blocks = np.array([q, -q * ell, q * ell * ell])
-    # The pair (i, i) counts twice, as in ``row_sums``.
-    sums = blocks.sum(axis=2) + np.diagonal(blocks, axis1=1, axis2=2)
-    return np.concatenate([[p.sum(axis=1), (p * ell).sum(axis=1)], sums])
-
-
 @njit(**KERNEL)
 def dual_sums(
     chunk: int, n_chunks: int, distances: Array, factor: float, weights: Array, gamma: Array, mu: Array
@@ -148,7 +145,7 @@ def dual_sums(
     return sums
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def row_sums(row, own, factor, w_i, gamma_i, mu_i, weights, gamma, mu, out):  # type: ignore[no-untyped-def]
     """Σ_j w_j × (P, Pℓ, P/s, −Pℓ/s, Pℓ²/s)_ij of one row of distances, ``own`` that of i to itself."""
     # Five sums in one pass: all of them need the exponential, which is the expensive part.
@@ -182,7 +179,7 @@ def hessian_sums(chunk, n_chunks, distances, factor, weights, gamma, mu, d_mu, d
     return sums
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def row_hessian(  # type: ignore[no-untyped-def]
     row, factor, gamma_i, mu_i, d_mu_i, d_gamma_i, weights, gamma, mu, d_mu, d_gamma
 ):
@@ -209,7 +206,7 @@ def fill_affinity(
         fill_row(distances[i], factor, gamma[i], mu[i], gamma, mu, lowest, out[i])
 
 
-@njit(**ELEMENTWISE)
+@njit(**ELEMENTWISE, forceinline=True)
 def fill_row(
     row: Array, factor: float, gamma_i: float, mu_i: float, gamma: Array, mu: Array, lowest: float, out: Array
 ) -> None:

@@ -16,7 +16,7 @@ from numba import njit
 from scipy import sparse
 
 from distreduce._utils.numerics import pair_distance, to_dense
-from distreduce._utils.threads import KERNEL
+from distreduce._utils.threads import KERNEL, PART
 from distreduce._utils.typing import Array
 from distreduce.sharding.cells import Candidates, Probes, cell_blocks, choose_candidates
 from distreduce.sharding.shards import GraphRows, Incoming, Nearest, Shard, ShardFold, ShardPass, Shards
@@ -211,12 +211,12 @@ def _take_nearer(  # type: ignore[no-untyped-def]
                 limit = distances[place, 0] - sizes_a[i]
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def _farther(distance: float, index: int, than: float, other: int) -> bool:
     return distance > than or (distance == than and index > other)
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def _replace_farthest(distances: Array, indices: Array, distance: float, index: int) -> None:
     """Replace the first element of a heap."""
     place, child = 0, 1  # sift down: the children of place p are 2p + 1 and 2p + 2

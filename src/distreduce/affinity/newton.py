@@ -105,8 +105,8 @@ _AT_FLOOR = 1.0 + 1e-9
 _SLIGHT_DAMPING = 1e-4
 # Damping once the slight one has failed; beyond the largest the method gives up.
 _FIRST_DAMPING, _DAMPING_FACTOR, _MAX_DAMPING = 0.3, 8.0, 1e6
-# Iterations in which −g may rise along a step that its slopes call a descent. Later, two such steps may throw a row to
-# and fro for ever, up along one and down along the other.
+# Iterations in which −g may rise along a step that its slopes call a descent. Later, two such steps could move a row
+# back and forth forever, up along one and down along the other.
 _ITERATIONS_TO_RISE = 25
 
 

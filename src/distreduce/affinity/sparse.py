@@ -19,8 +19,7 @@ from numba import njit
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from distreduce._utils.text import warn_user
-from distreduce._utils.threads import ELEMENTWISE, KERNEL, lowest_exponent
+from distreduce._utils.threads import ELEMENTWISE, KERNEL, PART, lowest_exponent
 from distreduce._utils.typing import Array
 from distreduce.affinity.dual import ConcaveDual, DualPoint, fill_row, row_hessian, row_sums
 from distreduce.affinity.neighbours import keep_neighbours, whole_graph
@@ -31,10 +30,10 @@ from distreduce.affinity.symmetric import (
     RowBandwidths,
     as_weights,
     check_perplexity,
-    convergence_message,
     solve_row,
+    warn_about_residual,
 )
-from distreduce.exceptions import AffinityConvergenceWarning, InvalidInputError
+from distreduce.exceptions import InvalidInputError
 from distreduce.sharding.cells import Probes
 from distreduce.sharding.shards import GraphRows, Result, Shard, ShardPass, Shards, local_shards
 
@@ -93,9 +92,10 @@ def keep_sparse_affinity(
         residual = float(np.abs(point.mass - 1.0).max())  # of the masses alone: entropies are not enforced now
         converged = residual <= 10 * tol
     if not converged:
-        message = convergence_message(found, tol, dual.n_evaluations)
-        warn_user(message + _MORE_NEIGHBOURS, AffinityConvergenceWarning)
-    dual.keep_affinity(point)
+        warn_about_residual(found, tol, dual.n_evaluations, _MORE_NEIGHBOURS)
+    # P in the pattern and the dtype of the distances.
+    samples = np.stack([point.gamma, point.mu], axis=1)
+    shards.keep("affinity", _Affinity(samples, samples, dual.factor))
     return AffinitySolution(unit * point.gamma, unit * point.mu, residual, dual.n_evaluations, converged)
 
 
@@ -152,11 +152,6 @@ class SparseDual(ConcaveDual):
         samples = np.stack([self.weights, point.gamma, point.mu, *direction], axis=1)
         return np.concatenate(self.shards.collect(_HessianSums(samples, samples, self.factor)), axis=1)
 
-    def keep_affinity(self, point: DualPoint) -> None:
-        """Keep P as the part "affinity" of every shard, in the pattern and the dtype of the distances."""
-        samples = np.stack([point.gamma, point.mu], axis=1)
-        self.shards.keep("affinity", _Affinity(samples, samples, self.factor))
-
 
 def sparse_row_bandwidths(shards: Shards, weights: Array, perplexity: float, tol: float) -> RowBandwidths:
     """Bandwidths γ_i such that the entropy of every row over its entries is log ξ within ``tol`` nats."""
@@ -212,7 +207,7 @@ class _Bandwidths(ShardPass[Array]):
         return sparse_bandwidths(shard.graph, self.weights[:, None], self.log_perplexity, self.tol)
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def gather(i: int, graph: GraphRows, samples: Array, out: Array) -> tuple[int, int, int]:
     """Copy the samples of row i, out[c, e] = samples[indices[e], c]; return its start, its stop and its length.
 
@@ -226,7 +221,7 @@ def gather(i: int, graph: GraphRows, samples: Array, out: Array) -> tuple[int, i
     return start, stop, stop - start
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def room_for_row(indptr: Array, samples: Array) -> Array:
     """An array large enough for what ``gather`` copies for the longest row."""
     longest = 0

@@ -18,6 +18,7 @@ from distreduce._utils.text import warn_user
 from distreduce._utils.threads import (
     KERNEL,
     MIN_EXPONENT,
+    PART,
     SERIAL,
     Workers,
     bounded_exp,
@@ -134,7 +135,7 @@ def _solve_rows(
     return out
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def solve_row(
     row: Array, weights: Array, log_perplexity: float, guess: float, tol: float
 ) -> tuple[float, float, float, float, float]:
@@ -153,7 +154,7 @@ def solve_row(
     return gamma, log_partition, gamma, 0.0, log_gamma
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def _row_extent(row: Array, weights: Array) -> tuple[float, float, float]:
     """Largest distance, smallest positive distance (inf when there is none), weight at distance zero."""
     farthest, nearest, weight_at_zero = 0.0, np.inf, 0.0
@@ -167,7 +168,7 @@ def _row_extent(row: Array, weights: Array) -> tuple[float, float, float]:
     return farthest, nearest, weight_at_zero
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def _bandwidth(
     row: Array, unit: float, weights: Array, target: float, guess: float, low: float, high: float, tol: float
 ) -> tuple[float, float]:
@@ -196,7 +197,7 @@ def _bandwidth(
     return theta, log_partition
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def _row_moments(row: Array, inverse_gamma: float, weights: Array) -> tuple[float, float, float]:
     """Σ_j w_j t_j^k exp(−t_j) for k = 0, 1, 2, with t_j = D_ij/γ_i."""
     partition, first, second = 0.0, 0.0, 0.0
@@ -264,17 +265,17 @@ def symmetric_entropic_affinity(
     point, residual = solve(dual, rows.gamma / unit, -rows.log_partition, rows.scale / unit, tol, max_iter)
     converged = residual <= tol  # False for NaN
     if not converged:
-        message = convergence_message(residual, tol, dual.n_evaluations)
-        warn_user(message, AffinityConvergenceWarning)
+        warn_about_residual(residual, tol, dual.n_evaluations)
     # An entry of P depends on its own distance only, so that P may be written over D.
     matrix = distances if overwrite and distances.flags.writeable else np.empty_like(distances)
     dual.fill(point, matrix)
     return SymmetricAffinity(unit * point.gamma, unit * point.mu, residual, dual.n_evaluations, converged, matrix)
 
 
-def convergence_message(residual: float, tol: float, n_evaluations: int) -> str:
-    """The warning when Newton's method has not reached its tolerance."""
-    return (
+def warn_about_residual(residual: float, tol: float, n_evaluations: int, advice: str = "") -> None:
+    """Warn that Newton's method has not reached its tolerance."""
+    warn_user(
         f"The symmetric entropic affinity stopped at a residual of {residual:.1e} (tolerance {tol:.0e}) after "
-        f"{n_evaluations} passes over the pairs: samples lack the neighbours that the perplexity asks for."
+        f"{n_evaluations} passes over the pairs: samples lack the neighbours that the perplexity asks for.{advice}",
+        AffinityConvergenceWarning,
     )

@@ -141,6 +141,5 @@ def _show(states: list[Entry], as_json: bool) -> None:
     Console().print(table)
 
 
-def _size_text(count: int | None) -> str:
-    count = count or 0
+def _size_text(count: int) -> str:
     return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{max(1, round(count / 1e3))} kB"

@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from distreduce._utils.numerics import blocks, sq_distances
-from distreduce._utils.threads import KERNEL
+from distreduce._utils.threads import KERNEL, PART
 from distreduce._utils.typing import Array, Index
 from distreduce.coupling.descent import changes
 from distreduce.coupling.problem import PlanEntries, structure_terms, subtract
@@ -125,8 +125,7 @@ class Transported(PlanPass[Entries]):
     plan: PlanEntries
 
     def __call__(self, shard: Shard) -> Entries:
-        m = self.own.shape[1]
-        transported = np.zeros((m, m))
+        transported = np.zeros((self.own.shape[1], self.own.shape[1]))
         _transport(shard.affinity, self.plan, PlanEntries.of(self.own), transported)
         return _compress(transported)
 
@@ -196,7 +195,7 @@ def add_sparse(parts: list[Entries], m: int) -> Array:
     return total.reshape(m, m)
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def _gather(i, C, T, row, touched):  # type: ignore[no-untyped-def]
     """Add (CT)_i to `row`, which is zero; return how many prototypes it touched."""
     count = 0
@@ -216,7 +215,7 @@ def _gather(i, C, T, row, touched):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def _diagonal(i, C, number):  # type: ignore[no-untyped-def]
     """C_ii of row i of the shard; `number` is its number over all shards."""
     for entry in range(C.indptr[i], C.indptr[i + 1]):
@@ -225,7 +224,7 @@ def _diagonal(i, C, number):  # type: ignore[no-untyped-def]
     return 0.0
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def _add(factor, row, touched, count, total):  # type: ignore[no-untyped-def]
     for t in range(count):
         total[touched[t]] += factor * row[touched[t]]

@@ -16,7 +16,7 @@ from numba import njit
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
-from distreduce._utils.threads import KERNEL, SERIAL, Workers
+from distreduce._utils.threads import KERNEL, PART, SERIAL, Workers
 from distreduce._utils.typing import Array, Index, Plan
 from distreduce.coupling.line_search import exact_step, move_towards
 from distreduce.coupling.problem import (
@@ -125,7 +125,7 @@ class _Products:
 
     def __call__(self, T: Plan) -> Array:
         rows, k, data, before, n = row_indices(T), T.indices, T.data, np.zeros(1), T.shape[0]
-        # Hard plans only, whose row i is h_i in one place. Many rows changed: afresh, which also ends the roundings.
+        # Only hard plans, with h_i in one place of row i, are updated; after many changes afresh, without roundings.
         if T.nnz == n and self._latest is not None:
             changed = np.flatnonzero(k != self._latest[0].indices)
             if 4 * len(changed) <= n:
@@ -236,7 +236,7 @@ def _sweep_block(start, C, h, f2, h2, alpha, T, least, slopes, f2q, moved, targe
                 subtract(-2 * alpha * C[i, j], across, slopes[j - start])
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def changes(own, h, f2, h2, alpha, T, i, slope, across, change):  # type: ignore[no-untyped-def]
     """Write J(row i of T → h e_b) − J for every prototype b; return the b with the lowest, the first of equal ones.
 

@@ -210,18 +210,13 @@ class NearestPrototype(ShardPass[Index]):
     def __call__(self, shard: Shard) -> Index:
         found = np.empty(len(shard), dtype=np.intp)
         for block in blocks(len(found), BLOCK_ROWS):
+            X, own = to_dense(shard.features[block], np.float64), found[block]
             Y = None if shard.kernel_targets is None else shard.kernel_targets[block]
-            found[block] = _nearest_in_block(to_dense(shard.features[block], np.float64), Y, self.centres)
+            for rows, dense in _comparable(np.arange(len(X)), Y, self.centres):
+                # At most BLOCK_NUMBERS distances at a time.
+                for part in np.array_split(rows, len(rows) * len(dense.x) // BLOCK_NUMBERS + 1):
+                    own[part] = _nearest_of(X[part], None if Y is None else Y[part], dense)
         return found
-
-
-def _nearest_in_block(features: Array, targets: Array | None, centres: Centres) -> Index:
-    found = np.empty(len(features), dtype=np.intp)
-    for rows, dense in _comparable(np.arange(len(features)), targets, centres):
-        # At most BLOCK_NUMBERS distances at a time.
-        for part in np.array_split(rows, len(rows) * len(dense.x) // BLOCK_NUMBERS + 1):
-            found[part] = _nearest_of(features[part], None if targets is None else targets[part], dense)
-    return found
 
 
 def _comparable(rows: Index, targets: Array | None, centres: Centres) -> Iterator[tuple[Index, Centres]]:

@@ -13,7 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 
-from distreduce._utils.threads import KERNEL, SERIAL, Workers, too_few_to_compile
+from distreduce._utils.threads import KERNEL, PART, SERIAL, Workers, too_few_to_compile
 from distreduce._utils.typing import Array, Index, Plan
 from distreduce.losses import BregmanLoss, InnerLoss, SquaredLoss
 
@@ -121,7 +121,7 @@ def _add_chunk(chunk, C, borders, rows, data, sums):  # type: ignore[no-untyped-
             subtract(-data[last], C[rows[last], own], total)
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def subtract(factor, row, total):  # type: ignore[no-untyped-def]
     """total −= factor · row, without a temporary array."""
     for b in range(row.shape[0]):

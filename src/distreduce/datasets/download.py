@@ -184,7 +184,7 @@ SLOWEST = 2000.0  # bytes per second, on average over an attempt that has lasted
 
 
 class _InterruptedError(Exception):
-    """The transfer failed in a way that another attempt may mend."""
+    """The transfer failed, and another attempt may succeed."""
 
 
 def download_set(spec: FileSet, *, progress: bool = True) -> Arrays:

@@ -14,7 +14,16 @@ import math
 import numpy as np
 from numba import njit
 
-from distreduce._utils.threads import KERNEL, MIN_EXPONENT, SERIAL, Workers, bounded_exp, log_from_one, ordered_sum
+from distreduce._utils.threads import (
+    KERNEL,
+    MIN_EXPONENT,
+    PART,
+    SERIAL,
+    Workers,
+    bounded_exp,
+    log_from_one,
+    ordered_sum,
+)
 from distreduce._utils.typing import Array
 from distreduce.embedding.plain import EmbeddingProblem, Terms
 from distreduce.kernels import RBF, RationalQuadratic
@@ -22,7 +31,7 @@ from distreduce.kernels import RBF, RationalQuadratic
 RATIONAL_QUADRATIC, GAUSSIAN, NO_KERNEL = 0, 1, 2  # integers: compiled loops cannot take kernel objects
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def _sq_distances_row(k, Zt, d2):  # type: ignore[no-untyped-def]
     """|z_k − z_l|² for l > k."""
     for a in range(Zt.shape[0]):
@@ -37,7 +46,7 @@ def _sq_distances_row(k, Zt, d2):  # type: ignore[no-untyped-def]
                 d2[l] += t * t
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def _kernel_row(kind, shape, scale, d2, u):  # type: ignore[no-untyped-def]
     """u = 1 − K of the row, K = (1 + d²/(2 a l²))^−a or exp(−d²/(2 l²)), with scale = 1/(2 a l²) or 1/(2 l²).
 
@@ -56,7 +65,7 @@ def _kernel_row(kind, shape, scale, d2, u):  # type: ignore[no-untyped-def]
             u[l] = 1.0 - bounded_exp(max(-scale * d2[l], MIN_EXPONENT))
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def _structure_row(kl, d2, q, r, A):  # type: ignore[no-untyped-def]
     """Σ_l q_l w_kl (w² for the square loss), Σ_l r_l w_kl and Σ_l A_kl log(1/w_kl) (or A_kl w_kl)."""
     carried = normaliser = fit = 0.0
@@ -73,7 +82,7 @@ def _structure_row(kl, d2, q, r, A):  # type: ignore[no-untyped-def]
     return carried, normaliser, fit
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def _dependence_row(u, B, omega, omega_k, rho):  # type: ignore[no-untyped-def]
     """Σ_l B_kl u_kl, Σ_l ω_l u_kl² and Σ_l ω_l u_kl; adds ω_k u_kl to the row sums of the others."""
     aligned = squared = row = 0.0
@@ -108,7 +117,7 @@ def value_pass(chunk, n_chunks, Zt, q, r, A, kl, kind, shape, scale, B, omega): 
     return sums, rho
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def _structure_slope_row(kl, d2, q, r, A, q_k, r_k, by_A, g):  # type: ignore[no-untyped-def]
     """g_l = dGW/d|z_k − z_l|²."""
     if kl:
@@ -121,7 +130,7 @@ def _structure_slope_row(kl, d2, q, r, A, q_k, r_k, by_A, g):  # type: ignore[no
             g[l] = w * w * (by_A * A[l] - w * q_k * q[l] - r_k * r[l])
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def _dependence_slope_row(kind, shape, scale, d2, u, B, omega, rho, by_B, by_K, centre, g):  # type: ignore[no-untyped-def]
     """g_l += dD/dK_kl · dK_kl/d|z_k − z_l|²; the centred kernel is −(u_kl − ρ_k − ρ_l + τ)."""
     if kind == RATIONAL_QUADRATIC:
@@ -133,7 +142,7 @@ def _dependence_slope_row(kind, shape, scale, d2, u, B, omega, rho, by_B, by_K, 
             g[l] -= scale * (1.0 - u[l]) * (by_B * B[l] - by_K * omega[l] * (u[l] + centre - rho[l]))
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def _pull_row(g, here, others, gradient):  # type: ignore[no-untyped-def]
     """Σ_l g_l (z_k − z_l) for one dimension; the opposite is added to the others."""
     total = 0.0
@@ -196,22 +205,18 @@ class FusedObjective:
         self.workers = workers
         m = len(problem.mass)
         self._chunks = 1 if m < SMALL else CHUNKS
-        self._kind, self._shape, self._scale = _kernel_constants(problem)
         none = np.zeros((0, 0))  # never read without a kernel, but Numba needs an array
         self._B = problem.target if problem.target is not None and problem.supervised else none
         self._omega = problem.target_weights if problem.target_weights is not None else np.zeros(m)
         # The loops visit pairs k < l; these complete their sums.
         self._diag_A, self._sum_A = float(np.trace(problem.transported)), float(problem.transported.sum())
-
-    def _loop_arguments(self, Zt: Array) -> tuple[object, ...]:
-        p = self.problem
-        kernel = (self._kind, self._shape, self._scale)
-        return Zt, p.mass, p.reference, p.transported, p.loss == "kl", *kernel, self._B, self._omega
+        structure = (problem.mass, problem.reference, problem.transported, problem.loss == "kl")
+        # Of both loops, after the prototypes.
+        self._arguments = (*structure, *_kernel_constants(problem), self._B, self._omega)
 
     def __call__(self, Z: Array) -> tuple[Terms, Array]:
         # Transposed: the inner loops run over prototypes, so those must be contiguous.
-        problem, Zt = self.problem, np.ascontiguousarray(Z.T)
-        arguments = self._loop_arguments(Zt)
+        problem, arguments = self.problem, (np.ascontiguousarray(Z.T), *self._arguments)
         # Pass one: the sums that the value needs.
         parts = self.workers.run(value_pass, self._chunks, *arguments)
         sums, rho = ordered_sum([part[0] for part in parts]), ordered_sum([part[1] for part in parts])
@@ -244,7 +249,7 @@ class FusedObjective:
     def _dependence(self, sums: Array, rho: Array) -> tuple[float, float, float, Array, float]:
         """The dependence's value and the coefficients of its slope, as in :func:`plain.dependence`."""
         zero = np.zeros_like(rho)
-        if self._kind == NO_KERNEL:
+        if not self.problem.supervised:
             return 0.0, 0.0, 0.0, zero, 0.0
         omega, mass = self._omega, float(self._omega.sum())
         # ⟨K, B⟩ = ΣB − ⟨u, B⟩, and a centred B sums to zero (but for rounding, which can be larger than u).

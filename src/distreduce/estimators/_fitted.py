@@ -13,6 +13,7 @@ from distreduce._utils.numerics import nearest_in_use
 from distreduce._utils.threads import Workers
 from distreduce._utils.typing import Array, Index, Plan
 from distreduce.coupling.problem import column_mass
+from distreduce.dependence import prototype_means
 from distreduce.estimators._evidence import neighbor_scores, prototype_evidence
 from distreduce.estimators._setup import FitSetup, Supervision
 from distreduce.mapping import KernelMap, barycentres
@@ -63,8 +64,8 @@ def fitted_attributes(setup: FitSetup, fitted: Fitted, estimator: Any, workers: 
 
 def _move_onto_map(prototypes: Array, plan: Plan, embedding: Array) -> Array:
     """Move prototypes to the mean place of their samples on the map; unused ones stay."""
-    mass = column_mass(plan)[:, None]
-    return np.where(mass > 0, (plan.T @ embedding) / np.where(mass > 0, mass, 1.0), prototypes)
+    mass = column_mass(plan)
+    return np.where(mass[:, None] > 0, prototype_means(plan.T @ embedding, mass), prototypes)
 
 
 def merge_crowded(plan: Plan, prototypes: Array, width: float) -> Plan:

@@ -324,6 +324,8 @@ def _problem(
     blind = supervision is not None and supervision.settings["eta"] == 0
     # A large ridge would shrink the picture to a point, so the weight of the map falls as its ridge grows.
     mu = estimator.mu / (1.0 + choice.ridge) if choice is not None and estimator.map_reg == "auto" else estimator.mu
+    # A picture of what y says, whose form the user leaves to the data.
+    automatic = choice is not None and choice.has_signal and estimator.eta == estimator.embedding_kernel == "auto"
     return ReductionProblem(
         sample=sample,
         settings=_settings(estimator, supervision, sharded=isinstance(sample, ShardedSample)),
@@ -341,16 +343,10 @@ def _problem(
         fold_scales=chosen.fold_scales,
         predictions=chosen.predictions,
         prototypes_on_map=choice is not None and estimator.eta == "auto",
-        opens_axes=_opens_axes(estimator, choice),
+        opens_axes=automatic and estimator.n_components <= MOST_AXES,
         has_signal=chosen.has_signal,
         n_neighbors=int(estimator.affinity) if isinstance(estimator.affinity, Integral) else None,
     )
-
-
-def _opens_axes(estimator: Any, choice: MapChoice | None) -> bool:
-    """Return whether the fit is a picture of what y says, and the user leaves its form to the data."""
-    automatic = choice is not None and choice.has_signal and estimator.eta == estimator.embedding_kernel == "auto"
-    return automatic and estimator.n_components <= MOST_AXES
 
 
 def _settings(estimator: Any, supervision: Supervision | None, *, sharded: bool) -> Settings:

@@ -125,7 +125,8 @@ def guess_task(y: Any, known: NDArray[Any], weights: Array) -> tuple[Task, str]:
     Numbers are classes if they are whole, have few distinct values, and each value has `ROWS_PER_CLASS` rows on average
     (0 and 1 need not). A weight counts as so many copies of its row. Text is never a number: "01234" is a name.
     """
-    if _is_categorical(y):
+    column = y.iloc[:, 0] if isinstance(y, pd.DataFrame) and y.shape[1] == 1 else y
+    if isinstance(getattr(column, "dtype", None), pd.CategoricalDtype):
         return "classification", ""
     if known.shape[1] > 1:
         return "regression", ""
@@ -173,12 +174,6 @@ def _column_names(y: Any) -> tuple[str, ...]:
         return tuple(str(name) for name in y.columns)
     name = getattr(y, "name", None)  # of a pandas or a polars Series
     return (str(name),) if name is not None and getattr(y, "ndim", 1) == 1 else ()
-
-
-def _is_categorical(y: Any) -> bool:
-    """Return whether y is a categorical column of pandas."""
-    column = y.iloc[:, 0] if isinstance(y, pd.DataFrame) and y.shape[1] == 1 else y
-    return isinstance(getattr(column, "dtype", None), pd.CategoricalDtype)
 
 
 def as_array(y: Any) -> NDArray[Any]:

@@ -98,12 +98,12 @@ def number_folds(groups: Index) -> Index:
 
 
 Said = Mapping[str, tuple[Array, ...]]  # what experts predict for some rows
-Keep = Callable[[Said, Index], Collection[str]]  # the experts worth going on with, from what they said of some rows
+Keep = Callable[[Said, Index], Collection[str]]  # the experts to continue with, from what they predict for some rows
 
 
 @dataclass(frozen=True)
 class CrossFit:
-    """What the experts said of the left-out `rows` when these were new to them, and the first fold's predictors.
+    """What the experts predict for the left-out `rows`, which are new to them, and the first fold's predictors.
 
     `noise` is the relative variance n(x) of the noise at these rows, which are new to it as well.
     """
@@ -114,7 +114,7 @@ class CrossFit:
     noise: Array | float = 1.0
 
     def take(self, part: NDArray[np.bool_]) -> CrossFit:
-        """What they said of a part of these rows, whose noise is that of all others."""
+        """The predictions for a part of these rows, whose noise is that of all others."""
         said = {name: tuple(column[part] for column in own) for name, own in self.left_out.items()}
         return CrossFit(said, self.rows[part])
 
@@ -132,7 +132,7 @@ class CrossFitter:
     pool: Workers
 
     def leave_out(self, keep: Keep | None = None) -> CrossFit:
-        """Fit every expert without each fold; after the first folds go on with those that `keep` returns."""
+        """Fit every expert without each fold; after the first folds continue with those that `keep` returns."""
         used = [int(fold) for fold in np.unique(self.folds) if fold >= 0]
         sizes = np.cumsum([np.sum(self.folds == fold) for fold in used])
         tried = used[: 1 + int(np.searchsorted(sizes, ENOUGH_TO_JUDGE))]
@@ -201,9 +201,7 @@ class Novelty:
 
     @classmethod
     def of(cls, distinct: Array, copies: Index, groups: Index | None = None) -> Novelty:
-        """From distinct standardised samples; near copies count once. Those of one group are not others: new ones
-        will come from new groups.
-        """
+        """From distinct standardised samples; near copies count once, and others are those of other groups, if any."""
         first = np.unique(copies, return_index=True)[1]
         chosen = first[evenly_spaced(len(first), LIKE_THESE)]
         inputs = distinct[chosen]

@@ -13,7 +13,7 @@ from scipy.spatial import KDTree
 
 from distreduce._utils.linalg import jittered_cholesky, solve_lower
 from distreduce._utils.numerics import blocks, evenly_spaced
-from distreduce._utils.threads import KERNEL, MIN_EXPONENT, bounded_exp, single_threaded_blas
+from distreduce._utils.threads import KERNEL, MIN_EXPONENT, PART, bounded_exp, single_threaded_blas
 from distreduce._utils.typing import Array
 from distreduce.exceptions import InvalidInputError, NumericalError
 from distreduce.gp._hyperparameters import Hyperparameters
@@ -230,19 +230,16 @@ class NeighbourGP(TrainedGP):
 
     def moments(self, inputs: Array) -> tuple[Array, Array]:
         """Mean of the targets and their common variance (noise included) at each row, in batches of bounded size."""
-        mean, variance = np.empty((len(inputs), *self.target.shape[1:])), np.empty(len(inputs))
-        k = min(NEIGHBOURS, len(self.inputs))
-        for rows in find_batches(len(inputs), 4 * k * (k + self.inputs.shape[1])):
-            mean[rows], variance[rows] = self._condition(inputs[rows] / self.hyperparameters.length_scales, k)
-        return mean, np.maximum(variance, self.hyperparameters.noise)
-
-    def _condition(self, scaled: Array, k: int) -> tuple[Array, Array]:
-        near = self._search.query(scaled, np.arange(1, k + 1), eps=SLACK)[1]
+        found, k = self.hyperparameters, min(NEIGHBOURS, len(self.inputs))
         targets = self.target.reshape(len(self.target), -1)
-        mean, explained = np.empty((len(scaled), targets.shape[1])), np.empty(len(scaled))
-        found, rough = self.hyperparameters, isinstance(self.kernel, Matern32)
-        _condition_on_neighbours(scaled, near, self._scaled, targets, self._noise, found.signal, rough, mean, explained)
-        return mean.reshape(-1, *self.target.shape[1:]), found.signal + found.noise - explained
+        mean, explained = np.empty((len(inputs), targets.shape[1])), np.empty(len(inputs))
+        for rows in find_batches(len(inputs), 4 * k * (k + self.inputs.shape[1])):
+            scaled = inputs[rows] / found.length_scales
+            near = self._search.query(scaled, np.arange(1, k + 1), eps=SLACK)[1]
+            known = (self._scaled, targets, self._noise, found.signal, isinstance(self.kernel, Matern32))
+            _condition_on_neighbours(scaled, near, *known, mean[rows], explained[rows])
+        variance = np.maximum(found.signal + found.noise - explained, found.noise)
+        return mean.reshape(-1, *self.target.shape[1:]), variance
 
 
 @njit(inline="always", error_model="numpy")
@@ -288,7 +285,7 @@ def _condition_on_neighbours(points, near, inputs, targets, noise, signal, rough
                 mean[t, j] += rows[i, k] * rows[i, k + 1 + j]
 
 
-@njit(**KERNEL)
+@njit(**PART)
 def _eliminate(rows, k):  # type: ignore[no-untyped-def]
     """Turn [Σ, B] into [U, U⁻ᵀB] in place; four pivots at a time, so that rows are read and written less often."""
     wide = rows.shape[1]

@@ -87,17 +87,17 @@ class SDRKernel(Kernel):
                 "SDRKernel does not accept last_dim_is_batch: the map needs all features together. For an additive "
                 "kernel over the embedding, sum base kernels that have active_dims."
             )
-        # Training calls with equal inputs: one pass through the map instead of two.
+        # Training calls with equal inputs: one pass through the map, unless their gradients must be separated.
         z1 = self._places(x1)
-        z2 = z1 if _same(x1, x2) else self._places(x2)
+        same = x1 is x2 or (not x1.requires_grad and not x2.requires_grad and torch.equal(x1, x2))
+        z2 = z1 if same else self._places(x2)
         return self.base_kernel(z1, z2, diag=diag, **params)
 
     def num_outputs_per_input(self, x1: Tensor, x2: Tensor) -> int:
         """Number of outputs of the base kernel at points of the embedding."""
         p = self.map.n_components
         z1, z2 = (x.new_empty(()).expand(*x.shape[:-1], p) for x in (x1, x2))  # views of one number: only shapes matter
-        outputs: int = self.base_kernel.num_outputs_per_input(z1, z2)
-        return outputs
+        return int(self.base_kernel.num_outputs_per_input(z1, z2))
 
     def prediction_strategy(self, *args: Any, **kwargs: Any) -> Any:
         """Prediction strategy of the base kernel, whose structure (such as low rank) this covariance shares."""
@@ -144,8 +144,3 @@ def _torch_map(source: SDR | DistR | KernelMap | TorchMap) -> TorchMap:
         f"sdr_or_map must be a fitted SDR or DistR, or its map_; got {type(source).__name__}. "
         "Of a pipeline, give the reduction, and transform the inputs by the steps before it."
     )
-
-
-def _same(x1: Tensor, x2: Tensor) -> bool:
-    """Whether the inputs are equal and their gradients need not be separated."""
-    return x1 is x2 or (not x1.requires_grad and not x2.requires_grad and torch.equal(x1, x2))

@@ -6,6 +6,7 @@ No MatMul may stand next to a product with a number: onnxruntime joins the two a
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Union
 
 import numpy as np
@@ -63,14 +64,13 @@ class Graph:
         return self.onnx.helper.make_tensor_value_info(name, getattr(self.onnx.TensorProto, kind), ["n", *widths])
 
 
+@dataclass(frozen=True, eq=False)
 class Value:
     """The result of an operator, of float64 unless said otherwise."""
 
+    graph: Graph
+    name: str
     __array_ufunc__ = None  # array + value is value's business
-
-    def __init__(self, graph: Graph, name: str) -> None:
-        self.graph = graph
-        self.name = name
 
     def __add__(self, other: Given) -> Value:
         return self.graph("Add", self, other)

@@ -131,7 +131,7 @@ def encode_predictor(predictor: Any, pool: RowPool) -> Node | None:
     """Return a stack of experts as arrays; None if it cannot be exported."""
     if not (stacks := find_stacks(predictor)):
         return None
-    scale = predictor.input_scale_
+    scale, seen = predictor.input_scale_, predictor.novelty_
     of_map = any("embedding" in stack.used() for stack in stacks)
     nodes = [_encode_stack(stack, scale, pool) for stack in stacks]
     found: Node = {
@@ -139,7 +139,12 @@ def encode_predictor(predictor: Any, pool: RowPool) -> Node | None:
         "map": encode_map(map_formula(predictor), pool) if of_map else None,
         "embeddingScale": np.broadcast_to(predictor.embedding_scale_, predictor._n_features_out).tolist(),
         "stacks": nodes,
-        "novelty": _encode_novelty(predictor, pool),
+        "novelty": {
+            "rows": pool.add(seen.inputs * scale),
+            "distances": deflate(seen.distances, "f8"),
+            "near": max(1, min(NEAREST_OTHERS, len(seen.inputs) - 1)),
+            "limit": NOVEL,
+        },
     }
     if isinstance(stacks[0], ClassStack):
         found["classes"] = [str(label) for label in predictor.classes_]
@@ -220,10 +225,13 @@ def _encode_trees(trees: Trees) -> Node:
     """Return trees with children relative to their node; inner nodes have no value, so that they take no room."""
     leaf, node = trees.feature < 0, np.arange(len(trees.feature))
     values = np.where(leaf[:, None], trees.values, 0.0)
+    threshold = trees.threshold
+    if trees.single:  # forests compare single precision with double: rounded down, it gives the same answers
+        single = threshold.astype(np.float32)
+        threshold = np.where(single > threshold, np.nextafter(single, np.float32(-np.inf)), single)
     return {
         "feature": deflate(np.where(leaf, 65535, trees.feature), "u2"),
-        # Forests compare single precision with double: rounded down, the threshold gives the same answers.
-        "threshold": deflate(_round_down(trees.threshold), "f4") if trees.single else deflate(trees.threshold, "f8"),
+        "threshold": deflate(threshold, "f4" if trees.single else "f8"),
         "left": deflate(np.where(leaf, 0, trees.left - node), "u4"),
         "right": deflate(np.where(leaf, 0, trees.right - node), "u4"),
         "values": deflate(values, "f4" if trees.single else "f8"),
@@ -232,19 +240,4 @@ def _encode_trees(trees: Trees) -> Node:
         "columns": deflate(trees.columns, "u2"),
         "size": trees.n_columns,
         "single": trees.single,
-    }
-
-
-def _round_down(values: Array) -> Any:
-    single = values.astype(np.float32)
-    return np.where(single > values, np.nextafter(single, np.float32(-np.inf)), single)
-
-
-def _encode_novelty(predictor: Any, pool: RowPool) -> Node:
-    found = predictor.novelty_
-    return {
-        "rows": pool.add(found.inputs * predictor.input_scale_),
-        "distances": deflate(found.distances, "f8"),
-        "near": max(1, min(NEAREST_OTHERS, len(found.inputs) - 1)),
-        "limit": NOVEL,
     }

@@ -161,15 +161,8 @@ def _check(found: Arrays) -> None:
         require(value.dtype == np.float64 and bool(np.isfinite(value).all()), f"{name} has NaN or infinite values")
     coefficients, d = found["coefficients"], found["offset"].size
     require(coefficients.ndim == 2 and coefficients.size > 0 and d > 0, "coefficients or offset are empty")
-    shapes = {
-        "alpha": (),
-        "reach": (),
-        "offset": (d,),
-        "scale": (d,),
-        "centres": (len(coefficients), d),
-        "feature_names": (d,),
-    }
-    for name, shape in shapes.items():
+    shapes: dict[str, tuple[int, ...]] = {"alpha": (), "reach": (), "centres": (len(coefficients), d)}
+    for name, shape in (shapes | dict.fromkeys(("offset", "scale", "feature_names"), (d,))).items():
         require(name not in found or found[name].shape == shape, f"{name} does not have the shape {shape}")
     require(bool((found["scale"] > 0).all()) and bool(found["alpha"] > 0), "a scale is not positive")
     # Only a function of distances can do without centres, with one feature per training sample.

@@ -37,21 +37,7 @@ NAMES = ("mean", "std", "q05", "q50", "q95")
 def save_onnx(model: Any, path: FilePath) -> None:
     """Save the map of a model as an ONNX graph with input ``X`` (n, d) and output ``embedding`` (n, p), both float64.
 
-    Parameters
-    ----------
-    model : SDR, DistR, SDRGPRegressor, SDRGPClassifier or Pipeline
-        A fitted model, or a pipeline of StandardScalers that ends in one.
-    path : str or path-like
-        The file, written atomically.
-
-    Raises
-    ------
-    MissingDependencyError
-        onnx is not installed.
-    UnsavableModelError
-        The input kernel is a Python function, or the pipeline has a step other than StandardScaler.
-    ModelSaveError
-        The file could not be written. An existing file is unchanged.
+    Parameters and errors are those of :func:`save_map`; without onnx it raises MissingDependencyError.
     """
     graph, formula = Graph("save_onnx"), map_formula(model)
     embedded = add_map(graph.read("X", len(formula.offset)), formula)
@@ -72,19 +58,10 @@ def save_predictor_onnx(predictor: Any, path: FilePath, recipe: ColumnRecipe | N
         How the columns of a table become features. The graph then has an input per column, with its name: text for
         categories ("" is missing), and float64 for all others (NaN is missing): numbers, 0 or 1, days since 1970.
 
-    Raises
-    ------
-    MissingDependencyError
-        onnx is not installed.
-    InvalidInputError
-        The recipe makes another number of features than the predictor was fitted to.
-    UnsavableModelError
-        The predictor has parts of your own.
-    ModelSaveError
-        The file could not be written. An existing file is unchanged.
-
     Notes
     -----
+    Errors are those of :func:`save_predictor`; without onnx it raises MissingDependencyError.
+
     Without a recipe the input is ``X`` (n, d). Outputs are ``mean``, ``std``, ``q05``, ``q50`` and ``q95``, each (n,)
     or (n, targets), or ``probabilities`` (n, classes); all are float64. The metadata ``classes`` is a JSON list.
     """

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
+from distreduce._utils.numerics import to_dense
 from distreduce._utils.typing import Array, Index
 from distreduce.losses import supervised_rows
 from distreduce.mapping.left_out import left_out_embedding
@@ -88,7 +88,9 @@ def find_directions(
     values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
     if not values[-r] > 0:  # the map keeps nothing else of X
         return None
-    return Directions(wide, units[:, None] * _point_up(basis.T @ vectors[:, : -r - 1 : -1]))
+    found = basis.T @ vectors[:, : -r - 1 : -1]
+    # Eigenvectors have no sign of their own: the largest entry of each becomes positive.
+    return Directions(wide, units[:, None] * (found * np.sign(found[np.abs(found).argmax(axis=0), np.arange(r)])))
 
 
 def neighbours_say_less(before: Array, after: Array, Y: Array, K: Array, weights: Array, ridge: float) -> bool:
@@ -119,7 +121,7 @@ def _leave_out(X: Array, K: Array, weights: Array, ridge: float) -> Array:
 
 
 def _centre(X: Any, weights: Array) -> Array:
-    X = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+    X = to_dense(X, np.float64)
     return np.asarray(X - weights @ X / weights.sum())
 
 
@@ -134,8 +136,3 @@ def _rise(axes: Array, places: Array, Y: Array, weights: Array) -> Array:
     heights = Y[known] @ np.arange(1.0, Y.shape[1] + 1)
     slopes = (weights[known] * heights) @ _centre(places[known] @ axes, weights[known])
     return axes * np.where(slopes < 0, -1.0, 1.0)
-
-
-def _point_up(vectors: Array) -> Array:
-    """Make the largest entry of every column positive: eigenvectors have no sign of their own."""
-    return vectors * np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])

@@ -86,7 +86,12 @@ def kernel_rows(kernel: Kernel, X: Any, inputs: Any) -> Array:
         return np.asarray(kernel.of_sq_distance(np.asarray(X, dtype=np.float64) ** 2))  # type: ignore[attr-defined]
     if rounds_alike(kernel, X):
         return kernel(X, inputs)
-    return in_even_blocks(kernel, X, inputs)
+    # By blocks of `EVEN_ROWS` rows, the last padded: a matrix product's rounding depends on its shape.
+    K = np.empty((X.shape[0], inputs.shape[0]))
+    for start in range(0, len(K), EVEN_ROWS):
+        rows = np.minimum(np.arange(start, start + EVEN_ROWS), len(K) - 1)  # pad by repeating the last row
+        K[start : start + EVEN_ROWS] = kernel(X[rows], inputs)[: len(K) - start]
+    return K
 
 
 def kernel_matrix(features: Any, kernel: Kernel, workers: Workers = SERIAL, *, precomputed: bool = False) -> Array:
@@ -105,15 +110,6 @@ def kernel_matrix(features: Any, kernel: Kernel, workers: Workers = SERIAL, *, p
     workers.run(fill, -(-n // BLOCK_ROWS))
     if mirrored:
         mirror(K)
-    return K
-
-
-def in_even_blocks(kernel: Kernel, X: Any, inputs: Any) -> Array:
-    """K(x, inputs) by blocks of `EVEN_ROWS` rows, the last padded: a matrix product's rounding depends on its shape."""
-    K = np.empty((X.shape[0], inputs.shape[0]))
-    for start in range(0, len(K), EVEN_ROWS):
-        rows = np.minimum(np.arange(start, start + EVEN_ROWS), len(K) - 1)  # pad by repeating the last row
-        K[start : start + EVEN_ROWS] = kernel(X[rows], inputs)[: len(K) - start]
     return K
 
 

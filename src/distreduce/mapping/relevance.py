@@ -142,7 +142,13 @@ def input_kernel(kernel: str | Kernel, length_scale: Any, sample: Sample, unit: 
     if isinstance(length_scale, str):
         scale: Any = median_length_scale(sample.features, sample.weights, precomputed=sample.precomputed)
         if length_scale == "ard":
-            scale = learned_length_scales(sample, scale)
+            Y = sample.kernel_targets
+            if sample.precomputed or sparse.issparse(sample.features) or Y is None:
+                raise InvalidInputError(
+                    "length_scale='ard' needs dense features and targets; use 'median' or a number."
+                )
+            known = supervised_rows(Y)  # the likelihood needs targets
+            scale = relevance_length_scales(sample.features[known], Y[known], sample.weights[known], scale)
     else:
         try:
             scale = np.asarray(length_scale, dtype=np.float64) / unit  # X was divided by it too
@@ -154,14 +160,6 @@ def input_kernel(kernel: str | Kernel, length_scale: Any, sample: Sample, unit: 
     if np.ndim(scale) > 0:
         raise InvalidInputError("length_scale with one number per feature needs input_kernel='rbf'.")
     return RationalQuadratic(length_scale=float(scale))
-
-
-def learned_length_scales(sample: Sample, start: float) -> Array:
-    """Return ARD length scales that maximize the marginal likelihood of a Gaussian process from X to the targets."""
-    if sample.precomputed or sparse.issparse(sample.features) or sample.kernel_targets is None:
-        raise InvalidInputError("length_scale='ard' needs dense features and targets; use 'median' or a number.")
-    known = supervised_rows(sample.kernel_targets)  # the likelihood needs targets
-    return relevance_length_scales(sample.features[known], sample.kernel_targets[known], sample.weights[known], start)
 
 
 def median_length_scale(features: Any, weights: Array, *, precomputed: bool = False) -> float:

@@ -36,11 +36,6 @@ def homogeneity(labels: ArrayLike, assignment: Any) -> float:
     assignment : array or sparse matrix of shape (n, m) or (n,)
         Coupling T, or the prototype number of every sample.
 
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
     References
     ----------
     .. [1] Rosenberg, Hirschberg (2007). V-measure: a conditional entropy-based external cluster evaluation measure.
@@ -81,11 +76,6 @@ def kmeans_nmi(
         Number of starts of scikit-learn's ``KMeans``.
     random_state : int or RandomState, default=0
         Seed of ``KMeans``.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
 
     References
     ----------

@@ -5,8 +5,8 @@ Intervals are those of the jackknife over independent units, which are rows or w
 
 .. math:: s^2 = \frac{G-1}{G} \sum_u (\theta_{-u} - \bar\theta)^2, \qquad \theta \pm t_{G-1}\, s .
 
-The interval is for this model on new rows of the same law: another training set is not part of it. Errors of heavy
-tails make it too short, because the rare large ones are not among few rows.
+The interval is for this model on new rows of the same distribution: another training set is not part of it. With
+heavy-tailed errors it is too short, because few rows rarely include the large ones.
 """
 
 from __future__ import annotations

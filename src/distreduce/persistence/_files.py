@@ -42,15 +42,11 @@ class ModelReader(Reader):
     """Reads what :class:`ModelWriter` wrote; names are looked up in tables of this package."""
 
     def other(self, name: str, node: Node) -> Any:
-        kind = node.get("kind")
-        if kind == "loss":
+        if node.get("kind") == "loss":
             loss = node.get("name")
             require(isinstance(loss, str) and loss in LOSSES, f"{self.prefix}{name} is an unknown loss")
             return LOSSES[str(loss)]
-        require(kind == "kernel", f"{self.prefix}{name} is of an unknown kind")
-        return self._kernel(name, node)
-
-    def _kernel(self, name: str, node: Node) -> Any:
+        require(node.get("kind") == "kernel", f"{self.prefix}{name} is of an unknown kind")
         kind = KERNEL_CLASSES.get(str(node.get("class")))
         content = self.part(node, "fields")
         if kind is None or not isinstance(content, dict):

@@ -296,12 +296,7 @@ def _finish_classification(model: Any, found: Found) -> None:
 FEATURE_SCALE = Floats(("d",), above=SMALLEST_SCALE)
 REGRESSION: dict[str, Kind] = {
     "target_scale_": Record(
-        {
-            "mean": Floats(("t",)),
-            "std": Floats(("t",), above=0.0),
-            "is_table": Scalar(bool),
-            "ranges": Indices(("t",)),
-        },
+        {"mean": Floats(("t",)), "std": Floats(("t",), above=0.0), "is_table": Scalar(bool), "ranges": Indices(("t",))},
         ("ranges",),  # not in files of earlier versions
         build=_target_scale,
     ),

@@ -82,7 +82,10 @@ def draw_svg(
     svg = buffer.getvalue()
     for gid, texts in (titles or {}).items():
         svg = _add_titles(svg, gid, texts)
-    return _prefix_ids(clean_name(name), svg)
+    prefix = clean_name(name)  # of every id, and of every reference to one
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', svg)
+    svg = re.sub(r'(xlink:href|href)="#([^"]+)"', rf'\1="#{prefix}-\2"', svg)
+    return re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", svg)
 
 
 def clean_name(name: str) -> str:
@@ -100,9 +103,3 @@ def _add_titles(svg: str, gid: str, texts: Sequence[str]) -> str:
 
     marks = re.sub(r'(<use [^>]*?)(?: style="[^"]*")?/>', with_title, rest, count=len(texts))
     return f'{head}<g id="{gid}" style="{"".join(styles)}">{marks}'
-
-
-def _prefix_ids(name: str, svg: str) -> str:
-    svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
-    svg = re.sub(r'(xlink:href|href)="#([^"]+)"', rf'\1="#{name}-\2"', svg)
-    return re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)

@@ -189,7 +189,11 @@ def _points_per_unit(ax: Axes, view: View) -> Array:
 
 
 def _write_apart(ax: Axes, view: View, names: list[str], places: Array, **style: Any) -> None:
-    """Write names, but none over an earlier one; in bold, or in a `style` of one's own."""
+    """Write names, but none over an earlier one; in bold, or in the given `style`."""
+    from matplotlib.patheffects import withStroke
+
+    halo = [withStroke(linewidth=2.5, foreground="white")]  # keeps text readable on any colour
+    look: dict[str, Any] = {"ha": "center", "va": "center", "parse_math": False, **(style or {"weight": "bold"})}
     letter = LETTER * style.get("fontsize", 10.0) / 10.0
     points = _points_per_unit(ax, view)
     written: list[tuple[str, Array]] = []
@@ -197,7 +201,7 @@ def _write_apart(ax: Axes, view: View, names: list[str], places: Array, **style:
         room = [letter * [(len(name) + len(other)) / 2, 1.0] for other, _ in written]
         if all((points * np.abs(place - at) > size).any() for (_, at), size in zip(written, room, strict=True)):
             written.append((name, place))
-            _write(ax, name, place, **(style or {"weight": "bold"}))
+            ax.annotate(name, tuple(place), path_effects=halo, **look)
 
 
 def _scatter(
@@ -210,14 +214,6 @@ def _scatter(
         path = cache(marker_path)
         marks.set_paths([path(int(shape), float(share)) for shape, share in own])
     return marks
-
-
-def _write(ax: Axes, text: str, place: Array, **style: Any) -> None:
-    """Write text in the middle of a mark, with a white halo that keeps it readable on any colour."""
-    from matplotlib.patheffects import withStroke
-
-    halo = [withStroke(linewidth=2.5, foreground="white")]
-    ax.annotate(text, tuple(place), ha="center", va="center", path_effects=halo, parse_math=False, **style)
 
 
 class View:

@@ -183,7 +183,10 @@ def collect_rows(nearest: list[list[int]], subject: Subject) -> Node:
     node: Node = {
         "nearest": [[place[row] for row in rows] for rows in nearest],
         "rows": subject.row_numbers[wanted].tolist(),
-        "targets": [[_target_text(column[row]) for row in wanted] for column in subject.target_columns()],
+        "targets": [
+            ["not known" if pd.isna(column[row]) else cell_text(column[row]) for row in wanted]
+            for column in subject.target_columns()
+        ],
     }
     if table is not None:
         # A wide table is cut, so that the page stays small.
@@ -196,10 +199,6 @@ def collect_rows(nearest: list[list[int]], subject: Subject) -> Node:
     if subject.image_shape is not None:
         node["images"] = _encode_images(subject.X[wanted], subject.image_shape)
     return node
-
-
-def _target_text(value: Any) -> str:
-    return "not known" if pd.isna(value) else cell_text(value)
 
 
 def _encode_images(rows: Any, shape: tuple[int, int]) -> Node:

@@ -47,7 +47,7 @@ def _bin_nearby(model: BaseReduction, y: ArrayLike, prototypes: Index, target: i
     sums = np.zeros((len(model.prototypes_), rows.shape[1]))
     np.add.at(sums, nearest, rows[known])
     shares = sums[prototypes] / np.maximum(counts[prototypes], 1)[:, None]
-    # Where few samples are nearest, the nearest of all speak.
+    # Where few samples are nearest, take the nearest of all samples.
     few = np.flatnonzero(counts[prototypes] < LEAST_EVIDENCE)
     if len(few):
         found = find_closest(model.prototypes_[prototypes[few]], Z, min(LEAST_EVIDENCE, len(Z)))[1]
@@ -56,7 +56,7 @@ def _bin_nearby(model: BaseReduction, y: ArrayLike, prototypes: Index, target: i
 
 
 def encode_quality(model: BaseReduction, prototypes: Index) -> Node:
-    """Return count, quality and flag of the prototypes, and how many samples speak where fewer are nearest."""
+    """Return count, quality and flag of the prototypes, and how many samples are taken where fewer are nearest."""
     table = model.prototype_evidence_.iloc[prototypes]
     node: Node = {"count": table["n_samples"].astype(int).tolist(), "dubious": table["dubious"].astype(bool).tolist()}
     least = LEAST_OF_CLASSES if hasattr(model, "classes_") else LEAST_EVIDENCE

@@ -65,7 +65,7 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class HeldOutClasses:
-    """Predicted probabilities of held-out labels.
+    """Predicted probabilities of held-out labels; `about`, `sample_weight` and `groups` are those of :class:`HeldOut`.
 
     Parameters
     ----------
@@ -75,12 +75,6 @@ class HeldOutClasses:
         Predicted probabilities; rows sum to 1.
     classes : array-like of shape (C,)
         The class of each column, such as ``classes_`` of a classifier.
-    about : str, optional
-        What the model is, in a sentence that the page shows below the scores.
-    sample_weight : array-like of shape (n,), optional
-        Weights of the rows in all scores.
-    groups : array-like of shape (n,), optional
-        The same value for rows that are not independent, such as a patient's: intervals of scores count groups.
     """
 
     y: ArrayLike

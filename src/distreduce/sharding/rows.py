@@ -75,8 +75,8 @@ class Rows(ABC):
         small: Arrays = {"cells": arrangement.cells, "targets": targets, "kernel_targets": kernel_targets}
         shards, merged = self._cut(unit, small | {"shares": None}, arrangement), arrangement.merged
         # A subsample for starting points and landmarks. Sparse rows are small, however many columns they have.
-        size = SUBSAMPLE_ROWS if sparse.issparse(self.extremes) else subsample_size(self.shape[1])
-        chosen = arrangement.random_order[:size]
+        size = max(LEAST_SUBSAMPLE, min(SUBSAMPLE_ROWS, SUBSAMPLE_NUMBERS // self.shape[1]))
+        chosen = arrangement.random_order[: SUBSAMPLE_ROWS if sparse.issparse(self.extremes) else size]
         subsample = Sample(
             divide_columns(self.take(merged.rows[chosen]), unit),
             merged.weights[chosen],
@@ -128,11 +128,6 @@ class LocalRows(Rows):
         else:
             shards.put("features", [divide_columns(X[order[rows]], unit) for rows in slices])
         return shards
-
-
-def subsample_size(n_features: int) -> int:
-    """Number of rows in the subsample: X may be wider as well as longer than memory allows."""
-    return max(LEAST_SUBSAMPLE, min(SUBSAMPLE_ROWS, SUBSAMPLE_NUMBERS // n_features))
 
 
 def _nearest_centre(rows: Any, unit: float | Array, centres: Array) -> Array:

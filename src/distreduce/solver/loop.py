@@ -101,15 +101,17 @@ class Monitor:
             self.checkpoint.keep(at)
 
 
+UNWATCHED = Monitor()
+
+
 def fit_reduction(
-    problem: ReductionProblem, random_state: np.random.RandomState, *, workers: Workers, monitor: Monitor | None = None
+    problem: ReductionProblem, random_state: np.random.RandomState, *, workers: Workers, monitor: Monitor = UNWATCHED
 ) -> Fitted:
     """Fit SDR, or without targets DistR, to the sample of a problem.
 
     Raises NumericalError if the affinity, the first prototypes or the map could not be computed; `best` is then the
     reduction, if it was found.
     """
-    monitor = monitor or Monitor()
     # Prepare: affinity, initial coupling, initial prototypes and the factorized map.
     prepare = prepare_sharded if isinstance(problem.sample, ShardedSample) else prepare_dense
     oracle: SampleOracle = prepare(problem, workers, random_state, monitor.stage)
@@ -155,17 +157,14 @@ def _extend(
         if axes is not None:
             L = oracle.map_coefficients(axes(F))
             reduction = replace(reduction, prototypes=Z @ axes.kept)  # used ones are moved onto the map later
-        return reduction, L, oracle.left_out(plan, Z, partial(refine, settings=problem.settings), axes or _as_solved)
+        again = partial(refine, settings=problem.settings)
+        return reduction, L, oracle.left_out(plan, Z, again, axes or (lambda F, _: F))
     except FAILURES as error:
         raise NumericalError(
             f"The out-of-sample map of the reduction could not be computed ({error}); raise map_reg or scale X. "
             "The reduction itself is this error's `best`.",
             best=reduction,
         ) from error
-
-
-def _as_solved(F: Array, rows: Index) -> Array:
-    return F
 
 
 def _draw_axes(oracle: SampleOracle, problem: ReductionProblem, F: Array, L: Array) -> Axes | None:
@@ -199,7 +198,7 @@ def _draw_axes(oracle: SampleOracle, problem: ReductionProblem, F: Array, L: Arr
     return replace(axes, drawn=axes.drawn * factors)
 
 
-def solve(oracle: SampleOracle, settings: Settings, *, monitor: Monitor | None = None) -> Reduction:
+def solve(oracle: SampleOracle, settings: Settings, *, monitor: Monitor = UNWATCHED) -> Reduction:
     """Alternate T-step and Z-step from the oracle's initial coupling and prototypes until J stops falling.
 
     The T-step lowers BSFGW and the map's term but does not see the dependence (the paper's surrogate), so J can rise
@@ -209,7 +208,6 @@ def solve(oracle: SampleOracle, settings: Settings, *, monitor: Monitor | None =
     With a checkpoint the loop resumes from where that one was. A KeyboardInterrupt ends it with the best state so far.
     If the first Z-step fails, the `best` of the NumericalError is a reduction with the initial coupling and prototypes.
     """
-    monitor = monitor or Monitor()
     with np.errstate(all="ignore"):  # the steps check themselves whether their results are finite
         steps, at = _begin(oracle, settings, monitor)
     stopped = interrupted = False

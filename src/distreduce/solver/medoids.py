@@ -21,6 +21,7 @@ from scipy import sparse
 from distreduce._utils.numerics import blocks, to_dense
 from distreduce._utils.typing import Array, Index, Plan
 from distreduce.coupling.problem import column_mass, row_indices
+from distreduce.dependence import prototype_means
 from distreduce.losses import supervised_rows
 from distreduce.sharding.shards import PlanPass, Shard
 
@@ -50,11 +51,6 @@ def target_distances(plan: Plan, targets: Array | None) -> Array | None:
 def prototype_sums(features: Any, plan: Plan) -> Array:
     """Return TᵀX (m, d) of some rows."""
     return to_dense(plan.T @ (features if sparse.issparse(features) else np.asarray(features)), np.float64)
-
-
-def prototype_means(sums: Array, mass: Array) -> Array:
-    """Return x̄ (m, d), zero for empty prototypes."""
-    return sums / np.where(mass > 0, mass, 1.0)[:, None]
 
 
 def distances_to_means(features: Any, plan: Plan, means: Array) -> Array:

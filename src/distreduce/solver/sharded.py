@@ -22,7 +22,7 @@ from distreduce.coupling.sharded import (
     supervision_on_shards,
     transported_on_shards,
 )
-from distreduce.dependence import TargetFeatures, dependence_target_of_sums, nystrom_features
+from distreduce.dependence import TargetFeatures, dependence_target_of_sums, nystrom_features, prototype_means
 from distreduce.embedding.optimize import prototypes_from_means
 from distreduce.losses import CrossEntropyLoss, InnerLoss, supervised_rows
 from distreduce.mapping import LeftOut, barycentres
@@ -150,7 +150,7 @@ def _initial_plan(sample: ShardedSample, problem: ReductionProblem, random_state
 
 def _means(shards: Shards, plan: Plan) -> Array:
     """Return the mean features (m, d) of the prototypes."""
-    return medoids.prototype_means(shards.total(medoids.PrototypeSums(plan)), column_mass(plan))
+    return prototype_means(shards.total(medoids.PrototypeSums(plan)), column_mass(plan))
 
 
 @dataclass(frozen=True)

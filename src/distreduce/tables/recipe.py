@@ -253,16 +253,6 @@ def _are_texts(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(text, str) for text in value)
 
 
-def _are_levels(value: Any) -> bool:
-    """Check for different texts, at most as many as a fit keeps: each becomes a column of X, in memory."""
-    return _are_texts(value) and len(value) <= MAX_LEVELS and len(set(value)) == len(value)
-
-
-def _are_rare(value: Any) -> bool:
-    """Check for a list of texts, which may be empty."""
-    return value == [] or (_are_texts(value) and len(value) <= MAX_RARE)
-
-
 # The test that a field of a rule must pass, by its name.
 CHECKS: dict[str, Callable[[Any], bool]] = {
     "name": lambda value: isinstance(value, str), "reason": lambda value: isinstance(value, str),
@@ -270,7 +260,9 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
     "layout": lambda value: isinstance(value, str) and value in DATE_FORMATS,
     "center": _is_finite, "fill": _is_finite, "scale": _is_positive,
     "flag": lambda value: isinstance(value, bool), "other": lambda value: isinstance(value, bool),
-    "levels": _are_levels, "rare": _are_rare,
+    # At most as many as a fit keeps: each becomes a column of X, in memory.
+    "levels": lambda value: _are_texts(value) and len(value) <= MAX_LEVELS and len(set(value)) == len(value),
+    "rare": lambda value: value == [] or (_are_texts(value) and len(value) <= MAX_RARE),
     "last": lambda value: value is None or _is_finite(value),
     "cycles": lambda value: isinstance(value, list) and all(map(_is_positive, value)),
 }  # fmt: skip
