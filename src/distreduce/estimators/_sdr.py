@@ -267,7 +267,12 @@ class SDR(BaseReduction):
     def paper(cls, n_components: int = 2, **parameters: Any) -> SDR:
         """Return an estimator with the constants of the paper instead of those that left-out samples choose.
 
-        They are ``eta=1000``, ``map_reg=0.01`` and ``length_scale="median"``; any parameters replace them.
+        Parameters
+        ----------
+        n_components : int, default=2
+            Dimension of the embedding.
+        **parameters : dict
+            Any parameters, which replace the paper's: ``eta=1000``, ``map_reg=0.01``, ``length_scale="median"``.
         """
         constants: dict[str, Any] = {"eta": 1000.0, "map_reg": 1e-2, "length_scale": "median"}
         return cls(n_components, **constants | parameters)

@@ -200,9 +200,19 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
     def novelty(self, X: Any) -> Array:
         """P-value of each sample against "it is like the training samples" (n_samples,).
 
-        It is the share of training samples, left out, that are at least as far from the others. Where it is small,
-        predictions are extrapolations. The distances are those to the nearest distinct samples in standardised
+        Small values belong to samples that lie farther from the training samples than these lie from each other;
+        predictions there are extrapolations. The distances are those to the nearest distinct samples in standardised
         features, and a training sample's own copies do not count.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Share of training samples, left out, that are at least as far from the others.
         """
         X = read_new_samples(self, X)
         return np.concatenate(by_chunks(lambda part: self.novelty_(part / self.input_scale_), X))

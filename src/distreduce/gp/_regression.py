@@ -142,7 +142,20 @@ class BaseGPRegressor(RegressorMixin, MultiOutputMixin, BaseGP):
         return self.target_scale_.place(np.stack(found, axis=1))
 
     def log_density(self, X: Any, y: Any) -> Array:
-        """Log density of targets y under the predictive distribution at X, in the units of y and in its shape."""
+        """Log density of targets under the predictive distribution, in the units of y: (n_samples,) or with targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_targets)
+            Log densities.
+        """
         X = read_new_samples(self, X)
         table = self.target_scale_.standardise(read_known_numbers(y, len(X))).reshape(len(X), -1)
         found = [
