@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,30 @@ def test_a_total_is_added_in_the_order_of_the_shards(both, monkeypatch):
     cube = call(lambda shard, power: (shard.features**power).sum(axis=0), power=3)
     local, remote = (shards.total(cube) for shards in both)
     np.testing.assert_array_equal(remote, local)
+
+
+def test_a_pass_is_one_task_for_each_thread_that_has_shards(both, monkeypatch):
+    sent, remote = [], both[1]
+    remote.collect_part("features")  # now it is known which worker has them
+
+    def count(client, function, columns, **named):
+        sent.append(len(columns[0]))
+        return submit_all(client, function, columns, **named)
+
+    monkeypatch.setattr(dask_shards, "submit_all", count)
+    assert remote.collect(call(lambda shard: shard.number)) == list(range(S))
+    assert sum(sent) <= 3  # what all shards share, and one for each of two workers
+
+
+def test_shards_go_to_the_workers_that_hold_most_of_them():
+    part = SimpleNamespace
+    held = {"a": ["x"], "b": ["x", "y"], "c": ["y"], "d": ["x"], "A": ["y"], "e": []}
+    client = SimpleNamespace(
+        who_has=lambda parts: {one.key: held[one.key] for one in parts}, nthreads=lambda: {"x": 2, "y": 1}
+    )
+    shards = [{"features": part(key=key), "graph": part(key="A") if key == "b" else None} for key in "abcde"]
+    found = DaskShards(shards, np.arange(6), client)._by_thread(("features", "graph"), range(5))
+    assert sorted(found, key=str) == [("x", [0]), ("x", [3]), ("y", [1, 2]), (None, [4])]
 
 
 def test_a_shared_tuple_that_looks_like_a_task_stays_a_tuple(both):

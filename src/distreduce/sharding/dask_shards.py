@@ -2,26 +2,30 @@
 
 How rows become shards on the workers in the first place is in :mod:`distreduce.sharding.dask_rows`.
 
-The parts of a shard are futures on the workers. For a pass, one task per shard is submitted. Its arguments are
+The parts of a shard are futures on the workers. For a pass, one task is submitted for each thread that has shards:
+a fit makes hundreds of passes, and a task of its own for every shard costs more than the shard. The arguments are
 
 - the pass without the fields that have one row per sample: the result of a task of its own, so that it leaves this
   process once and a worker can get it from another,
-- the number of the shard and its rows of those fields,
+- the numbers of the shards and their rows of those fields,
 - the futures of the parts that the pass reads, and of no others.
 
-Dask prefers a worker that holds these parts, so the data stay where they are. What a worker holds, it can lose: nothing
-is therefore scattered. Everything on the workers is the result of a task, and Dask computes again what a lost worker
-held. Results are gathered in the order of the shards.
+A task goes to the worker that holds these parts, so the data stay where they are. What a worker holds, it can lose:
+nothing is therefore scattered. Everything on the workers is the result of a task, and Dask computes again what a lost
+worker held. Results are gathered in the order of the shards.
 """
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
+from distreduce._utils.numerics import blocks
 from distreduce._utils.threads import single_threaded_blas
 from distreduce._utils.typing import Index
 from distreduce.sharding.shards import Part, Result, Shard, ShardFold, ShardPass, Shards, add_up, shard_rows
@@ -30,6 +34,8 @@ from distreduce.sharding.shards import Part, Result, Shard, ShardFold, ShardPass
 RETRIES = 2
 # Results that are in this process at once while they are added up.
 BATCH = 8
+# Other shards whose parts a worker holds at once in a fold.
+TOGETHER = 4
 
 
 class DaskShards(Shards):
@@ -42,13 +48,48 @@ class DaskShards(Shards):
     def _bring(self, results: list[Any]) -> list[Any]:
         return list(self._client.gather(results))
 
+    def collect(self, shard_pass: ShardPass[Result]) -> list[Result]:
+        return self._gather(self._submit(shard_pass, self._share(shard_pass.without_slices()), range(len(self))))
+
     def total(self, shard_pass: ShardPass[Result]) -> Result:
-        tasks = self._run_pass(shard_pass)
-        batches = (self._client.gather(tasks[start : start + BATCH]) for start in range(0, len(tasks), BATCH))
-        return add_up(chain.from_iterable(batches))
+        shared, batches = self._share(shard_pass.without_slices()), blocks(len(self), BATCH)
+        tasks = [self._submit(shard_pass, shared, range(*batch.indices(len(self)))) for batch in batches]
+        return add_up(chain.from_iterable(map(self._gather, tasks)))
+
+    def _submit(self, shard_pass: ShardPass[Result], shared: Any, numbers: Sequence[int]) -> list[Any]:
+        """Futures of the numbered results of these shards, one for each thread that has some of them."""
+        tasks = []
+        for worker, own in self._by_thread(shard_pass.reads, numbers):
+            places = [_Place.of(self.bounds, number, shard_pass) for number in own]
+            columns = [[argument] for argument in (shared, places, *self._futures(shard_pass.reads, own))]
+            tasks += submit_all(self._client, _run_passes, columns, key=type(shard_pass).__name__, worker=worker)
+        return tasks
+
+    def _by_thread(self, reads: Sequence[Part], numbers: Sequence[int]) -> list[tuple[str | None, list[int]]]:
+        """Shards by the worker that holds most of what is read of them (else: has fewest), and by its threads."""
+        held = [[part for (part,) in self._futures(reads, [number]) if part is not None] for number in numbers]
+        where, of_worker = (
+            self._client.who_has(list(chain.from_iterable(held))),
+            defaultdict[str | None, list[int]](list),
+        )
+        for number, parts in zip(numbers, held, strict=True):
+            holders = Counter(chain.from_iterable(where[part.key] for part in parts))
+            best = max(holders, key=lambda name: (holders[name], -len(of_worker[name]), name), default=None)
+            of_worker[best].append(number)
+        # What nobody holds, because it is still to be computed, is a task for each shard.
+        threads = {None: len(numbers)} | self._client.nthreads()
+        return [
+            (worker, own[first :: threads.get(worker, 1)])
+            for worker, own in of_worker.items()
+            for first in range(min(threads.get(worker, 1), len(own)))
+        ]
+
+    def _gather(self, tasks: list[Any]) -> list[Any]:
+        """The results of the tasks in this process, in the order of the shards."""
+        return [result for _, result in sorted(chain.from_iterable(self._client.gather(tasks)), key=itemgetter(0))]
 
     def _run_pass(self, shard_pass: ShardPass[Any]) -> list[Any]:
-        """Futures of the results of all shards."""
+        """Futures of the results of all shards, a task for each: these results are parts of their own."""
         numbers = range(len(self))
         places = [_Place.of(self.bounds, number, shard_pass) for number in numbers]
         # Columns of arguments, with one entry per shard.
@@ -57,17 +98,17 @@ class DaskShards(Shards):
         return submit_all(self._client, _run_pass, columns, key=type(shard_pass).__name__)
 
     def _run_fold(self, fold: ShardFold[Any], others: Sequence[Sequence[int]]) -> list[Any]:
-        """Futures: one task per pair of shards, so that a worker never holds the parts of many others at once."""
+        """Futures: a task per shard and `TOGETHER` others, so that a worker never holds the parts of many at once."""
         results: list[Any] = [None] * len(self)
         places = [_Place.of(self.bounds, number) for number in range(len(self))]
         shared = self._share(fold)
-        # In turn t, every shard meets the t-th of its others; shards that have fewer are done.
-        for turn in range(max(map(len, others), default=0)):
-            own = [number for number, seen in enumerate(others) if turn < len(seen)]
-            other = [others[number][turn] for number in own]
-            columns = [[shared] * len(own), [results[number] for number in own]]
-            columns += [[places[number] for number in own], [places[number] for number in other]]
-            columns += [*self._futures(fold.reads, own), *self._futures(fold.reads, other)]
+        # In every turn, a shard meets the next of its others; shards that have fewer are done.
+        for turn in blocks(max(map(len, others), default=0), TOGETHER):
+            own = [number for number, seen in enumerate(others) if turn.start < len(seen)]
+            met = [others[number][turn] for number in own]
+            columns = [[shared] * len(own), [results[number] for number in own], [places[number] for number in own]]
+            columns += [[[places[other] for other in seen] for seen in met], *self._futures(fold.reads, own)]
+            columns += [[self._futures([name], seen)[0] for seen in met] for name in fold.reads]
             found = submit_all(self._client, _run_fold, columns, key=type(fold).__name__)
             for number, result in zip(own, found, strict=True):
                 results[number] = result
@@ -98,15 +139,21 @@ class _Place:
         return cls(number, rows, {} if shard_pass is None else shard_pass.slices(rows))
 
 
-def submit_all(client: Any, function: Callable[..., Any], columns: Sequence[Sequence[Any]], *, key: str) -> list[Any]:
-    """Futures of the function's results, one for each row of the columns of arguments; `key` names the tasks."""
+def submit_all(
+    client: Any, function: Callable[..., Any], columns: Sequence[Sequence[Any]], *, key: str, worker: str | None = None
+) -> list[Any]:
+    """Futures of the function's results, one for each row of the columns of arguments; `key` names the tasks.
+
+    `worker` is where they run, unless it is lost.
+    """
     import dask
 
     # Vectors with one number per sample are arguments by intent; Dask warns about arguments from ten megabytes on.
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
         task = partial(_call, function)
         # Not pure: Dask would hash all arguments to find equal tasks.
-        return list(client.map(task, *columns, key=key, pure=False, retries=RETRIES))
+        places = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
+        return list(client.map(task, *columns, key=key, pure=False, retries=RETRIES, **places))
 
 
 def _call(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -115,16 +162,27 @@ def _call(function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*arguments)
 
 
+def _run_passes(shard_pass: ShardPass[Result], places: list[_Place], *parts: list[Any]) -> list[tuple[int, Result]]:
+    """Numbers of shards and their results; `parts` are lists with an entry per shard."""
+    own = zip(places, *parts, strict=True)
+    return [(place.number, _run_pass(shard_pass, place, *rest)) for place, *rest in own]
+
+
 def _run_pass(shard_pass: ShardPass[Result], place: _Place, *parts: Any) -> Result:
     shard = Shard(place.number, place.rows, dict(zip(shard_pass.reads, parts, strict=True)))
     # The pass with the shard's rows of its per-sample fields, which travelled separately.
     return replace(shard_pass, **place.slices)(shard)
 
 
-def _run_fold(fold: ShardFold[Result], result: Result | None, own: _Place, other: _Place, *parts: Any) -> Result | None:
+def _run_fold(
+    fold: ShardFold[Result], result: Result | None, own: _Place, others: list[_Place], *parts: Any
+) -> Result | None:
+    """The result after these others; `parts` are those of the shard, and then lists with an entry per other shard."""
     n = len(fold.reads)
     shard = Shard(own.number, own.rows, dict(zip(fold.reads, parts[:n], strict=True)))
-    return fold(result, shard, Shard(other.number, other.rows, dict(zip(fold.reads, parts[n:], strict=True))))
+    for other, *read in zip(others, *parts[n:], strict=True):
+        result = fold(result, shard, Shard(other.number, other.rows, dict(zip(fold.reads, read, strict=True))))
+    return result
 
 
 def _identity(value: Any) -> Any:
