@@ -45,12 +45,15 @@ def rotated(X: np.ndarray, seed: int) -> np.ndarray:
 
 
 def with_start(problem: Problem) -> Problem:
-    """The problem for the joint solver with a starting plan that is given: equal rows go to the same prototype."""
+    """The problem for the joint solver with a starting plan that is given: slabs, as equal rows must stay together.
+
+    Rows dealt in turn would give all prototypes the same place, a saddle that roundings decide how to leave.
+    """
     problem, m = problem.with_model(solver="joint"), problem.model["n_prototypes"]
     if m is None:
         return problem
     rows = np.unique(problem.X, axis=0, return_inverse=True)[1].ravel()
-    return problem.with_model(init=rows % m, affinity="dense")
+    return problem.with_model(init=rows * m // (rows.max() + 1), affinity="dense")
 
 
 def assert_same_objective(problem: Problem, X: np.ndarray, y: np.ndarray | None) -> None:
