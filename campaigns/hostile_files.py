@@ -41,6 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--inputs", type=float, default=1.0, help="multiple of the usual number of inputs")
     parser.add_argument("--readers", nargs="*", help="some readers only")
+    parser.add_argument("--first-seed", type=int, default=0, help="seed of the first input; give --out, too")
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--block", nargs=3, metavar=("READER", "FIRST", "END"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -54,8 +55,8 @@ def main() -> None:
         end = round(asked.inputs * INPUTS.get(name, COMMAND_INPUTS))
         state = found["readers"].setdefault(name, {"inputs": 0, "outcomes": {}, "faults": [], "seconds": 0.0})
         while state["inputs"] < end:
-            first = state["inputs"]
-            _add(state, _block(name, first, min(first + BLOCK, end)))
+            first = asked.first_seed + state["inputs"]
+            _add(state, _block(name, first, min(first + BLOCK, asked.first_seed + end)))
             _write(asked.out, found)
             print(f"{name}: {state['inputs']} inputs, {state['outcomes']}, faults: {len(state['faults'])}", flush=True)
     if asked.out == OUT:

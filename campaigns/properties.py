@@ -32,6 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=20.0, help="no new block after these")
     parser.add_argument("--properties", nargs="*", help="some properties only")
+    parser.add_argument("--first-block", type=int, default=0, help="seed of the first block; give --out, too")
     parser.add_argument("--out", type=Path, default=OUT)
     asked = parser.parse_args()
     properties = _properties()
@@ -43,7 +44,7 @@ def main() -> None:
     while time.monotonic() < end:
         # The one that has had least of the time, so that all get as much of it and quick ones the more problems.
         name = min(asked.properties or properties, key=lambda each: states[each]["seconds"])
-        _run_block(properties[name], states[name])
+        _run_block(properties[name], states[name], asked.first_block)
         _write(asked.out, found)
         print(f"{name}: {states[name]['problems']} problems, faults: {len(states[name]['faults'])}", flush=True)
     if asked.out == OUT:
@@ -57,7 +58,7 @@ def _properties() -> dict[str, Any]:
     return importlib.import_module("trust.problems").PROPERTIES
 
 
-def _run_block(prop: Any, state: dict[str, Any]) -> None:
+def _run_block(prop: Any, state: dict[str, Any], first: int) -> None:
     """One more block; hypothesis only draws the problems, so that a fault does not end it. Seconds: the processor's."""
     began = time.process_time()
 
@@ -71,7 +72,7 @@ def _run_block(prop: Any, state: dict[str, Any]) -> None:
     options = {"deadline": None, "database": None, "phases": [Phase.generate], "derandomize": False}
     run = settings(max_examples=BLOCK, suppress_health_check=list(HealthCheck), **options)(given(prop.strategy)(count))
     with threadpool_limits(1):
-        seed(state["blocks"])(run)()
+        seed(first + state["blocks"])(run)()
     state["blocks"] += 1
     state["seconds"] = round(state["seconds"] + time.process_time() - began, 1)
 

@@ -19,6 +19,7 @@ from cli.quick_predictor import quick_predictor
 
 import distreduce
 from distreduce.cli import demo
+from distreduce.cli.fit import Expert, Missing, Task, Unlabelled
 from distreduce.cli.main import SUMMARIES, app, main
 
 # Few rows, of which a picture promises much.
@@ -74,6 +75,11 @@ def test_an_unknown_command_is_exit_code_2(call):
 
 def test_a_bad_seed_is_exit_code_2(call):
     assert call("demo", "--seed", "-1")[0] == 2
+
+
+def test_values_of_options_are_texts():
+    """Click 8.1, the oldest that is allowed, looks for a default among texts."""
+    assert all(issubclass(kind, str) for kind in (Missing, Task, Expert, Unlabelled))
 
 
 def test_a_file_as_folder_is_one_sentence_and_exit_code_1(call, tmp_path):

@@ -179,7 +179,7 @@ def test_cut_between_any_two_parts(name: str, saved_gp: Path) -> None:
     (length,) = struct.unpack("<Q", raw[:8])
     header = json.loads(raw[8 : 8 + length])
     starts = [8 + length + part["data_offsets"][0] for key, part in header.items() if key != "__metadata__"]
-    for place in (0, 8, length, *starts, len(raw) - 1):
+    for place in {0, 8, length, *starts, len(raw) - 1} - {len(raw)}:  # where a tensor without numbers may begin
         saved_gp.write_bytes(raw[:place])
         assert loaded_or_none(saved_gp) is None, place
 

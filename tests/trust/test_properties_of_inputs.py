@@ -18,7 +18,7 @@ from distreduce.estimators._validate import effective_perplexity
 from distreduce.kernels import RBF
 from distreduce.mapping.relevance import median_length_scale
 
-# Of max(1, |J|), of the embedding for the starting plan and after the iterations; nearly all are below 1e-7.
+# Of max(1, max |J|), of the embedding for the starting plan and after the iterations; nearly all are below 1e-7.
 CLOSE, AFTER = 0.05, 0.2
 EVEN = problems(scale=1.0, uneven=False)
 
@@ -45,18 +45,21 @@ def rotated(X: np.ndarray, seed: int) -> np.ndarray:
 
 
 def with_start(problem: Problem) -> Problem:
-    """The problem for the joint solver with a starting plan that is given: equal rows go to the same prototype."""
+    """The problem for the joint solver with a starting plan that is given: slabs, as equal rows must stay together.
+
+    Rows dealt in turn would give all prototypes the same place, a saddle that roundings decide how to leave.
+    """
     problem, m = problem.with_model(solver="joint"), problem.model["n_prototypes"]
     if m is None:
         return problem
     rows = np.unique(problem.X, axis=0, return_inverse=True)[1].ravel()
-    return problem.with_model(init=rows % m, affinity="dense")
+    return problem.with_model(init=rows * m // (rows.max() + 1), affinity="dense")
 
 
 def assert_same_objective(problem: Problem, X: np.ndarray, y: np.ndarray | None) -> None:
     one = fitted(problem).history_["objective"].to_numpy()
     other = fitted(problem, X, y).history_["objective"].to_numpy()
-    size = max(1.0, abs(one[0]))
+    size = max(1.0, np.abs(one).max())  # terms may cancel at the start
     assert (abs(one[0] - other[0]) <= CLOSE * size, abs(one[-1] - other[-1]) <= AFTER * size) == (True, True)
 
 
@@ -84,7 +87,10 @@ def test_a_shift_leaves_the_objective(problem: Problem) -> None:
 
 @holds_for(EVEN, examples=6)
 def test_a_rotation_leaves_the_objective(problem: Problem) -> None:
-    given = with_start(problem)
+    """Not where left-out samples choose: length scales belong to the features, folds to the order of the samples."""
+    given = with_start(problem).with_model(length_scale="median", map_reg=0.01)
+    if problem.target is not None:
+        given = given.with_model(eta=float(problem.n))
     assert_same_objective(given, rotated(given.X, given.seed), given.y)
 
 

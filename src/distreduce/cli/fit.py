@@ -23,11 +23,11 @@ Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of all rando
 MetricsJson = Annotated[bool, typer.Option("--json", help="Print metrics.json instead of tables.")]
 
 
-# The values that an option can have.
-Missing = Enum("Missing", {"impute": "impute", "drop": "drop", "refuse": "refuse"})
-Task = Enum("Task", {"auto": "auto", "regression": "regression", "classification": "classification"})
-Expert = Enum("Expert", {"linear": "linear", "forest": "forest", "boosting": "boosting", "none": "none"})
-Unlabelled = Enum("Unlabelled", {"keep": "keep", "drop": "drop"})
+# The values that an option can have; texts, because click 8.1 looks for a default among texts.
+Missing = Enum("Missing", {"impute": "impute", "drop": "drop", "refuse": "refuse"}, type=str)
+Task = Enum("Task", {"auto": "auto", "regression": "regression", "classification": "classification"}, type=str)
+Expert = Enum("Expert", {"linear": "linear", "forest": "forest", "boosting": "boosting", "none": "none"}, type=str)
+Unlabelled = Enum("Unlabelled", {"keep": "keep", "drop": "drop"}, type=str)
 
 
 def _column(about: str, *names: str) -> Any:

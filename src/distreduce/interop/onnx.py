@@ -244,7 +244,8 @@ def _condition_on_neighbours(gp: NeighbourGP, u: Value, c: Array, far: Value) ->
     graph, size = u.graph, min(NEIGHBOURS, len(c))
     near = graph("TopK", far, np.array([size]), nth=1, largest=0)
     around = graph("Gather", c, near) - u.widen(1)
-    norms, products = (around * around).sum(2), around @ around.swap()
+    # Not MatMul and Transpose, which onnxruntime 1.17 joins into an operator that it has for single precision only.
+    norms, products = (around * around).sum(2), graph("Einsum", around, around, equation="nid,njd->nij")
     noise = graph("Gather", gp._noise / gp.hyperparameters.signal + NEIGHBOUR_JITTER, near).widen(2)
     K = _correlate(gp, (norms + norms.swap() - (products + products)).at_least(0.0)) + noise * np.eye(size)
     cross = _correlate(gp, norms)

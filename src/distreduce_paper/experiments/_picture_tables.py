@@ -76,7 +76,8 @@ def _score_table(scores: pd.DataFrame, gaps: pd.DataFrame) -> Table:
         if len(chosen):
             parts.append(_texts(chosen.mean().to_frame(name).T))
     caption = "Held-out scores, means over seeds; the gap is that to the best other plane, the means are without noise."
-    return Table(caption, _with_names(pd.concat(parts).fillna(DASH), "data"))
+    texts = pd.concat(parts).astype(object)  # a column without any gap is one of numbers, and takes no text
+    return Table(caption, _with_names(texts.fillna(DASH), "data"))
 
 
 def _lead_table(leads: pd.DataFrame) -> list[Block]:
