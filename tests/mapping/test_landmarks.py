@@ -182,6 +182,14 @@ def test_threads_do_not_change_a_bit(rng):
     pool.close()
 
 
+def test_places_of_a_damaged_checkpoint_give_values_that_the_solver_can_refuse(rng):
+    X, h, plan, Z = case(rng)
+    Z[2, 0] = np.inf
+    with np.errstate(invalid="ignore"):
+        values = projection(X, h, X[:20], RBF(1.2)).fitted(plan, Z)  # SciPy's ValueError names no cause
+    assert not np.isfinite(values).all()
+
+
 def test_a_kernel_that_is_no_number_is_an_error(rng):
     X, h, _, _ = case(rng)
     with pytest.raises(NumericalError, match="length_scale"):

@@ -146,7 +146,9 @@ class LandmarkRegression:
 
     def quadratic(self, plan: Plan) -> Array:
         """R (m, m), symmetric."""
-        explained = solve_triangular(self._factor[0], self._axes.T @ self._transported(plan), lower=True)
+        explained = solve_triangular(
+            self._factor[0], self._axes.T @ self._transported(plan), lower=True, check_finite=False
+        )
         gram = (plan.T @ self._weight(barycentres(plan, self.weights))).toarray()
         R = self.mu * gram - self.mu**2 * explained.T @ explained
         return np.asarray(0.5 * (R + R.T))
@@ -184,7 +186,7 @@ class LandmarkRegression:
 
     def _solve(self, factor: tuple[Array, bool], F: Array) -> Array:
         MF = self._axes.T @ self._pass(sparse.csr_array(self.weights[:, None] * F))  # without V
-        return np.asarray(self._axes @ cho_solve(factor, self.mu * MF))
+        return np.asarray(self._axes @ cho_solve(factor, self.mu * MF, check_finite=False))
 
     def expect(self, Y: Array, *, shares: bool) -> Array:
         """Return what the other samples say about the targets (n, c) of each, all known; see :func:`keep_in_range`."""
@@ -194,7 +196,7 @@ class LandmarkRegression:
     def fitted(self, plan: Plan, Z: Array) -> Array:
         """Values (n, p) of the map of K̃ at the samples, (v_i/h_i) k_i L* + (1 − v_i/h_i) f_i: one pass."""
         MZ = self._axes.T @ (self._transported(plan) @ Z)
-        best = self._axes @ cho_solve(self._factor, self.mu * MZ)
+        best = self._axes @ cho_solve(self._factor, self.mu * MZ, check_finite=False)  # the caller checks
         values = np.concatenate(self._shards.collect(_MapValues(self._similarity, best)))
         # K̃ = Q + D: where the landmarks explain little, the map stays near f_i.
         F, share = barycentres(plan, self.weights) @ Z, self._shares[:, None]
