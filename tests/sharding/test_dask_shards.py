@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -85,7 +89,51 @@ def test_a_pass_is_one_task_for_each_thread_that_has_shards(both, monkeypatch):
 
     monkeypatch.setattr(dask_shards, "submit_all", count)
     assert remote.collect(call(lambda shard: shard.number)) == list(range(S))
-    assert sum(sent) <= 3  # what all shards share, and one for each of two workers
+    assert sum(sent) <= 2  # one for each of two workers
+    monkeypatch.setattr(dask_shards, "FEW_TASKS", 0)
+    assert remote.collect(call(lambda shard: shard.number)) == list(range(S))
+    assert sum(sent) <= 5  # and what all shards share
+
+
+def test_results_of_a_total_come_at_once_if_they_were_small(both, monkeypatch):
+    monkeypatch.setattr(dask_shards, "BATCH", 1)
+    sent, remote = [], both[1]
+    gather = remote._gather
+    monkeypatch.setattr(remote, "_gather", lambda tasks: sent.append(len(tasks)) or gather(tasks))
+    square = call(lambda shard: (shard.features**2).sum(axis=0))
+    totals, gathered = [], []
+    for limit in (2**26, 2**26, 1):  # bytes: what is known of the size of results, and of how many may come at once
+        monkeypatch.setattr(dask_shards, "BATCH_BYTES", limit)
+        sent.clear()
+        totals.append(remote.total(square))
+        gathered.append(len(sent))
+    assert gathered == [S, 1, 1]
+    np.testing.assert_array_equal(totals[0], totals[1])
+
+
+FAULTS = """
+import resource
+import numpy as np
+from distreduce.sharding.dask_shards import _reused_memory
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(50):
+        np.ones(2**17)  # a megabyte
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+afresh = faults()
+with _reused_memory():
+    faults()
+    reused = faults()
+assert afresh > 50 * 200 > 20 * reused and faults() > 50 * 200, (afresh, reused)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be told")
+def test_arrays_of_a_task_reuse_memory_where_dask_gives_it_back():
+    environment = os.environ | {"MALLOC_TRIM_THRESHOLD_": "65536"}  # of Dask's workers
+    subprocess.run([sys.executable, "-c", FAULTS], env=environment, check=True)
 
 
 def test_shards_go_to_the_workers_that_hold_most_of_them():
@@ -95,7 +143,7 @@ def test_shards_go_to_the_workers_that_hold_most_of_them():
         who_has=lambda parts: {one.key: held[one.key] for one in parts}, nthreads=lambda: {"x": 2, "y": 1}
     )
     shards = [{"features": part(key=key), "graph": part(key="A") if key == "b" else None} for key in "abcde"]
-    found = DaskShards(shards, np.arange(6), client)._by_thread(("features", "graph"), range(5))
+    found = DaskShards(shards, np.arange(6), client)._by_thread(("features", "graph"))
     assert sorted(found, key=str) == [("x", [0]), ("x", [3]), ("y", [1, 2]), (None, [4])]
 
 

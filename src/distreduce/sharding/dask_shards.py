@@ -17,8 +17,12 @@ worker held. Results are gathered in the order of the shards.
 
 from __future__ import annotations
 
+import ctypes
+import os
+import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -32,8 +36,11 @@ from distreduce.sharding.shards import Part, Result, Shard, ShardFold, ShardPass
 
 # A task that fails is tried again this often: a worker or a connection may have been lost in the middle of it.
 RETRIES = 2
-# Results that are in this process at once while they are added up.
-BATCH = 8
+# Results of shards, and bytes of them, that are in this process at once while they are added up.
+BATCH, BATCH_BYTES = 8, 2**26
+# Up to so many tasks get what all shards share as an argument: as the result of another task it comes later.
+FEW_TASKS = 4
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of mallopt(3)
 # Other shards whose parts a worker holds at once in a fold.
 TOGETHER = 4
 
@@ -44,34 +51,43 @@ class DaskShards(Shards):
     def __init__(self, parts: Sequence[Mapping[Part, Any]], bounds: Index, client: Any) -> None:
         super().__init__(parts, bounds)
         self._client = client
+        self._batches: dict[type, int] = {}  # shards of a pass whose results were small enough to come at once
 
     def _bring(self, results: list[Any]) -> list[Any]:
         return list(self._client.gather(results))
 
     def collect(self, shard_pass: ShardPass[Result]) -> list[Result]:
-        return self._gather(self._submit(shard_pass, self._share(shard_pass.without_slices()), range(len(self))))
+        (tasks,) = self._submit(shard_pass, len(self))
+        return self._gather(tasks)
 
     def total(self, shard_pass: ShardPass[Result]) -> Result:
-        shared, batches = self._share(shard_pass.without_slices()), blocks(len(self), BATCH)
-        tasks = [self._submit(shard_pass, shared, range(*batch.indices(len(self)))) for batch in batches]
-        return add_up(chain.from_iterable(map(self._gather, tasks)))
+        kind = type(shard_pass)
+        total = add_up(chain.from_iterable(map(self._gather, self._submit(shard_pass, self._batches.get(kind, BATCH)))))
+        # How large the results of a pass are is known from its second run on.
+        self._batches[kind] = max(BATCH, BATCH_BYTES // max(1, getattr(total, "nbytes", BATCH_BYTES)))
+        return total
 
-    def _submit(self, shard_pass: ShardPass[Result], shared: Any, numbers: Sequence[int]) -> list[Any]:
-        """Futures of the numbered results of these shards, one for each thread that has some of them."""
-        tasks = []
-        for worker, own in self._by_thread(shard_pass.reads, numbers):
-            places = [_Place.of(self.bounds, number, shard_pass) for number in own]
-            columns = [[argument] for argument in (shared, places, *self._futures(shard_pass.reads, own))]
-            tasks += submit_all(self._client, _run_passes, columns, key=type(shard_pass).__name__, worker=worker)
-        return tasks
+    def _submit(self, shard_pass: ShardPass[Result], size: int) -> list[list[Any]]:
+        """Futures of the numbered results for each `size` shards, one for each thread that has some of them."""
+        shared, threads, key = shard_pass.without_slices(), self._by_thread(shard_pass.reads), type(shard_pass).__name__
+        if len(threads) > FEW_TASKS or size < len(self):
+            shared = self._share(shared)
+        batches: list[list[Any]] = []
+        for batch in blocks(len(self), size):
+            batches.append([])
+            for worker, shards in threads:
+                own = [number for number in shards if batch.start <= number < batch.stop]
+                places = [_Place.of(self.bounds, number, shard_pass) for number in own]
+                columns = [[argument] for argument in (shared, places, *self._futures(shard_pass.reads, own))]
+                if own:
+                    batches[-1] += submit_all(self._client, _run_passes, columns, key=key, worker=worker)
+        return batches
 
-    def _by_thread(self, reads: Sequence[Part], numbers: Sequence[int]) -> list[tuple[str | None, list[int]]]:
+    def _by_thread(self, reads: Sequence[Part]) -> list[tuple[str | None, list[int]]]:
         """Shards by the worker that holds most of what is read of them (else: has fewest), and by its threads."""
+        numbers, of_worker = range(len(self)), defaultdict[str | None, list[int]](list)
         held = [[part for (part,) in self._futures(reads, [number]) if part is not None] for number in numbers]
-        where, of_worker = (
-            self._client.who_has(list(chain.from_iterable(held))),
-            defaultdict[str | None, list[int]](list),
-        )
+        where = self._client.who_has(list(chain.from_iterable(held)))
         for number, parts in zip(numbers, held, strict=True):
             holders = Counter(chain.from_iterable(where[part.key] for part in parts))
             best = max(holders, key=lambda name: (holders[name], -len(of_worker[name]), name), default=None)
@@ -158,8 +174,31 @@ def submit_all(
 
 def _call(function: Callable[..., Any], *arguments: Any) -> Any:
     """On a worker: the function's result, with BLAS on one thread as in a fit in memory."""
-    with single_threaded_blas():
+    with _reused_memory(), single_threaded_blas():
         return function(*arguments)
+
+
+@contextmanager
+def _reused_memory() -> Iterator[None]:
+    """Let arrays take the memory of earlier ones, which glibc otherwise gives back and the system clears anew.
+
+    Dask starts its workers with MALLOC_TRIM_THRESHOLD_=65536: from 128 kB on, each array then has new pages, and a fit
+    takes twice as long.
+    """
+    trim, libc = os.environ.get("MALLOC_TRIM_THRESHOLD_", ""), None
+    if sys.platform == "linux" and trim.isdigit():
+        libc = ctypes.CDLL(None)
+    if not hasattr(libc, "mallopt"):
+        yield
+        return
+    assert libc is not None
+    libc.mallopt(MMAP_THRESHOLD, 2**25)
+    libc.mallopt(TRIM_THRESHOLD, 2**28)
+    try:
+        yield
+    finally:  # as the worker was: it promises to give memory back
+        libc.mallopt(MMAP_THRESHOLD, int(os.environ.get("MALLOC_MMAP_THRESHOLD_", 2**17)))
+        libc.mallopt(TRIM_THRESHOLD, int(trim))
 
 
 def _run_passes(shard_pass: ShardPass[Result], places: list[_Place], *parts: list[Any]) -> list[tuple[int, Result]]:
