@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distreduce.mapping.folds import Folds, are_copies, assign_folds, find_sites
+from distreduce.kernels import RBF
+from distreduce.mapping.folds import Folds, are_copies, assign_folds, find_sites, leave_out
 
 
 def test_copies_are_left_out_together():
@@ -91,3 +92,25 @@ def test_sites_of_distances_are_those_of_features(rng):
     D = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
     of_features, of_distances = find_sites(X), find_sites(D, precomputed=True)
     np.testing.assert_array_equal(of_features[:, None] == of_features, of_distances[:, None] == of_distances)
+
+
+def test_equal_features_are_left_out_in_closed_form_as_by_refits(rng):
+    """Sites of one, three, and twelve measurements: alone, together, and fold by fold with the mean of what is said."""
+    sites = np.r_[np.arange(12), np.repeat([12, 13], 3), np.full(12, 14)]
+    X, F, h = rng.normal(size=(15, 2))[sites], rng.normal(size=(30, 2)), np.full(30, 1.5)
+    folds, K, ridge = assign_folds(sites, h, rng.normal(size=(30, 1)), np.ones(30, int)), RBF(0.7)(X), 0.8
+
+    def predict(i, kept):  # kernel ridge regression with the weights h
+        A = K[np.ix_(kept, kept)] + np.diag(ridge / h[kept])
+        return K[i, kept] @ np.linalg.solve(A, F[kept])
+
+    hat = np.linalg.solve(K + np.diag(ridge / h), K).T
+    found = leave_out(F, hat @ F, hat.diagonal(), folds)
+    for i in (0, 11):
+        np.testing.assert_allclose(found[i], predict(i, np.arange(30) != i), rtol=1e-9)
+    for site in (12, 13):
+        np.testing.assert_allclose(found[sites == site], np.tile(predict(3 * site - 24, sites != site), (3, 1)))
+    own = folds.fold[18:]
+    means = [predict(18, ~((sites == 14) & (folds.fold == k))) for k in own]
+    np.testing.assert_allclose(found[18:], np.tile(np.mean(means, axis=0), (12, 1)))
+    assert len(set(own)) > 2

@@ -13,10 +13,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.datasets import load_digits, make_friedman1
 from sklearn.metrics import r2_score
+from sklearn.neighbors import KNeighborsRegressor
 
 import distreduce
 from distreduce import SDR, DistR
-from distreduce.exceptions import InvalidInputError
+from distreduce.exceptions import DataWarning, InvalidInputError
 from distreduce.metrics import reduction_scores
 
 pytestmark = pytest.mark.filterwarnings("ignore::distreduce.exceptions.SolverConvergenceWarning")
@@ -155,10 +156,49 @@ def test_auto_is_sparse_above_the_limit(digits, monkeypatch):
     assert model.map_.inputs.shape[0] == 50
 
 
-@pytest.mark.parametrize("options", [{"n_prototypes": None}, {"metric": "precomputed"}])
+@pytest.mark.parametrize("affinity", ["auto", "sparse"])
+@pytest.mark.parametrize("method", ["SDR", "DistR"])
+def test_as_many_prototypes_as_samples_are_too_many_above_the_limit(method, affinity, digits, monkeypatch):
+    for name in ("MOST_DENSE", "MOST_DENSE_AUTO"):
+        monkeypatch.setattr(f"distreduce.estimators._setup.{name}", 1000)
+    with pytest.warns(
+        DataWarning, match=r"1,797 samples would need n×n arrays, so this fit has 200\. Give n_prototypes"
+    ):
+        model = getattr(distreduce, method)(affinity=affinity, max_iter=1, random_state=0).fit(*digits)
+    given = getattr(distreduce, method)(n_prototypes=200, affinity=affinity, max_iter=1, random_state=0).fit(*digits)
+    assert_array_equal(model.embedding_, given.embedding_)
+
+
+@pytest.mark.parametrize("options", [{"affinity": "dense"}, {"init": "identity"}, {"init": np.arange(200)}])
+def test_one_prototype_per_sample_above_the_limit_for_whoever_wants_them(options, digits, monkeypatch):
+    monkeypatch.setattr("distreduce.estimators._setup.MOST_DENSE_AUTO", 100)
+    X, y = digits
+    model = SDR(max_iter=0, max_inner_iter=2, random_state=0, **options).fit(X[:200], y[:200])
+    assert len(model.prototypes_) == 200
+
+
+@pytest.mark.parametrize("options", [{"n_prototypes": None, "init": "identity"}, {"metric": "precomputed"}])
 def test_sparse_without_what_it_needs_is_refused(digits, options):
     with pytest.raises(InvalidInputError, match="affinity='sparse' needs"):
         sparse_sdr(**options).fit(np.zeros((5, 5)), [0, 1, 0, 1, 0])
+
+
+@pytest.mark.parametrize("kind", ["numbers", "classes"])
+def test_left_out_places_of_equal_rows_do_not_tell_their_targets(kind):
+    """Places that differ by the samples' own y gave new rows ten neighbours of one y: R² −1.0 instead of 0."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(3, size=(1600, 4)).astype(float)
+    y = X.sum(axis=1) + 3 * rng.normal(size=1600)
+    y = np.digitize(y, [2, 6]) if kind == "classes" else y.round(1)
+    model = SDR(n_prototypes=50, affinity="sparse", random_state=0).fit(X[:1300], y[:1300])
+    sites = np.unique(X[:1300], axis=0, return_inverse=True)[1].ravel()
+    many = np.flatnonzero(np.bincount(sites) >= 10)
+    for site in many:
+        places = model.embedding_left_out_[sites == site]
+        assert_allclose(places, np.tile(places[0], (len(places), 1)), atol=1e-9)
+    assert len(many) > 50
+    near = KNeighborsRegressor(10).fit(model.embedding_left_out_, y[:1300])
+    assert near.score(model.transform(X[1300:]), y[1300:]) > -0.1
 
 
 def test_too_few_neighbours_are_refused(digits):
@@ -169,7 +209,7 @@ def test_too_few_neighbours_are_refused(digits):
 def test_no_more_distinct_samples_than_prototypes():
     X = np.repeat(np.arange(12.0)[:, None] * [1.0, 0.5], 20, axis=0)
     y = np.repeat(np.arange(12) % 2, 20)
-    with pytest.warns(distreduce.exceptions.DataWarning, match="only 12 samples are distinct"):
+    with pytest.warns(DataWarning, match="only 12 samples are distinct"):
         model = SDR(n_prototypes=30, affinity="sparse", random_state=0).fit(X, y)
     assert np.isfinite(model.embedding_).all()
 

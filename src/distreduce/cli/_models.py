@@ -70,7 +70,7 @@ def fit_picture(data: PreparedTable, options: FitOptions, rows: Index) -> SDR:
     given = {"eta": options.eta, "perplexity": options.perplexity}
     parameters: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if count == 0:  # the identity plan of one prototype per row is a stationary point already (decision 12)
-        parameters |= {"max_iter": 0, "max_inner_iter": IDENTITY_STEPS}
+        parameters |= {"max_iter": 0, "max_inner_iter": IDENTITY_STEPS, "affinity": "dense"}
     parameters |= {"task": data.target.task, "random_state": options.seed, "checkpoint": options.checkpoint}
     model = SDR(options.components, n_prototypes=count or None, **parameters)
     try:

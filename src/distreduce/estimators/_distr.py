@@ -20,8 +20,9 @@ class DistR(BaseReduction):
     n_components : int, default=2
         Dimension p of the embedding.
     n_prototypes : int or None, default=None
-        Number m of prototypes. None gives every sample its own prototype (pure dimensionality reduction). With fewer
-        prototypes than samples, some may end up unused, with weight zero.
+        Number m of prototypes. None gives every sample its own prototype (pure dimensionality reduction), but 200 in
+        all where the affinity is sparse: by default, above 10,000 samples. With fewer prototypes than samples, some may
+        end up unused, with weight zero.
     mu : float, default=1.0
         Weight of the squared distance between the prototypes and the out-of-sample map.
     map_reg : float, default=1e-2

@@ -31,8 +31,9 @@ from distreduce.estimators._auto import (
 from distreduce.kernels import RBF, Kernel
 from distreduce.losses import keep_in_range, supervised_rows
 from distreduce.mapping import KernelMap, Predictions
-from distreduce.mapping.folds import Folds
+from distreduce.mapping.folds import Folds, assign_folds, find_sites
 from distreduce.mapping.landmarks import LandmarkRegression, spread_landmarks
+from distreduce.sharding.merge import Arrangement
 from distreduce.sharding.sample import Sample, ShardedSample
 from distreduce.sharding.shards import Shards, Slice, local_shards
 
@@ -231,23 +232,30 @@ class LandmarkScores:
 
 
 def predict_on_shards(
-    estimator: Any, alone: MapChoice, known: Sample, sample: ShardedSample, order: Index, unit: float, workers: Workers
+    estimator: Any,
+    alone: MapChoice,
+    known: Sample,
+    sample: ShardedSample,
+    folds: Folds | None,
+    arrangement: Arrangement,
+    unit: float,
+    workers: Workers,
 ) -> tuple[MapChoice, ShardedSample]:
     """As :func:`choose_with_predictions`, from the choice for the features of a `known` part of the samples alone.
 
-    A regression on landmarks of all samples gives each the shares that the others predict for it. `order` are the
-    numbers of the samples on the shards in random order.
+    A regression on landmarks of all samples gives each the shares that the others predict for it. The folds, if some
+    samples have equal features, are those of all.
     """
     if not _can_predict(estimator, alone, known):
         return alone, sample
     assert isinstance(alone.kernel, RBF)
     subsample, h, length = sample.subsample, sample.weights, float(np.max(alone.kernel.length_scale))
     Y = np.concatenate(sample.shards.collect_part("kernel_targets")).astype(np.float64)
-    found = _score_classes(sample, Y, length, alone.ridge, workers)
+    found = _score_classes(sample, Y, folds, arrangement, length, alone.ridge, workers)
     given = supervised_rows(Y)
     sharpness = _sharpen(found.scores[given], Y[given], h[given])
     shares = softmax(sharpness * found.scores, axis=1)
-    wide, drawn = MOST_WIDE * length, order[: len(subsample.weights)]
+    wide, drawn = MOST_WIDE * length, arrangement.random_order[: len(subsample.weights)]
     metric = np.ones(known.features.shape[1]) if alone.scales is None else alone.scales
     # One length scale for all features, so that near landmarks are near in the kernel.
     scales = np.r_[metric, np.full(shares.shape[1], REACH * _spread(shares, h) / wide)]
@@ -259,39 +267,50 @@ def predict_on_shards(
     return choice, replace(sample, subsample=replace(subsample, shares=shares[drawn]))
 
 
-def _score_classes(sample: ShardedSample, Y: Array, length: float, ridge: float, workers: Workers) -> LandmarkScores:
+def _score_classes(
+    sample: ShardedSample,
+    Y: Array,
+    folds: Folds | None,
+    arrangement: Arrangement,
+    length: float,
+    ridge: float,
+    workers: Workers,
+) -> LandmarkScores:
     """Return the scores of the regression that is wrong about fewest left-out classes of some samples.
 
     Metric and ridge come from few samples. Where many are near each other, narrower kernels predict better. There are
     more landmarks while the samples are clearly better off.
     """
-    X, shards, h, targets = sample.subsample.features, sample.shards, sample.weights, Y
-    given = supervised_rows(np.asarray(sample.subsample.kernel_targets))
-    few = sample.subsample.take(np.flatnonzero(given)[:TRIAL_SAMPLES])
-    if len(h) > TRIAL_SAMPLES and len(few.weights) >= CHOICE_SAMPLES:
+    X, shards, h, targets, parts = sample.subsample.features, sample.shards, sample.weights, Y, folds
+    drawn = np.flatnonzero(supervised_rows(np.asarray(sample.subsample.kernel_targets)))[:TRIAL_SAMPLES]
+    if len(h) > TRIAL_SAMPLES and len(drawn) >= CHOICE_SAMPLES:
+        few = sample.subsample.take(drawn)
         shards = local_shards({"features": few.features, "shares": None}, workers)
         h, targets = few.weights, np.asarray(few.kernel_targets)
-    tried = [_regress_on_landmarks(shards, h, targets, X, f * length, LANDMARKS[0], ridge) for f in NARROWER]
+        if folds is not None:
+            counts = arrangement.merged.counts[arrangement.random_order[drawn]]
+            parts = assign_folds(find_sites(few.features), h, targets, counts)
+    tried = [_regress_on_landmarks(shards, h, targets, parts, X, f * length, LANDMARKS[0], ridge) for f in NARROWER]
     best = min(tried, key=lambda one: h @ one.misses)
     for r in LANDMARKS[1:]:
-        more = _regress_on_landmarks(shards, h, targets, X, best.length, r, ridge)
+        more = _regress_on_landmarks(shards, h, targets, parts, X, best.length, r, ridge)
         if not _is_clearly_less(more.misses, best.misses, h):
             break
         best = more
     if shards is sample.shards:
         return best
-    return _regress_on_landmarks(sample.shards, sample.weights, Y, X, best.length, len(best.landmarks), ridge)
+    return _regress_on_landmarks(sample.shards, sample.weights, Y, folds, X, best.length, len(best.landmarks), ridge)
 
 
 def _regress_on_landmarks(
-    shards: Shards, h: Array, Y: Array, rows: Array, length: float, r: int, ridge: float
+    shards: Shards, h: Array, Y: Array, folds: Folds | None, rows: Array, length: float, r: int, ridge: float
 ) -> LandmarkScores:
     """Regress Y, where it is known, on r landmarks for the features; `rows` of these are in random order."""
     given, landmarks = supervised_rows(Y), spread_landmarks(rows, r)
     mean, weights = h[given] @ Y[given] / h[given].sum(), np.where(given, h, 0.0)
     # The samples on the shards are divided by the scales of the metric.
     regression = LandmarkRegression(shards, landmarks, RBF(length), weights, 1.0, ridge, residual=False)
-    scores, coefficients = regression.cross_fit(np.where(given[:, None], Y - mean, 0.0))
+    scores, coefficients = regression.cross_fit(np.where(given[:, None], Y - mean, 0.0), folds)
     misses = given & (scores.argmax(axis=1) != np.nan_to_num(Y).argmax(axis=1))
     return LandmarkScores(length, landmarks, coefficients, scores, misses.astype(np.float64))
 

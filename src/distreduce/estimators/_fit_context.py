@@ -179,13 +179,12 @@ def _callbacks(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[C
 FREE = ("checkpoint", "n_jobs", "verbose")
 
 
-def check_checkpoint(estimator: Any, n: int, *, sharded: bool) -> str | None:
+def check_checkpoint(estimator: Any, n: int, m: int, *, sharded: bool) -> str | None:
     """Check that the checkpoint can be written, and return the fingerprint of the parameters; None without one."""
     if estimator.checkpoint is None:
         return None
     require_seed(estimator)
     # Room for two files, since the new one is written beside the old: 20 bytes per sample, and arrays of size m.
-    m = estimator.n_prototypes or n
     size = 20 * n + 8 * m * (m + estimator.n_components + (LANDMARKS if sharded else 0))
     check_place(Path(estimator.checkpoint), 2 * size + 2**16)
     given = {name: value for name, value in estimator.get_params(deep=False).items() if name not in FREE}

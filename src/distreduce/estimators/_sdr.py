@@ -37,11 +37,12 @@ class SDR(BaseReduction):
     n_components : int, default=2
         Dimension p of the embedding.
     n_prototypes : int, "auto" or None, default=None
-        Number m of prototypes. None gives every sample its own prototype (pure dimensionality reduction). "auto" fits
-        4, 8, 16, … prototypes, at least five samples for each, and keeps the fewest whose left-out error is within one
-        standard error of the smallest; see :func:`distreduce.plotting.plot_choice`. With fewer prototypes than samples,
-        some may end up unused, with weight zero. With ``eta="auto"`` those that lie within half a percent of the
-        picture of a heavier one are merged into it.
+        Number m of prototypes. None gives every sample its own prototype (pure dimensionality reduction), but 200 in
+        all where the affinity is sparse; the fit then warns. "auto" fits 4, 8, 16, … prototypes, at least five samples
+        for each, and keeps the fewest whose left-out error is within one standard error of the smallest; see
+        :func:`distreduce.plotting.plot_choice`. With fewer prototypes than samples, some may end up unused, with weight
+        zero. With ``eta="auto"`` those that lie within half a percent of the picture of a heavier one are merged into
+        it.
     alpha : float in [0, 1], default=0.2
         Weight of the geometry (Gromov-Wasserstein term) against the supervision loss in the coupling.
     eta : float or "auto", default="auto"
@@ -87,9 +88,9 @@ class SDR(BaseReduction):
         If "precomputed", X is a symmetric matrix of distances.
     affinity : {"auto", "dense", "sparse", "precomputed"}, int or array of shape (n_samples, n_samples), default="auto"
         How the affinity of the samples is stored. "dense": all pairs, in n×n arrays. "sparse": a graph of nearest
-        neighbours, and landmarks for the map, so that time and memory grow linearly with the samples; it needs
-        `n_prototypes`. An integer is a sparse graph with that many neighbours per sample; "sparse" takes three times
-        the perplexity. "auto" is sparse above 5,000 samples (10,000 if `eta` is a number) if `n_prototypes` is given.
+        neighbours, and landmarks for the map, so that time and memory grow linearly with the samples. An integer is a
+        sparse graph with that many neighbours per sample; "sparse" takes three times the perplexity. "auto" is sparse
+        above 3,000 samples (10,000 if `eta` is a number), but dense if `init` gives every sample a prototype.
         An array or sparse matrix is a graph, or any non-negative similarity of the samples: it replaces the affinity
         of the features, which then drive the map alone. With "precomputed" X is that graph, and a new sample is the
         row of its similarities to the samples of the fit.

@@ -65,9 +65,11 @@ from distreduce.solver.dense import MOST_CROSS_FITTED
 from distreduce.solver.problem import ReductionProblem, Settings
 
 # Above this many samples affinity="auto" is sparse: a dense fit then takes gigabytes, and minutes. With eta="auto" the
-# border is lower, because the map on shards learns from all samples what classes to predict: with 8,000 samples it is
-# ahead of the dense one in half of the time (decision 23).
-MOST_DENSE, MOST_DENSE_AUTO = 10_000, 5_000
+# border is where a dense fit no longer leaves samples out of all of its steps. On shards the map then learns from all
+# samples what classes to predict, and new samples are placed as well in a third of the time (decision 23).
+MOST_DENSE, MOST_DENSE_AUTO = 10_000, MOST_CROSS_FITTED
+# Prototypes of a fit on shards with n_prototypes=None: with twice as many the picture is no better (decision 23).
+SHARDED_PROTOTYPES = 200
 # Tolerance of T-steps in units of `tol` if eta="auto": with expected targets, which have no ties, finer ones take many
 # times longer, and the plane is as good.
 COUPLING_TOL = 10.0
@@ -123,7 +125,8 @@ def set_up_fit(
     if estimator.metric == "precomputed":
         X = check_distances(X)
     # Hash the parameters before the random generator, which is one of them, is used and so changed.
-    parameters = check_checkpoint(estimator, X.shape[0], sharded=sharded)
+    m = estimator.n_prototypes or (SHARDED_PROTOTYPES if sharded else X.shape[0])
+    parameters = check_checkpoint(estimator, X.shape[0], m, sharded=sharded)
     # Merge equal rows and set up the problem.
     set_up = _set_up_sharded if sharded else _set_up_dense
     merged, problem, random_state, choice = set_up(estimator, X, weights, supervision, workers, choice)
@@ -158,13 +161,15 @@ def _read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any,
 
 def _on_shards(estimator: Any, n: int) -> bool:
     """Return whether to work on a sparse graph of neighbours in shards of rows instead of n×n arrays."""
-    affinity, metric, m = estimator.affinity, estimator.metric, estimator.n_prototypes
-    possible = metric == "euclidean" and m is not None
+    affinity, metric, init = estimator.affinity, estimator.metric, estimator.init
+    # Whoever gives a start with one prototype per sample wants them all.
+    paired = estimator.n_prototypes is None and (not isinstance(init, str) or init == "identity")
+    possible = metric == "euclidean" and not paired
     asked = isinstance(affinity, Integral) or (isinstance(affinity, str) and affinity == "sparse")
     if asked and not possible:
         raise InvalidInputError(
-            f"affinity={affinity!r} needs metric='euclidean' and n_prototypes, a number of prototypes below "
-            f"that of the samples; got metric={metric!r}, n_prototypes={m!r}."
+            f"affinity={affinity!r} needs metric='euclidean' and fewer prototypes than samples; got metric={metric!r}, "
+            f"n_prototypes={estimator.n_prototypes!r}{' and a start for one prototype per sample' if paired else ''}."
         )
     automatic = isinstance(affinity, str) and affinity == "auto"
     most = MOST_DENSE_AUTO if getattr(estimator, "eta", None) == "auto" else MOST_DENSE
@@ -246,20 +251,29 @@ def _set_up_sharded(
     scale: float | Array = unit
     known: Sample | None = None
     if supervision is not None and wants_choice(estimator):
-        known, folds = _take_known(rows, merged, supervision, unit)
-        choice = choose(estimator, known, folds, unit, workers) if choice is None else choice.metric
+        known, own_folds = _take_known(rows, merged, supervision, unit)
+        choice = choose(estimator, known, own_folds, unit, workers) if choice is None else choice.metric
         supervision = replace(supervision, settings=resolve_eta(supervision.settings, choice, merged.weights.sum()))
         if choice.scales is not None:
             scale = unit * choice.scales
     # Sorted by content, so that neither order nor partition of the rows matters.
     arrangement = rows.arrange(merged, scale, random_state)
     merged = arrangement.merged
-    sample = rows.to_shards(scale, *_solver_targets(supervision, merged), arrangement)
+    sample, folds = rows.to_shards(scale, *_solver_targets(supervision, merged), arrangement), None
+    if supervision is not None and merged.sites is not None and merged.sites.max() + 1 < len(merged.rows):
+        known_targets = supervision.targets.scaled[merged.rows]
+        folds = assign_folds(merged.sites, merged.weights, known_targets, merged.counts)
     if known is not None and choice is not None and supervision is not None and supervision.targets.classes is not None:
-        choice, sample = predict_on_shards(estimator, choice, known, sample, arrangement.random_order, unit, workers)
-    n, m = rows.shape[0], _number_of_prototypes(estimator, rows.shape[0], len(merged.rows), len(merged.rows))
+        choice, sample = predict_on_shards(estimator, choice, known, sample, folds, arrangement, unit, workers)
+    n, n_distinct = rows.shape[0], len(merged.rows)
+    m = _number_of_prototypes(estimator, n, n_distinct, n_distinct)
+    if estimator.n_prototypes is None and n_distinct > SHARDED_PROTOTYPES:
+        m = SHARDED_PROTOTYPES
+        message = f"One prototype for each of {n:,} samples would need n×n arrays, so this fit has {m}. "
+        warn_user(f"{message}Give n_prototypes a number, or affinity='dense' for one each.", DataWarning)
     problem = _problem(estimator, sample, sample.subsample, supervision, unit, n, m, merged, choice)
-    if problem.n_prototypes is None:  # no more distinct samples than prototypes: few enough for dense arrays
+    problem = replace(problem, folds=folds)
+    if m is None:  # no more distinct samples than prototypes: few enough for dense arrays
         # Chosen anew: the folds of all samples are not those of the drawn ones.
         X = rows.gather().astype(np.float64)
         return _set_up_dense(estimator, X, weights, supervision, workers, None)
@@ -332,7 +346,7 @@ def _problem(
         n_components=estimator.n_components,
         n_prototypes=m,
         perplexity=effective_perplexity(estimator.perplexity, merged.weights),
-        init=read_init(estimator, merged, n, blind=blind),
+        init=read_init(estimator, merged, n, blind=blind and m is not None),
         target_loss=SquaredLoss() if supervision is None else supervision.loss,
         target_kernel=None if supervision is None else supervision.kernel,
         input_kernel=chosen.kernel,
@@ -353,8 +367,8 @@ def _settings(estimator: Any, supervision: Supervision | None, *, sharded: bool)
     """Return the settings of the solver; without targets the objective is GW and the map alone (DistR)."""
     settings = {"alpha": 1.0, "eta": 0.0} if supervision is None else dict(supervision.settings)
     # One prototype per sample: the coupling that pairs them is a stationary point, and T-steps take most of the time.
-    paired = estimator.n_prototypes is None and isinstance(estimator.init, str) and supervision is not None
-    settings["fixed_coupling"] = paired and estimator.eta == "auto"
+    paired = estimator.n_prototypes is None and isinstance(estimator.init, str) and not sharded
+    settings["fixed_coupling"] = paired and supervision is not None and estimator.eta == "auto"
     if supervision is not None and estimator.eta == "auto":
         # A finer or coarser `tol` than the default makes T-steps finer or coarser.
         coarse = SHARDED_TOL / max(estimator.tol, Settings.tol)

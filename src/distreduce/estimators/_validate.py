@@ -235,7 +235,7 @@ def read_init(estimator: Any, merged: Merged, n: int, *, blind: bool) -> Any:
     if isinstance(init, str):
         if init == "identity" and m not in (None, n):
             raise InvalidInputError("init='identity' needs n_prototypes=None (one prototype per sample).")
-        return "spectral" if init == "auto" and blind and m else init
+        return "spectral" if init == "auto" and blind else init
     plan = init.toarray() if sparse.issparse(init) else np.asarray(init)
     k = n if m is None else m
     # Indices, or non-negative shares with no empty row.

@@ -278,6 +278,7 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
             embedding_kernel="rq",  # nobody looks at this embedding: none of its axes has to show the features
             # The identity plan of pure dimensionality reduction is a stationary point already (decision 12).
             max_iter=0 if self.n_prototypes is None else 50,
+            affinity="auto" if self.n_prototypes else "dense",  # one prototype per sample, however many
             n_jobs=self.n_jobs,
             random_state=random_state,
             verbose=self.verbose,

@@ -24,6 +24,7 @@ NEARLY_EQUAL, FIFTH = 0.05, 5
 MOST_COMPARED = 5000  # of more samples few are left out, and their copies hardly matter
 # A mean over this many differs little from what any one of them is left out of; over fewer it gives them away.
 MANY_MEASUREMENTS = 10
+MOST_LEVERAGE = 0.9  # what alone decides its place cannot be left out in closed form
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,29 @@ class Folds:
         return np.asarray(totals[self.sites] / mass[self.sites, None])
 
 
+def leave_out(F: Array, fitted: Array, leverages: Array, folds: Folds | None = None) -> Array:
+    r"""Values (n, p) of a linear smoother of F for samples that it has not seen, from its values and leverages.
+
+    .. math:: z_{-G} = \frac{z_G - \sum_{i \in G} \ell_i f_i}{1 - \sum_{i \in G} \ell_i}
+
+    G is a sample. With folds it is what leaves the samples of equal features, which have one value z_G, with one fold;
+    these samples then get the mean of what they are left out with.
+    """
+    left_out: Array = F - (F - fitted) / (1.0 - leverages)[:, None]
+    if folds is None:
+        return left_out
+    sample, site = folds.sample, folds.sites[folds.sample]
+    groups, of_part = np.unique(site * FOLDS + folds.fold, return_inverse=True)
+    # A part of a sample has as much of its leverage as of its weight.
+    parts = leverages[sample] * folds.weights / np.bincount(sample, folds.weights)[sample]
+    total, sums = np.bincount(of_part, parts), np.zeros((len(groups), F.shape[1]))
+    np.add.at(sums, of_part, parts[:, None] * F[sample])
+    kept = MOST_LEVERAGE / np.maximum(total, MOST_LEVERAGE)
+    without = (fitted[sample] - (kept[:, None] * sums)[of_part]) / (1.0 - kept * total)[of_part, None]
+    shared = np.bincount(site, minlength=len(groups))[folds.sites] > 1
+    return np.where(shared[:, None], folds.average(without), left_out)
+
+
 def find_sites(features: Any, *, precomputed: bool = False) -> Index:
     """Return a number for each sample, the same for samples with equal features."""
     if precomputed:
@@ -91,7 +115,7 @@ def find_sites(features: Any, *, precomputed: bool = False) -> Index:
         # Numbered by their distances to the others, which do not depend on the order of the rows.
         return np.unique(np.sort(features, axis=1).sum(axis=1)[first], return_inverse=True)[1].ravel()
     # Rows of a merged sample are sorted: by first appearance the numbers do not depend on units.
-    _, first, inverse = np.unique(row_keys(features, None), axis=0, return_index=True, return_inverse=True)
+    _, first, inverse = np.unique(row_keys(features), axis=0, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse.ravel()]
 
 

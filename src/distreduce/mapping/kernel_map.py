@@ -17,6 +17,7 @@ from distreduce._utils.threads import SERIAL, Workers, single_threaded_blas
 from distreduce._utils.typing import Array, Plan
 from distreduce.exceptions import IllConditionedWarning, NumericalError
 from distreduce.kernels import Kernel, rounds_alike
+from distreduce.mapping.folds import Folds, leave_out
 
 BATCH_NUMBERS = 2_000_000  # kernel values that a thread holds at once when mapping new samples
 # Fixed, because the rounding of a matrix product depends on its shape. BLAS takes 8, 12, 16 or 24 rows at once, and
@@ -151,10 +152,10 @@ class MapRegression:
         """K L = F − (λ/μ) W⁻¹ L, from the normal equations."""
         return F - (self.map_reg / self.mu) * coefficients / self.weights[:, None]
 
-    def left_out(self, F: Array) -> Array:
-        r"""Embedding (n, p) of each sample by the map fitted without it, for many samples.
+    def left_out(self, F: Array, folds: Folds | None = None) -> Array:
+        r"""Embedding (n, p) of each sample by the map fitted without it, for many samples, by :func:`leave_out` with
 
-        .. math:: z_{-i} = f_i - \frac{L_i}{\mu\,(A^{-1})_{ii}}, \qquad A = \mu K + \lambda W^{-1}
+        .. math:: 1 - \ell_i = \frac{\lambda}{h_i}\,(A^{-1})_{ii}, \qquad A = \mu K + \lambda W^{-1} .
 
         The diagonal of the inverse is estimated from random signs s, the mean of :math:`s \circ A^{-1} s` [1]_, because
         the inverse would take as much memory as all else.
@@ -167,7 +168,8 @@ class MapRegression:
         signs = check_random_state(0).choice([-1.0, 1.0], size=(len(F), PROBES))
         estimated = np.einsum("ij,ij->i", signs, cho_solve(self._factor, signs, check_finite=False)) / PROBES
         inverse = np.maximum(estimated, 1.0 / self._diagonal)  # the true one is never smaller
-        return np.asarray(F - self.coefficients(F) / (self.mu * inverse)[:, None])
+        values = self.values(F, self.coefficients(F))
+        return leave_out(F, values, 1.0 - self.map_reg * inverse / self.weights, folds)
 
     def quadratic(self, plan: Plan) -> Array:
         r""":math:`R = \mu\lambda\,\hat T^\top(\mu K + \lambda W^{-1})^{-1}\hat T`, (m, m), T̂ the plan's barycentres."""

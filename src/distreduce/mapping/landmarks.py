@@ -18,6 +18,7 @@ from distreduce._utils.typing import Array, Plan
 from distreduce.exceptions import NumericalError
 from distreduce.kernels import RBF, Kernel, diagonal
 from distreduce.losses import keep_in_range
+from distreduce.mapping.folds import MOST_LEVERAGE, Folds, leave_out
 from distreduce.mapping.kernel_map import NOT_FINITE, barycentres, factorise_kernel
 from distreduce.sharding.cells import cluster_means
 from distreduce.sharding.shards import Shard, ShardPass, Shards
@@ -31,7 +32,6 @@ WELL_CONDITIONED = 1e-10
 PANEL = 256
 ROWS_PER_LANDMARK = 20  # that are clustered: centres of few rows are nearer to these than to new ones
 PROJECTIONS = 64  # random directions for leverages: their relative error is about √(2/64)
-MOST_LEVERAGE = 0.9  # a sample that alone decides its place cannot be left out in closed form
 
 
 @dataclass(frozen=True)
@@ -161,19 +161,18 @@ class LandmarkRegression:
         """
         return self._solve(_ridge_factor(self._information.plain, self.mu, self.map_reg), F)
 
-    def left_out(self, F: Array) -> Array:
-        r"""Values (n, p) at the samples of the regression of F fitted without each, in closed form.
+    def left_out(self, F: Array, folds: Folds | None = None) -> Array:
+        r"""Values (n, p) at the samples of the regression of F fitted without each, by :func:`leave_out` with
 
-        .. math:: z_{-i} = f_i - \frac{f_i - k_i L}{1 - \ell_i}, \qquad
-            \ell_i = \mu h_i\,|C^{-1} A^\top k_i|^2, \quad CC^\top = A^\top G A
+        .. math:: z_i = k_i L, \qquad \ell_i = \mu h_i\,|C^{-1} A^\top k_i|^2, \quad CC^\top = A^\top G A .
 
         All samples count fully, as in :meth:`coefficients`. The leverages :math:`\ell_i`, below 0.1 for many more
         samples than landmarks, are estimated from random projections, to about a fifth of their size: exactly they
         would cost as much as all else of the map.
         """
-        return self.cross_fit(F)[0]
+        return self.cross_fit(F, folds)[0]
 
-    def cross_fit(self, F: Array) -> tuple[Array, Array]:
+    def cross_fit(self, F: Array, folds: Folds | None = None) -> tuple[Array, Array]:
         """Return the values of :meth:`left_out` and the coefficients (r, p) of the regression on all samples."""
         factor = _ridge_factor(self._information.plain, self.mu, self.map_reg)
         draws = check_random_state(0).standard_normal((len(factor[0]), PROJECTIONS)) / np.sqrt(PROJECTIONS)
@@ -182,16 +181,16 @@ class LandmarkRegression:
         # One pass for the map's values and the projections.
         values = np.concatenate(self._shards.collect(_MapValues(self._similarity, np.hstack([L, rays]))))
         leverages = self.mu * self.weights * np.einsum("ij,ij->i", values[:, p:], values[:, p:])
-        return F - (F - values[:, :p]) / (1.0 - np.minimum(leverages, MOST_LEVERAGE))[:, None], L
+        return leave_out(F, values[:, :p], np.minimum(leverages, MOST_LEVERAGE), folds), L
 
     def _solve(self, factor: tuple[Array, bool], F: Array) -> Array:
         MF = self._axes.T @ self._pass(sparse.csr_array(self.weights[:, None] * F))  # without V
         return np.asarray(self._axes @ cho_solve(factor, self.mu * MF, check_finite=False))
 
-    def expect(self, Y: Array, *, shares: bool) -> Array:
+    def expect(self, Y: Array, folds: Folds | None = None, *, shares: bool) -> Array:
         """Return what the other samples say about the targets (n, c) of each, all known; see :func:`keep_in_range`."""
         mean = self.weights @ Y / self.weights.sum()
-        return keep_in_range(mean + self.left_out(Y - mean), Y, shares=shares)
+        return keep_in_range(mean + self.left_out(Y - mean, folds), Y, shares=shares)
 
     def fitted(self, plan: Plan, Z: Array) -> Array:
         """Values (n, p) of the map of K̃ at the samples, (v_i/h_i) k_i L* + (1 − v_i/h_i) f_i: one pass."""

@@ -32,6 +32,7 @@ class Merged:
     rows: Index  # for each distinct sample, the number of one row that holds it
     group: Index  # for each row, the number of its distinct sample; −1 for rows of weight zero, which take no part
     weights: Array  # total weight of each distinct sample
+    sites: Index | None = None  # the same number for distinct samples of equal features, if that was asked for
 
     @property
     def counts(self) -> Index:
@@ -114,18 +115,16 @@ def _sparse_ranks(X: Any) -> Array:
     return np.array([[ranks[key]] for key in keys], dtype=np.float64)
 
 
-def row_keys(X: Any, Y: Array | None = None) -> NDArray[np.uint64]:
-    """Hashes (n, 2), of 128 bits, of the numbers in the rows of X (dense or sparse) and of Y.
+def row_keys(X: Any, first: int = 0) -> NDArray[np.uint64]:
+    """Hashes (n, 2), of 128 bits, of the numbers in the rows of X, dense or sparse, whose columns count from `first`.
 
     A row's hash depends on its numbers alone: not on their type or storage, nor on the sign of zero or the bits of NaN.
-    It is the sum over the non-zero numbers of a mix of (column, number), in two lanes.
+    It is the sum over the non-zero numbers of a mix of (column, number), in two lanes: the hash of two tables side by
+    side is the sum of theirs.
     """
-    keys = np.zeros((X.shape[0], 2), dtype=np.uint64)
-    for table, first_column in ((X, 0), (Y, X.shape[1])):
-        if table is not None:
-            entries = sparse.csr_array(table, copy=True)
-            entries.sum_duplicates()
-            _add_hashes(entries, first_column, keys)
+    keys, entries = np.zeros((X.shape[0], 2), dtype=np.uint64), sparse.csr_array(X, copy=True)
+    entries.sum_duplicates()
+    _add_hashes(entries, first, keys)
     return keys
 
 
@@ -179,7 +178,8 @@ def arrange_by_cells(merged: Merged, nearest: NDArray[np.int32], probes: Probes)
     cells, pieces = split_large_cells(nearest[order], len(probes.centres))
     # The pieces of a split cell all have its centre.
     found = Probes(np.repeat(probes.centres, pieces, axis=0), np.repeat(probes.radii, pieces))
-    in_order = Merged(merged.rows[order], group, merged.weights[order])
+    sites = None if merged.sites is None else merged.sites[order]
+    in_order = Merged(merged.rows[order], group, merged.weights[order], sites)
     return Arrangement(in_order, place, shard_bounds(cells), cells, found)
 
 

@@ -6,6 +6,7 @@ import os
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -54,8 +55,10 @@ class Rows(ABC):
         """Places (n, p) of all rows."""
 
     def merge(self, Y: Array | None, weights: Array) -> Merged:
-        """Merge rows that are equal in X and in Y (n, c); they come in the order of their hashes."""
-        return merge_by_key(self._apply(row_keys, Y), weights)
+        """Merge rows that are equal in X and in Y (n, c), and number their sites; they come in the order of hashes."""
+        keys = self._apply(row_keys)
+        merged = merge_by_key(keys if Y is None else keys + row_keys(Y, self.shape[1]), weights)
+        return replace(merged, sites=merge_by_key(keys[merged.rows], merged.weights).group)
 
     def arrange(self, merged: Merged, unit: float | Array, random_state: np.random.RandomState) -> Arrangement:
         """Put merged rows in order; near is what is near in X / unit."""

@@ -97,7 +97,7 @@ class DenseOracle(SampleOracle):
         assert projection is not None and sample.kernel_targets is not None
         F = draw(barycentres(plan, sample.weights) @ prototypes, np.arange(len(sample.weights)))
         if len(F) > MOST_CROSS_FITTED:
-            return LeftOut(projection.left_out(F))
+            return LeftOut(projection.left_out(F, self.folds))
 
         def refit(fold: int, rest: Index, weights: Array, K: Array) -> tuple[Array, MapRegression]:
             """Where the fit puts the other samples: its last steps are repeated with targets that know no fold."""

@@ -67,7 +67,7 @@ class ReductionProblem:
     # Features (n, d + c) of the map, of which the last are predictions; None if they are those of the sample.
     map_features: Array | None = None
     predictions: Predictions | None = None
-    folds: Folds | None = None  # in which samples are left out, for left-out places in memory
+    folds: Folds | None = None  # in which samples are left out; on shards only where some have equal features
     # The targets (n, c) that the coupling sees if a fold is left out; None if they are those of the sample.
     fold_targets: Mapping[int, Array] | None = None
     # The predictions (n, c) among the map's features if a fold is left out, not divided; None if they stay.

@@ -26,6 +26,7 @@ from distreduce.dependence import TargetFeatures, dependence_target_of_sums, nys
 from distreduce.embedding.optimize import prototypes_from_means
 from distreduce.losses import CrossEntropyLoss, InnerLoss, supervised_rows
 from distreduce.mapping import LeftOut, barycentres
+from distreduce.mapping.folds import Folds
 from distreduce.mapping.landmarks import LandmarkRegression, join_features, spread_landmarks
 from distreduce.sharding.sample import ShardedSample
 from distreduce.sharding.shards import PlanPass, Shard, ShardPass, Shards, Slice
@@ -50,6 +51,7 @@ class ShardedOracle(SampleOracle):
     weights: Array
     projection: LandmarkRegression
     target_features: TargetFeatures | None  # where the form "transport" would need the n×n matrix of the target kernel
+    folds: Folds | None = None  # in which samples of equal features are left out; None if there are none
 
     def structure_constant(self, loss: InnerLoss) -> float:
         return structure_constant_on_shards(self.shards, self.weights, loss)
@@ -83,7 +85,7 @@ class ShardedOracle(SampleOracle):
 
     def left_out(self, plan: Plan, prototypes: Array, refine: Refine, draw: Draw) -> LeftOut | None:
         F = barycentres(plan, self.weights) @ prototypes
-        return LeftOut(self.projection.left_out(draw(F, np.arange(len(F)))))
+        return LeftOut(self.projection.left_out(draw(F, np.arange(len(F))), self.folds))
 
     def medoids(self, plan: Plan) -> Index:
         distances = self.shards.collect(medoids.DistancesToMeans(plan, _means(self.shards, plan)))
@@ -119,7 +121,7 @@ def prepare_sharded(
     if problem.expects_targets:
         shares = isinstance(problem.target_loss, CrossEntropyLoss)
         Y = np.concatenate(shards.collect_part("targets")).astype(np.float64)
-        shards.keep("targets", Slice(projection.expect(Y, shares=shares)))
+        shards.keep("targets", Slice(projection.expect(Y, problem.folds, shares=shares)))
     # TᵀK_YT would need all n² entries of K_Y; with features, K_Y ≈ ΦΦᵀ, n rows are enough.
     features, targets = None, subsample.kernel_targets
     if problem.target_kernel is not None and targets is not None and problem.settings.target_form == "transport":
@@ -134,6 +136,7 @@ def prepare_sharded(
         target_features=features,
         projection=projection,
         map_inputs=landmarks,
+        folds=problem.folds,
         workers=workers,
     )
 
