@@ -24,7 +24,7 @@ def scaled(scores):
     return START_SCALE * scores / np.sqrt((scores**2).mean(axis=0).max())
 
 
-@pytest.mark.parametrize("shape", [(40, 5), (10, 60)])
+@pytest.mark.parametrize("shape", [(40, 5), (10, 60), (1600, 5)])
 def test_one_to_one_start_is_pca(shape, rng):
     X = rng.normal(size=shape) * np.linspace(3, 0.1, shape[1])
     np.testing.assert_allclose(start(X, p=3), scaled(PCA(3).fit_transform(X)), rtol=1e-7, atol=1e-10)

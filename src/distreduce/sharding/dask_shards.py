@@ -20,9 +20,9 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -40,7 +40,6 @@ RETRIES = 2
 BATCH, BATCH_BYTES = 8, 2**26
 # Up to so many tasks get what all shards share as an argument: as the result of another task it comes later.
 FEW_TASKS = 4
-TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of mallopt(3)
 # Other shards whose parts a worker holds at once in a fold.
 TOGETHER = 4
 
@@ -174,31 +173,41 @@ def submit_all(
 
 def _call(function: Callable[..., Any], *arguments: Any) -> Any:
     """On a worker: the function's result, with BLAS on one thread as in a fit in memory."""
-    with _reused_memory(), single_threaded_blas():
+    with REUSED_MEMORY, single_threaded_blas():
         return function(*arguments)
 
 
-@contextmanager
-def _reused_memory() -> Iterator[None]:
-    """Let arrays take the memory of earlier ones, which glibc otherwise gives back and the system clears anew.
+class _ReusedMemory:
+    """While tasks run in this process, arrays take the memory of earlier ones, which has been cleared once.
 
-    Dask starts its workers with MALLOC_TRIM_THRESHOLD_=65536: from 128 kB on, each array then has new pages, and a fit
-    takes twice as long.
+    Dask starts its workers with MALLOC_TRIM_THRESHOLD_=65536: glibc then gives every array from 128 kB on new pages,
+    and a fit takes twice as long.
     """
-    trim, libc = os.environ.get("MALLOC_TRIM_THRESHOLD_", ""), None
-    if sys.platform == "linux" and trim.isdigit():
-        libc = ctypes.CDLL(None)
-    if not hasattr(libc, "mallopt"):
-        yield
-        return
-    assert libc is not None
-    libc.mallopt(MMAP_THRESHOLD, 2**25)
-    libc.mallopt(TRIM_THRESHOLD, 2**28)
-    try:
-        yield
-    finally:  # as the worker was: it promises to give memory back
-        libc.mallopt(MMAP_THRESHOLD, int(os.environ.get("MALLOC_MMAP_THRESHOLD_", 2**17)))
-        libc.mallopt(TRIM_THRESHOLD, int(trim))
+
+    def __init__(self) -> None:
+        self._lock, self._running = threading.Lock(), 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._running += 1
+            self._set_thresholds(2**25, 2**28)
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._running -= 1
+            if self._running == 0:  # as the worker was: it promises to give memory back
+                mmap, trim = (os.environ.get(f"MALLOC_{name}_THRESHOLD_", 2**17) for name in ("MMAP", "TRIM"))
+                self._set_thresholds(int(mmap), int(trim))
+
+    def _set_thresholds(self, mmap: int, trim: int) -> None:
+        """Give arrays from `mmap` bytes on pages of their own, and more than `trim` free bytes back: mallopt(3)."""
+        if sys.platform == "linux" and "MALLOC_TRIM_THRESHOLD_" in os.environ:
+            mallopt = getattr(ctypes.CDLL(None), "mallopt", lambda option, value: None)  # not in every C library
+            mallopt(-3, mmap)
+            mallopt(-1, trim)
+
+
+REUSED_MEMORY = _ReusedMemory()
 
 
 def _run_passes(shard_pass: ShardPass[Result], places: list[_Place], *parts: list[Any]) -> list[tuple[int, Result]]:
