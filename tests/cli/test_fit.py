@@ -231,6 +231,19 @@ def test_a_large_file_is_drawn_from_and_all_rows_are_placed(call, tmp_path, rng)
     assert places["part"].value_counts().to_dict() == {"placed": n - 100, "fit": 100} and places["sdr1"].notna().all()
 
 
+def test_a_picture_takes_every_row_of_some_thousand(call, tmp_path, rng):
+    table = pd.DataFrame(rng.normal(size=(3100, 3)).round(3), columns=list("abc")).assign(y=lambda t: t["a"] > 0)
+    table.to_csv("t.csv", index=False)
+    assert call("fit", "t.csv", "--target", "y", "--no-predict", "--prototypes", "5")[0] == 0
+    assert (pd.read_csv(tmp_path / "distreduce-t/embedding.csv")["part"] == "fit").all()
+
+
+@pytest.mark.parametrize("options", [{"group": "a"}, {"time": "a"}, {"prototypes": 0}])
+def test_a_picture_takes_fewer_rows_where_all_pairs_are_stored(options):
+    assert _models.FitOptions(**options).picture_rows == 3000
+    assert _models.FitOptions(**options, max_rows=500).picture_rows == 500
+
+
 @pytest.mark.parametrize("target", ["price", "town"])
 def test_few_rows_are_compared_with_simple_models(call, quick, target):
     messy(11)[["size", "town", "fresh", "price"]].to_csv("t.csv", index=False)

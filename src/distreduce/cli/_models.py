@@ -18,12 +18,14 @@ from distreduce._utils.typing import Array, Index
 from distreduce.baselines import ConstantSpread
 from distreduce.estimators import SDR
 from distreduce.gp import SDRGPClassifier, SDRGPRegressor
+from distreduce.solver.dense import MOST_CROSS_FITTED
 from distreduce.tables.prepare import PreparedTable
 from distreduce.tables.target import Target
 
 OURS, LINEAR, TREES, NOTHING = "SDR-GP", "linear", "trees", "no model"
 MODELS = (OURS, LINEAR, TREES, NOTHING)
 RIDGES = (0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4)
+MOST_ROWS = 100_000  # in the picture by default; fitted in half a minute
 IDENTITY_STEPS = 1000  # of the one solve for the embedding that an identity plan needs
 
 
@@ -36,7 +38,7 @@ class FitOptions:
     eta: float | None = None
     perplexity: float | None = None
     test_size: float = 0.2
-    max_rows: int = 2000
+    max_rows: int | None = None
     seed: int = 0
     predict: bool = True
     checkpoint: str | None = None
@@ -44,6 +46,14 @@ class FitOptions:
     time: str | None = None
     weights: str | None = None
     experts: tuple[str, ...] | None = None
+
+    @property
+    def picture_rows(self) -> int:
+        """Most rows in the picture; fewer where they take n×n arrays."""
+        if self.max_rows is not None:
+            return self.max_rows
+        dense = self.prototypes == 0 or self.group is not None or self.time is not None
+        return MOST_CROSS_FITTED if dense else MOST_ROWS
 
     @property
     def within(self) -> str:

@@ -131,7 +131,7 @@ def _translate(category: type[Warning], message: str, options: FitOptions) -> st
 def _run(data: PreparedTable, options: FitOptions, advance: Callable[[str], object]) -> Study:
     # Rows of the fit.
     usable = np.flatnonzero(data.usable)
-    rows = draw_rows(usable, data.target.labels, options.max_rows, options.seed)
+    rows = draw_rows(usable, data.target.labels, options.picture_rows, options.seed)
     _check_options(options, len(rows))
     comparison, predictor, seconds, notes = None, None, {}, []
     if len(rows) < len(usable):

@@ -89,13 +89,13 @@ def fit(
     ] = None,
     test_size: Annotated[float, typer.Option(min=0, max=0.9, help="Share of rows held out for the scores.")] = 0.2,
     max_rows: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=20,
-            max=10_000,
-            help="Most rows in the picture; of a longer file, so many are drawn at random. The predictor uses all.",
+            help="Most rows in the picture; of a longer file, so many are drawn at random. The predictor uses all. "
+            "Default: 100,000; 3,000 with --group, --time or --prototypes 0.",
         ),
-    ] = 2000,
+    ] = None,
     seed: Seed = 0,
     predict: Annotated[
         bool, typer.Option("--predict/--no-predict", help="Whether to fit and score a predictor besides the picture.")
