@@ -6,6 +6,7 @@ No MatMul may stand next to a product with a number: onnxruntime joins the two a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Union
 
@@ -64,6 +65,15 @@ class Graph:
         return self.onnx.helper.make_tensor_value_info(name, getattr(self.onnx.TensorProto, kind), ["n", *widths])
 
 
+def _operator(name: str) -> Callable[..., Value]:
+    """Return a method that adds an operator of a value and, if it has two operands, of another."""
+
+    def method(self: Value, *others: Given) -> Value:
+        return self.graph(name, self, *others)
+
+    return method
+
+
 @dataclass(frozen=True, eq=False)
 class Value:
     """The result of an operator, of float64 unless said otherwise."""
@@ -72,41 +82,15 @@ class Value:
     name: str
     __array_ufunc__ = None  # array + value is value's business
 
-    def __add__(self, other: Given) -> Value:
-        return self.graph("Add", self, other)
-
-    def __sub__(self, other: Given) -> Value:
-        return self.graph("Sub", self, other)
-
-    def __mul__(self, other: Given) -> Value:
-        return self.graph("Mul", self, other)
-
-    def __truediv__(self, other: Given) -> Value:
-        return self.graph("Div", self, other)
-
-    def __pow__(self, other: Given) -> Value:
-        return self.graph("Pow", self, other)
+    __add__ = __radd__ = _operator("Add")
+    __mul__ = __rmul__ = _operator("Mul")
+    __sub__, __truediv__, __pow__ = _operator("Sub"), _operator("Div"), _operator("Pow")
+    exp, log, sqrt = _operator("Exp"), _operator("Log"), _operator("Sqrt")
+    at_least, at_most = _operator("Max"), _operator("Min")
 
     def __matmul__(self, other: Given) -> Value:
         outer = isinstance(other, np.ndarray) and len(other) == 1  # of one column, whose scale is a number
         return self.graph("Mul" if outer else "MatMul", self, other)
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def exp(self) -> Value:
-        return self.graph("Exp", self)
-
-    def log(self) -> Value:
-        return self.graph("Log", self)
-
-    def sqrt(self) -> Value:
-        return self.graph("Sqrt", self)
-
-    def at_least(self, least: Given) -> Value:
-        return self.graph("Max", self, least)
-
-    def at_most(self, most: Given) -> Value:
-        return self.graph("Min", self, most)
 
     def sum(self, axis: int) -> Value:
         """The sum, which keeps its axis; since opset 13 the axes are an input."""
