@@ -113,7 +113,7 @@ def conditional_gradient(
         # Without targets nothing is refreshed: the first descent is the last.
         converged = settled and (problem.targets is None or previous - at.value <= tol * max(1.0, abs(at.value)))
     plan = rescale_rows(at.plan, problem.weights)
-    return CouplingResult(plan, at.product, held.linear_cost(plan), at.value, n_iter, converged)
+    return CouplingResult(plan, at.product, held.linear_cost(plan), at.value, converged)
 
 
 class _Products:

@@ -233,5 +233,4 @@ class CouplingResult:
     product: Array
     linear_cost: Array
     value: float
-    n_iter: int
     converged: bool
