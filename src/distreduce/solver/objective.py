@@ -208,10 +208,8 @@ class Steps:
 def same_plan(one: Plan, other: Plan) -> bool:
     """Return whether two plans are equal in every bit, including the order of their entries."""
     # Identity first: a frozen coupling then needs no comparison of arrays.
-    return one is other or (
-        np.array_equal(one.indptr, other.indptr)
-        and np.array_equal(one.indices, other.indices)
-        and np.array_equal(one.data, other.data)
+    return one is other or all(
+        np.array_equal(getattr(one, part), getattr(other, part)) for part in ("indptr", "indices", "data")
     )
 
 

@@ -55,11 +55,8 @@ class AsideValues:
     @classmethod
     def read(cls, frame: Mapping[str, pd.Series], names: Aside) -> AsideValues:
         """Read the columns; raise InvalidInputError, with the option, for what they cannot hold."""
-        return cls(
-            None if names.group is None else read_groups(frame[names.group]),
-            None if names.time is None else read_times(frame[names.time]),
-            None if names.weights is None else read_weights(frame[names.weights]),
-        )
+        readers = ((names.group, read_groups), (names.time, read_times), (names.weights, read_weights))
+        return cls(*(None if name is None else read(frame[name]) for name, read in readers))
 
     def notes(self, names: Aside) -> list[str]:
         """Say how the weights were read."""

@@ -273,8 +273,6 @@ def h5ad_targets(cells: Any, targets: Sequence[str], where: str) -> pd.DataFrame
 
 
 def _reject_duplicates(names: Sequence[str], where: str, advice: str) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise InvalidInputError(f"{where} has two columns called {name!r:.100}; {advice}.")
-        seen.add(name)
+    repeated = pd.Index(names).duplicated()
+    if repeated.any():
+        raise InvalidInputError(f"{where} has two columns called {names[int(repeated.argmax())]!r:.100}; {advice}.")

@@ -269,18 +269,9 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
 
 
 def write_recipe(recipe: ColumnRecipe, path: Path) -> None:
-    content = {
-        "format": FORMAT,
-        "version": VERSION,
-        "task": recipe.task,
-        "targets": recipe.targets,
-        "missing": recipe.missing,
-        "image_shape": recipe.image_shape,
-        "id_column": recipe.id_column,
-        "files": dict(recipe.files),
-        "given": dict(recipe.given),
-        "columns": [{"kind": rule.kind, **asdict(rule)} for rule in recipe.rules],
-    }
+    plain = ("task", "targets", "missing", "image_shape", "id_column", "files", "given")
+    content: dict[str, Any] = {"format": FORMAT, "version": VERSION, **{name: getattr(recipe, name) for name in plain}}
+    content["columns"] = [{"kind": rule.kind, **asdict(rule)} for rule in recipe.rules]
     # allow_nan=False: NaN is not JSON, and no rule may hold it.
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
 
