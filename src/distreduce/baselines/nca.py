@@ -109,12 +109,9 @@ class NCA(SupervisedTransformer):
 def _regression_components(X: Array, Y: Array, p: int, max_iter: int, tol: float) -> tuple[Array, int]:
     """A (p, d) of the kernel-regression form, by L-BFGS, and the iterations it took."""
     centred = X - X.mean(axis=0)  # only differences matter, and smaller numbers lose fewer digits
+    start, options = _start(centred, Y, p).ravel(), {"maxiter": max_iter, "ftol": tol, "gtol": 0.0}
     found = minimize(
-        lambda a: leave_one_out_error(a.reshape(p, -1), centred, Y),
-        _start(centred, Y, p).ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": max_iter, "ftol": tol, "gtol": 0.0},
+        lambda a: leave_one_out_error(a.reshape(p, -1), centred, Y), start, jac=True, method="L-BFGS-B", options=options
     )
     # scikit-learn expects n_iter_ to be at least 1, even if the start is optimal.
     return np.asarray(found.x.reshape(p, -1)), max(1, int(found.nit))

@@ -206,10 +206,8 @@ def read_held_out(table: pd.DataFrame, target: Target, about: dict[str, str]) ->
         raise ModelFileError(f"The table of held-out predictions has no column {missing[0]!r}; fit again.")
     make = _read_classes if target.task == "classification" else _read_numbers
     try:
-        return {
-            str(name): make(part, target, about.get(str(name), ""))
-            for name, part in table.groupby("model", sort=False)
-        }  # fmt: skip
+        parts = table.groupby("model", sort=False)
+        return {str(name): make(part, target, about.get(str(name), "")) for name, part in parts}
     except (KeyError, ValueError, TypeError) as error:
         raise ModelFileError(f"The held-out predictions cannot be used ({error!s:.200}); fit again.") from error
 

@@ -79,13 +79,8 @@ def _rewrite_page(folder: Folder, path: Path, moved_to: Path | None) -> None:
     check_file(file)
     if file_sha256(file) != source.sha256:
         raise InvalidInputError(f"{file} is not the file that was fitted: its content has changed. Fit again.")
-    table = read_table(
-        file,
-        source.targets,
-        recipe.as_text,
-        layout=TextLayout(source.separator, source.named),
-        id_column=recipe.id_column,
-    )
+    layout = TextLayout(source.separator, source.named)
+    table = read_table(file, source.targets, recipe.as_text, layout=layout, id_column=recipe.id_column)
     if len(rows) and not 0 <= rows.min() <= rows.max() < len(table.features):
         raise ModelFileError(f"The tables in {folder.path} do not belong to {file}; fit again.")
     weights = folder.choice("weights")

@@ -227,11 +227,8 @@ class BaseReduction(
         """
         check_is_fitted(self)
         # Weights and members, then places, then targets if there are any.
-        table = {
-            "weight": self.prototype_weights_,
-            "n_samples": np.bincount(self.labels_, minlength=len(self.prototypes_)),
-            "medoid": self.prototype_medoids_,
-        }
+        counts = np.bincount(self.labels_, minlength=len(self.prototypes_))
+        table = {"weight": self.prototype_weights_, "n_samples": counts, "medoid": self.prototype_medoids_}
         names = self.get_feature_names_out()
         table |= dict(zip(names, self.prototypes_.T, strict=True))
         if hasattr(self, "prototype_targets_"):

@@ -115,11 +115,8 @@ def _target_attributes(supervision: Supervision, coupling: Plan, weights: Array)
     targets = supervision.targets
     # Rows of the coupling sum to one; the mean targets need masses.
     plan = sparse.csr_array(sparse.diags_array(weights) @ coupling)
-    found = {
-        "prototype_targets_": supervision.loss.prototype_targets(plan, targets.values),
-        "task_": targets.task,
-        "target_names_": targets.column_names(),
-    }
+    means = supervision.loss.prototype_targets(plan, targets.values)
+    found = {"prototype_targets_": means, "task_": targets.task, "target_names_": targets.column_names()}
     return found if targets.classes is None else found | {"classes_": targets.classes}
 
 

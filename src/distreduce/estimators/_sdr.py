@@ -336,12 +336,7 @@ class SDR(BaseReduction):
         target_kernel, embedding_kernel = (
             get_kernel(chosen if own == "auto" else own) for own, chosen in zip(given, kernels, strict=True)
         )
-        dependence, _, form = self.dependence.partition(":")  # "cka:mass" is a measure and a form of the targets
-        settings = {
-            "alpha": self.alpha,
-            "eta": self.eta,
-            "dependence": dependence,
-            "target_form": form or "barycentric",
-            "embedding_kernel": embedding_kernel,
-        }
+        measure, _, form = self.dependence.partition(":")  # "cka:mass" is a measure and a form of the targets
+        settings = {"alpha": self.alpha, "eta": self.eta, "embedding_kernel": embedding_kernel}
+        settings |= {"dependence": measure, "target_form": form or "barycentric"}
         return Supervision(targets, target_loss, target_kernel, settings)

@@ -88,11 +88,8 @@ def _distances(a: Any, b: Any) -> Any:
 
 def _embed(part: Any, X: Any, pool: Any) -> Any:
     offset, scale = np.asarray(part["offset"]), np.asarray(part["scale"])
-    u, c, L = (
-        (X - offset) / scale,
-        (pool[part["rows"]] - offset) / scale,
-        part["coefficients"].reshape(-1, part["size"]),
-    )
+    u, c = (X - offset) / scale, (pool[part["rows"]] - offset) / scale
+    L = part["coefficients"].reshape(-1, part["size"])
     if part["kernel"] == "linear":
         return u @ (c.T @ L)
     d2 = _distances(u, c)

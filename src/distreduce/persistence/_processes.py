@@ -160,11 +160,6 @@ def _build_process(view: str, arrays: dict[str, Array], parts: Found, t: int) ->
     return SparseGP(arrays["inputs"], found, arrays["inner"][t], arrays["projected"][t])
 
 
-def _pack_latent_gp(gp: DirichletGP) -> Found:
-    packed = {name: getattr(gp, name) for name in ("inputs", "labels", "alpha_epsilon")}
-    return packed | {name: getattr(gp.hyperparameters, name) for name in HYPERPARAMETERS}
-
-
 def latent_gp(width: str) -> Record:
     """Return the schema of the GP of a classifier, whose inputs have `width` columns."""
     positive = Scalar(float, positive=True)
@@ -177,7 +172,7 @@ def latent_gp(width: str) -> Record:
             "signal": positive,
             "noise": positive,
         },
-        pack=_pack_latent_gp,
+        pack=lambda gp: vars(gp) | vars(gp.hyperparameters),
     )
 
 
