@@ -166,12 +166,7 @@ def workers(n_jobs: int | None = None) -> Iterator[Workers]:
 # Sums may be reordered and multiplications fused with additions, so that loops become SIMD code. Infinities and NaN
 # keep their meaning (no "fast" flag): an overflowing distance must still end as an affinity of zero.
 # The NumPy error model drops the test for a division by zero, which alone would forbid SIMD code.
-KERNEL: dict[str, Any] = {
-    "nogil": True,
-    "cache": True,
-    "error_model": "numpy",
-    "fastmath": {"reassoc", "contract", "nsz"},
-}
+KERNEL: dict[str, Any] = dict(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 # Functions that loops call are inlined: a copy of their own may round differently, and whether a process runs that copy
 # depends on whether it has compiled the loop or read it from the cache.
 PART: dict[str, Any] = {**KERNEL, "forceinline": True}

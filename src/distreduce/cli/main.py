@@ -95,12 +95,8 @@ def _make_failing(sentence: str) -> Callable[[], None]:
     return fail
 
 
-app = typer.Typer(
-    cls=LazyGroup,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+HELP = {"help_option_names": ["-h", "--help"]}
+app = typer.Typer(cls=LazyGroup, no_args_is_help=True, pretty_exceptions_enable=False, context_settings=HELP)
 
 
 def main() -> None:

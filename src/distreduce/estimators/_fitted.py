@@ -102,13 +102,9 @@ def _left_out_attributes(setup: FitSetup, fitted: Fitted, found: dict[str, Any],
     evidence = prototype_evidence(
         prototypes, mass, believed, left_out.places, merged.weights, targets, units=units, copies=merged.counts
     )
-    return {
-        "embedding_left_out_": places,
-        "neighbor_scores_": neighbor_scores(setup, found["embedding_"], left_out),
-        "prototype_evidence_": evidence,
-        "eta_": setup.problem.settings.eta,
-        "map_reg_": fitted.ridge * mu,
-    }
+    scores = neighbor_scores(setup, found["embedding_"], left_out)
+    chosen = {"eta_": setup.problem.settings.eta, "map_reg_": fitted.ridge * mu}
+    return {"embedding_left_out_": places, "neighbor_scores_": scores, "prototype_evidence_": evidence} | chosen
 
 
 def _target_attributes(supervision: Supervision, coupling: Plan, weights: Array) -> dict[str, Any]:

@@ -64,16 +64,11 @@ def _pack(stacks: tuple[Stack, ...]) -> Found:
         scales = {name: np.array([getattr(gp.hyperparameters, name) for gp in each]) for name in HYPERPARAMETERS}
         inner = {} if exact else {name: np.array([getattr(gp, name) for gp in each]) for name in SPARSE}
         processes[view] = {"inputs": inputs, "weight": weight, **scales, **inner}
-    variance_scale = np.array([stack.variance_scale for stack in stacks])
     parts = [stack.tails.parts for stack in stacks]
     two = all(len(own) == 2 for own in parts)  # a model of format 2
-    return {
-        "targets": targets,
-        "variance_scale": variance_scale,
-        "tails": np.array([[wide[0], narrow[2], wide[2]] for narrow, wide in parts]) if two else None,
-        "weights": weights,
-        "processes": processes,
-    }
+    tails = np.array([[wide[0], narrow[2], wide[2]] for narrow, wide in parts]) if two else None
+    found = {"targets": targets, "tails": tails, "weights": weights, "processes": processes}
+    return found | {"variance_scale": np.array([stack.variance_scale for stack in stacks])}
 
 
 def _check_stacks(found: Found) -> None:

@@ -80,12 +80,9 @@ class Rows(ABC):
         # A subsample for starting points and landmarks. Sparse rows are small, however many columns they have.
         size = max(LEAST_SUBSAMPLE, min(SUBSAMPLE_ROWS, SUBSAMPLE_NUMBERS // self.shape[1]))
         chosen = arrangement.random_order[: SUBSAMPLE_ROWS if sparse.issparse(self.extremes) else size]
-        subsample = Sample(
-            divide_columns(self.take(merged.rows[chosen]), unit),
-            merged.weights[chosen],
-            targets=None if targets is None else targets[chosen],
-            kernel_targets=None if kernel_targets is None else kernel_targets[chosen],
-        )
+        features = divide_columns(self.take(merged.rows[chosen]), unit)
+        own = (None if Y is None else Y[chosen] for Y in (targets, kernel_targets))
+        subsample = Sample(features, merged.weights[chosen], False, *own)
         return ShardedSample(shards, merged.weights, subsample, arrangement.probes)
 
     @abstractmethod
