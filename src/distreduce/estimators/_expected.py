@@ -248,10 +248,9 @@ def predict_on_shards(
     """
     if not _can_predict(estimator, alone, known):
         return alone, sample
-    assert isinstance(alone.kernel, RBF)
-    subsample, h, length = sample.subsample, sample.weights, float(np.max(alone.kernel.length_scale))
+    subsample, h, length = sample.subsample, sample.weights, _one_length(alone)
     Y = np.concatenate(sample.shards.collect_part("kernel_targets")).astype(np.float64)
-    found = _score_classes(sample, Y, folds, arrangement, length, alone.ridge, workers)
+    found = _score_classes(sample, Y, folds, arrangement, alone, workers)
     given = supervised_rows(Y)
     sharpness = _sharpen(found.scores[given], Y[given], h[given])
     shares = softmax(sharpness * found.scores, axis=1)
@@ -268,13 +267,7 @@ def predict_on_shards(
 
 
 def _score_classes(
-    sample: ShardedSample,
-    Y: Array,
-    folds: Folds | None,
-    arrangement: Arrangement,
-    length: float,
-    ridge: float,
-    workers: Workers,
+    sample: ShardedSample, Y: Array, folds: Folds | None, arrangement: Arrangement, alone: MapChoice, workers: Workers
 ) -> LandmarkScores:
     """Return the scores of the regression that is wrong about fewest left-out classes of some samples.
 
@@ -282,6 +275,7 @@ def _score_classes(
     more landmarks while the samples are clearly better off.
     """
     X, shards, h, targets, parts = sample.subsample.features, sample.shards, sample.weights, Y, folds
+    length, ridge = _one_length(alone), alone.ridge
     drawn = np.flatnonzero(supervised_rows(np.asarray(sample.subsample.kernel_targets)))[:TRIAL_SAMPLES]
     if len(h) > TRIAL_SAMPLES and len(drawn) >= CHOICE_SAMPLES:
         few = sample.subsample.take(drawn)
@@ -300,6 +294,11 @@ def _score_classes(
     if shards is sample.shards:
         return best
     return _regress_on_landmarks(sample.shards, sample.weights, Y, folds, X, best.length, len(best.landmarks), ridge)
+
+
+def _one_length(choice: MapChoice) -> float:
+    assert isinstance(choice.kernel, RBF)
+    return float(np.max(choice.kernel.length_scale))
 
 
 def _regress_on_landmarks(

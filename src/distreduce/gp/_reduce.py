@@ -267,22 +267,16 @@ class ReducingGP(RenamedParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
     def _fit_reduction(self, inputs: Array, y: Any, weights: Array, random_state: Any, groups: Index | None) -> Index:
         """Set ``reduction_``, fitted to at most `max_reduction_samples` samples, and return their rows."""
         rows = self._draw_rows(inputs, random_state)
+        shared = ("n_components", "n_prototypes", "eta", "length_scale", "map_reg", "n_jobs", "verbose", "checkpoint")
         reduction = SDR(
-            self.n_components,
-            n_prototypes=self.n_prototypes,
-            eta=self.eta,
+            **{name: getattr(self, name) for name in shared},
             perplexity=min(self.perplexity, largest_perplexity(float(weights[rows].sum()))),
-            length_scale=self.length_scale,
-            map_reg=self.map_reg,
             task="classification" if hasattr(self, "classes_") else "regression",
             embedding_kernel="rq",  # nobody looks at this embedding: none of its axes has to show the features
             # The identity plan of pure dimensionality reduction is a stationary point already (decision 12).
             max_iter=0 if self.n_prototypes is None else 50,
             affinity="auto" if self.n_prototypes else "dense",  # one prototype per sample, however many
-            n_jobs=self.n_jobs,
             random_state=random_state,
-            verbose=self.verbose,
-            checkpoint=self.checkpoint,
         )
         with warnings.catch_warnings():  # users asked for predictions, whose quality the stack measures itself
             for category in (FewSamplesWarning, NoSignalWarning, OptimisticPictureWarning, SolverConvergenceWarning):

@@ -84,10 +84,7 @@ class SDRGPClassifier(ReducingGP, BaseGPClassifier):
     ((2, 3), 1.0)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseGPClassifier._parameter_constraints,
-        **ReducingGP._reduction_constraints,
-    }
+    _parameter_constraints = {**BaseGPClassifier._parameter_constraints, **ReducingGP._reduction_constraints}
     _renamed: ClassVar[Mapping[str, Translation]] = {**ReducingGP._renamed, "length_scale_factor": _translate_factor}
 
     def __init__(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -73,10 +73,7 @@ class SDRGPRegressor(ReducingGP, BaseGPRegressor):
     ((3,), (3, 2))
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseGPRegressor._parameter_constraints,
-        **ReducingGP._reduction_constraints,
-    }
+    _parameter_constraints = {**BaseGPRegressor._parameter_constraints, **ReducingGP._reduction_constraints}
 
     @classmethod
     def paper(cls, n_components: int = 2, **parameters: Any) -> SDRGPRegressor:
