@@ -176,6 +176,17 @@ def test_equal_features_with_different_targets_are_neighbours(rng, many_cells):
     assert not found.data.any() and np.diff(found.indptr).min() >= K + 1
 
 
+def test_many_equal_rows_are_neighbours_in_turn(rng):
+    """With the first numbers as neighbours of all, rows and columns of the affinity could not have the same mass."""
+    X = np.vstack([np.zeros((300, 4)), 10.0 + rng.normal(size=(200, 4))])
+    arrangement = arrange(X, np.arange(500.0)[:, None])
+    shards = cut(X, arrangement)
+    keep_neighbours(shards, K, arrangement.probes)
+    found = whole_graph(shards)
+    equal = (X[arrangement.merged.rows] == 0).all(axis=1)
+    assert (np.diff(found.indptr)[equal] == 2 * K + 1).all()
+
+
 @pytest.mark.parametrize("n", [1, 2, 7])
 def test_few_samples_are_all_linked(rng, n):
     found = graph(rng.normal(size=(n, 3)), k=10)[1]

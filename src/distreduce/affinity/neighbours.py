@@ -205,27 +205,37 @@ def _take_nearer(  # type: ignore[no-untyped-def]
             if products[i, j] + sizes_b[j] > limit or own_offset + place == numbers[j]:
                 continue
             # By definition, in float64: BLAS decides which distances are computed, never their values.
-            distance = np.float32(pair_distance(points[i], candidates[j]))
-            if _farther(distances[place, 0], indices[place, 0], distance, numbers[j]):
-                _replace_farthest(distances[place], indices[place], distance, numbers[j])
+            distance, own = np.float32(pair_distance(points[i], candidates[j])), own_offset + place
+            if _farther(distances[place, 0], indices[place, 0], distance, numbers[j], own):
+                _replace_farthest(distances[place], indices[place], distance, numbers[j], own)
                 limit = distances[place, 0] - sizes_a[i]
 
 
 @njit(**PART)
-def _farther(distance: float, index: int, than: float, other: int) -> bool:
-    return distance > than or (distance == than and index > other)
+def _farther(distance: float, index: int, than: float, other: int, own: int) -> bool:
+    """Of samples as far away, the next ones after `own`, in a circle, are nearer.
+
+    If the first of many equal rows were the neighbours of all, these few could not give each as much as it takes: the
+    affinity has rows and columns of the same mass.
+    """
+    return distance > than or (distance == than and _steps(own, index) > _steps(own, other))
 
 
 @njit(**PART)
-def _replace_farthest(distances: Array, indices: Array, distance: float, index: int) -> None:
+def _steps(own: int, index: int) -> int:
+    return 2 * _NOBODY if index == _NOBODY else (index - own) % _NOBODY
+
+
+@njit(**PART)
+def _replace_farthest(distances: Array, indices: Array, distance: float, index: int, own: int) -> None:
     """Replace the first element of a heap."""
     place, child = 0, 1  # sift down: the children of place p are 2p + 1 and 2p + 2
     while child < len(distances):
         if child + 1 < len(distances) and _farther(
-            distances[child + 1], indices[child + 1], distances[child], indices[child]
+            distances[child + 1], indices[child + 1], distances[child], indices[child], own
         ):
             child += 1
-        if not _farther(distances[child], indices[child], distance, index):
+        if not _farther(distances[child], indices[child], distance, index, own):
             break
         distances[place], indices[place] = distances[child], indices[child]
         place, child = child, 2 * child + 1

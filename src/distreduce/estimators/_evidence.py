@@ -14,7 +14,7 @@ from distreduce.estimators._setup import FitSetup
 from distreduce.estimators._targets import Targets
 from distreduce.losses import supervised_rows
 from distreduce.mapping import LeftOut
-from distreduce.mapping.folds import Folds, assign_folds, find_sites
+from distreduce.mapping.folds import Folds, fold_samples
 from distreduce.mapping.left_out import NEIGHBOURS, share_neighbours
 from distreduce.sharding.rows import Rows
 from distreduce.sharding.sample import Sample
@@ -45,7 +45,7 @@ def neighbor_scores(setup: FitSetup, embedding: Array, left_out: LeftOut) -> dic
     features, precomputed = _features(setup, rows)
     folds = setup.problem.folds
     if folds is None:
-        parts = assign_folds(find_sites(features), merged.weights[chosen], Y, merged.counts[chosen])
+        parts = fold_samples(features, merged.weights[chosen], Y, merged.counts[chosen])
     else:
         parts = folds.take(chosen)
     expected = {"fitted": _expect(fitted, fitted, Y, parts)}

@@ -31,7 +31,7 @@ from distreduce.estimators._auto import (
 from distreduce.kernels import RBF, Kernel
 from distreduce.losses import keep_in_range, supervised_rows
 from distreduce.mapping import KernelMap, Predictions
-from distreduce.mapping.folds import Folds, assign_folds, find_sites
+from distreduce.mapping.folds import Folds, fold_samples
 from distreduce.mapping.landmarks import LandmarkRegression, spread_landmarks
 from distreduce.sharding.merge import Arrangement
 from distreduce.sharding.sample import Sample, ShardedSample
@@ -283,7 +283,7 @@ def _score_classes(
         h, targets = few.weights, np.asarray(few.kernel_targets)
         if folds is not None:
             counts = arrangement.merged.counts[arrangement.random_order[drawn]]
-            parts = assign_folds(find_sites(few.features), h, targets, counts)
+            parts = fold_samples(few.features, h, targets, counts)
     tried = [_regress_on_landmarks(shards, h, targets, parts, X, f * length, LANDMARKS[0], ridge) for f in NARROWER]
     best = min(tried, key=lambda one: h @ one.misses)
     for r in LANDMARKS[1:]:

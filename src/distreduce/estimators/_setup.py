@@ -55,7 +55,7 @@ from distreduce.exceptions import DataWarning, InvalidInputError
 from distreduce.kernels import Kernel
 from distreduce.losses import BregmanLoss, SquaredLoss, supervised_rows
 from distreduce.mapping.axes import MOST_AXES
-from distreduce.mapping.folds import Folds, assign_folds, find_noisy_copies, find_sites
+from distreduce.mapping.folds import Folds, fold_repeated, fold_samples
 from distreduce.sharding.dask_rows import compute, empty_rows, is_dask, read_rows
 from distreduce.sharding.merge import Merged, merge_duplicates
 from distreduce.sharding.rows import LocalRows, Rows
@@ -233,11 +233,10 @@ def _set_up_dense(
 
 def _leave_out(groups: Index | None, merged: Merged, sample: Sample) -> Folds:
     assert sample.kernel_targets is not None
-    sites = find_sites(sample.features, precomputed=sample.precomputed)
     # Groups numbered by first appearance among the sorted samples, so that the order of the rows does not matter.
     numbers = None if groups is None else pd.factorize(groups[merged.rows])[0]
-    copies = None if sample.precomputed else find_noisy_copies(sample.features, sites, sample.kernel_targets)
-    return assign_folds(sites, sample.weights, sample.kernel_targets, merged.counts, numbers, copies)
+    weights, targets = sample.weights, sample.kernel_targets
+    return fold_samples(sample.features, weights, targets, merged.counts, numbers, precomputed=sample.precomputed)
 
 
 def _set_up_sharded(
@@ -260,9 +259,9 @@ def _set_up_sharded(
     arrangement = rows.arrange(merged, scale, random_state)
     merged = arrangement.merged
     sample, folds = rows.to_shards(scale, *_solver_targets(supervision, merged), arrangement), None
-    if supervision is not None and merged.sites is not None and merged.sites.max() + 1 < len(merged.rows):
-        known_targets = supervision.targets.scaled[merged.rows]
-        folds = assign_folds(merged.sites, merged.weights, known_targets, merged.counts)
+    if supervision is not None and merged.sites is not None:
+        numbers = (merged.weights, supervision.targets.scaled[merged.rows], merged.counts)
+        folds = fold_repeated(partial(rows.take, merged.rows), merged.sites, *numbers)
     if known is not None and choice is not None and supervision is not None and supervision.targets.classes is not None:
         choice, sample = predict_on_shards(estimator, choice, known, sample, folds, arrangement, unit, workers)
     n, n_distinct = rows.shape[0], len(merged.rows)
@@ -295,7 +294,7 @@ def _take_known(rows: Rows, merged: Merged, supervision: Supervision, unit: floa
     drawn = np.flatnonzero(supervised_rows(kernel_targets))[:CHOICE_SAMPLES]
     features = rows.take(merged.rows[drawn]) / unit
     sample = Sample(features, merged.weights[drawn], False, targets[drawn], kernel_targets[drawn])
-    return sample, assign_folds(find_sites(features), sample.weights, kernel_targets[drawn], merged.counts[drawn])
+    return sample, fold_samples(features, sample.weights, kernel_targets[drawn], merged.counts[drawn])
 
 
 def _target_values(supervision: Supervision | None) -> Array | None:

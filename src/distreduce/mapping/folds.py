@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,8 @@ NEARLY_EQUAL, FIFTH = 0.05, 5
 MOST_COMPARED = 5000  # of more samples few are left out, and their copies hardly matter
 # A mean over this many differs little from what any one of them is left out of; over fewer it gives them away.
 MANY_MEASUREMENTS = 10
-MOST_LEVERAGE = 0.9  # what alone decides its place cannot be left out in closed form
+NEARLY_ALL = 1.0 - 1e-9
+MOST_LEVERAGE = 0.9  # with leverages that are estimated, what alone decides its place cannot be left out
 
 
 @dataclass(frozen=True)
@@ -85,15 +87,17 @@ class Folds:
         return np.asarray(totals[self.sites] / mass[self.sites, None])
 
 
-def leave_out(F: Array, fitted: Array, leverages: Array, folds: Folds | None = None) -> Array:
+def leave_out(
+    F: Array, fitted: Array, leverages: Array, folds: Folds | None = None, most: float = MOST_LEVERAGE
+) -> Array:
     r"""Values (n, p) of a linear smoother of F for samples that it has not seen, from its values and leverages.
 
     .. math:: z_{-G} = \frac{z_G - \sum_{i \in G} \ell_i f_i}{1 - \sum_{i \in G} \ell_i}
 
     G is a sample. With folds it is what leaves the samples of equal features, which have one value z_G, with one fold;
-    these samples then get the mean of what they are left out with.
+    these samples then get the mean of what they are left out with. `most` is the largest leverage of any G.
     """
-    left_out: Array = F - (F - fitted) / (1.0 - leverages)[:, None]
+    left_out: Array = F - (F - fitted) / (1.0 - np.minimum(leverages, most))[:, None]
     if folds is None:
         return left_out
     sample, site = folds.sample, folds.sites[folds.sample]
@@ -102,7 +106,7 @@ def leave_out(F: Array, fitted: Array, leverages: Array, folds: Folds | None = N
     parts = leverages[sample] * folds.weights / np.bincount(sample, folds.weights)[sample]
     total, sums = np.bincount(of_part, parts), np.zeros((len(groups), F.shape[1]))
     np.add.at(sums, of_part, parts[:, None] * F[sample])
-    kept = MOST_LEVERAGE / np.maximum(total, MOST_LEVERAGE)
+    kept = most / np.maximum(total, most)
     without = (fitted[sample] - (kept[:, None] * sums)[of_part]) / (1.0 - kept * total)[of_part, None]
     shared = np.bincount(site, minlength=len(groups))[folds.sites] > 1
     return np.where(shared[:, None], folds.average(without), left_out)
@@ -186,6 +190,28 @@ def assign_folds(
     sample, fold = np.nonzero(dealt)
     units = None if groups is None else together
     return Folds(sample, fold, weights[sample] * (dealt[sample, fold] / counts[sample]), sites, units)
+
+
+def fold_samples(
+    features: Any,
+    weights: Array,
+    targets: Array,
+    counts: Index,
+    groups: Index | None = None,
+    *,
+    precomputed: bool = False,
+) -> Folds:
+    """Assign samples to folds, with what :func:`find_sites` and :func:`find_noisy_copies` find in their features."""
+    sites = find_sites(features, precomputed=precomputed)
+    copies = None if precomputed else find_noisy_copies(features, sites, targets)
+    return assign_folds(sites, weights, targets, counts, groups, copies)
+
+
+def fold_repeated(take: Callable[[], Any], sites: Index, weights: Array, targets: Array, counts: Index) -> Folds | None:
+    """Return folds for samples that repeat others, or None; those of a few thousand are taken to seek noisy copies."""
+    copies = find_noisy_copies(take(), sites, targets) if len(sites) <= MOST_COMPARED else None
+    sites = sites if copies is None else copies
+    return None if sites.max() + 1 == len(sites) else assign_folds(sites, weights, targets, counts)
 
 
 def are_copies(sites: Index, counts: Index, targets: Array) -> bool:

@@ -18,7 +18,7 @@ from distreduce._utils.typing import Array, Plan
 from distreduce.exceptions import NumericalError
 from distreduce.kernels import RBF, Kernel, diagonal
 from distreduce.losses import keep_in_range
-from distreduce.mapping.folds import MOST_LEVERAGE, Folds, leave_out
+from distreduce.mapping.folds import MOST_LEVERAGE, NEARLY_ALL, Folds, leave_out
 from distreduce.mapping.kernel_map import NOT_FINITE, barycentres, factorise_kernel
 from distreduce.sharding.cells import cluster_means
 from distreduce.sharding.shards import Shard, ShardPass, Shards
@@ -31,6 +31,7 @@ WELL_CONDITIONED = 1e-10
 # Columns that are multiplied at once: wide enough for BLAS, narrow enough for little to be computed twice.
 PANEL = 256
 ROWS_PER_LANDMARK = 20  # that are clustered: centres of few rows are nearer to these than to new ones
+MOST_ESTIMATED = 0.1  # a larger mean leverage is worth the time to compute each
 PROJECTIONS = 64  # random directions for leverages: their relative error is about √(2/64)
 
 
@@ -166,9 +167,9 @@ class LandmarkRegression:
 
         .. math:: z_i = k_i L, \qquad \ell_i = \mu h_i\,|C^{-1} A^\top k_i|^2, \quad CC^\top = A^\top G A .
 
-        All samples count fully, as in :meth:`coefficients`. The leverages :math:`\ell_i`, below 0.1 for many more
-        samples than landmarks, are estimated from random projections, to about a fifth of their size: exactly they
-        would cost as much as all else of the map.
+        All samples count fully, as in :meth:`coefficients`. The leverages :math:`\ell_i` are estimated from random
+        projections, to about a fifth of their size, which is enough where there are many more samples than landmarks.
+        Where their mean is above 0.1 they are computed: that costs half as much as all else of the map.
         """
         return self.cross_fit(F, folds)[0]
 
@@ -176,12 +177,17 @@ class LandmarkRegression:
         """Return the values of :meth:`left_out` and the coefficients (r, p) of the regression on all samples."""
         factor = _ridge_factor(self._information.plain, self.mu, self.map_reg)
         draws = check_random_state(0).standard_normal((len(factor[0]), PROJECTIONS)) / np.sqrt(PROJECTIONS)
+        L, most = self._solve(factor, F), MOST_LEVERAGE
+        values, leverages = self._evaluate(L, factor, draws)
+        if leverages.mean() > MOST_ESTIMATED:
+            (values, leverages), most = self._evaluate(L, factor, np.eye(len(draws))), NEARLY_ALL
+        return leave_out(F, values, leverages, folds, most), L
+
+    def _evaluate(self, L: Array, factor: tuple[Array, bool], draws: Array) -> tuple[Array, Array]:
+        """The map's values and the leverages, from projections on the columns of `draws`: one pass."""
         rays = self._axes @ solve_triangular(factor[0], draws, lower=True, trans=1)
-        L, p = self._solve(factor, F), F.shape[1]
-        # One pass for the map's values and the projections.
-        values = np.concatenate(self._shards.collect(_MapValues(self._similarity, np.hstack([L, rays]))))
-        leverages = self.mu * self.weights * np.einsum("ij,ij->i", values[:, p:], values[:, p:])
-        return leave_out(F, values[:, :p], np.minimum(leverages, MOST_LEVERAGE), folds), L
+        found = np.concatenate(self._shards.collect(_MapValues(self._similarity, L, rays)))
+        return found[:, :-1], self.mu * self.weights * found[:, -1]
 
     def _solve(self, factor: tuple[Array, bool], F: Array) -> Array:
         MF = self._axes.T @ self._pass(sparse.csr_array(self.weights[:, None] * F))  # without V
@@ -242,16 +248,21 @@ class _KernelTimesPlan(ShardPass[Array]):
 
 @dataclass(frozen=True)
 class _MapValues(ShardPass[Array]):
-    """K(x_i, X_r) L of a shard's rows."""
+    """K(x_i, X_r) L of a shard's rows and, with rays, the squared length of K(x_i, X_r) times these."""
 
     reads = ("features", "shares")
     similarity: LandmarkKernel
     coefficients: Array
+    rays: Array | None = None
 
     def __call__(self, shard: Shard) -> Array:
-        values = np.empty((len(shard), self.coefficients.shape[1]))
+        p = self.coefficients.shape[1]
+        values = np.empty((len(shard), p + (self.rays is not None)))
         for rows, K in self.similarity.blocks(shard.features, shard.shares):
-            values[rows] = K @ self.coefficients
+            values[rows, :p] = K @ self.coefficients
+            if self.rays is not None:
+                projected = K @ self.rays
+                values[rows, p] = np.einsum("ij,ij->i", projected, projected)
         return values
 
 
