@@ -169,6 +169,15 @@ def test_as_many_prototypes_as_samples_are_too_many_above_the_limit(method, affi
     assert_array_equal(model.embedding_, given.embedding_)
 
 
+def test_few_distinct_samples_are_the_prototypes_of_many_rows(monkeypatch):
+    monkeypatch.setattr("distreduce.estimators._setup.MOST_DENSE_AUTO", 1000)
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(2, size=(1500, 3)).astype(float), rng.integers(2, size=1500)
+    with pytest.warns(DataWarning, match="Of 1,500 samples only 16 are distinct: each became a prototype"):
+        model = SDR(random_state=0).fit(X, y)
+    assert len(model.prototypes_) == 16 and len(model.embedding_left_out_) == 1500
+
+
 @pytest.mark.parametrize("options", [{"affinity": "dense"}, {"init": "identity"}, {"init": np.arange(200)}])
 def test_one_prototype_per_sample_above_the_limit_for_whoever_wants_them(options, digits, monkeypatch):
     monkeypatch.setattr("distreduce.estimators._setup.MOST_DENSE_AUTO", 100)

@@ -15,7 +15,7 @@ from distreduce._utils.typing import Array, Index, Plan
 from distreduce.coupling.problem import column_mass
 from distreduce.dependence import prototype_means
 from distreduce.estimators._evidence import neighbor_scores, prototype_evidence
-from distreduce.estimators._setup import FitSetup, Supervision
+from distreduce.estimators._setup import FitSetup, Supervision, on_shards
 from distreduce.mapping import KernelMap, barycentres
 from distreduce.sharding.merge import Merged
 from distreduce.sharding.rows import Rows
@@ -31,7 +31,9 @@ def fitted_attributes(setup: FitSetup, fitted: Fitted, estimator: Any, workers: 
     map_ = _map_from_all(fitted.map, merged)
     embedding = X.map(map_) if isinstance(X, Rows) else map_(X, workers)
     # False if fewer samples were distinct than prototypes wanted: then each distinct sample is one prototype.
-    one_to_one = setup.problem.n_prototypes is None and estimator.n_prototypes in (None, len(setup.weights))
+    wanted, n = estimator.n_prototypes, len(setup.weights)
+    every_row = wanted == n or (wanted is None and not on_shards(estimator, n))
+    one_to_one = setup.problem.n_prototypes is None and every_row
     plan, Z = reduction.plan, reduction.prototypes
     if setup.problem.prototypes_on_map:
         Z = _move_onto_map(Z, plan, embedding[merged.rows])

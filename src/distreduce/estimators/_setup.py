@@ -142,8 +142,8 @@ def _read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any,
     given, precomputed = X, estimator.metric == "precomputed"
     if is_dask(X):
         # X stays on the cluster if the fit works on shards.
-        X, y, sample_weight = read_rows(X, partial(_on_shards, estimator)), compute(y), compute(sample_weight)
-    sharded = _on_shards(estimator, _num_samples(X))
+        X, y, sample_weight = read_rows(X, partial(on_shards, estimator)), compute(y), compute(sample_weight)
+    sharded = on_shards(estimator, _num_samples(X))
     if not isinstance(X, Rows):  # rows on a cluster have been checked there
         reject_masked(X)
         reject_text(X, estimator)
@@ -159,7 +159,7 @@ def _read_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any,
     return X, y, sample_weight, sharded
 
 
-def _on_shards(estimator: Any, n: int) -> bool:
+def on_shards(estimator: Any, n: int) -> bool:
     """Return whether to work on a sparse graph of neighbours in shards of rows instead of n×n arrays."""
     affinity, metric, init = estimator.affinity, estimator.metric, estimator.init
     # Whoever gives a start with one prototype per sample wants them all.
@@ -273,6 +273,8 @@ def _set_up_sharded(
     problem = _problem(estimator, sample, sample.subsample, supervision, unit, n, m, merged, choice)
     problem = replace(problem, folds=folds)
     if m is None:  # no more distinct samples than prototypes: few enough for dense arrays
+        if estimator.n_prototypes is None:
+            warn_user(f"Of {n:,} samples only {n_distinct} are distinct: each became a prototype.", DataWarning)
         # Chosen anew: the folds of all samples are not those of the drawn ones.
         X = rows.gather().astype(np.float64)
         return _set_up_dense(estimator, X, weights, supervision, workers, None)
