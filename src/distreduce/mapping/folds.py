@@ -25,8 +25,8 @@ NEARLY_EQUAL, FIFTH = 0.05, 5
 MOST_COMPARED = 5000  # of more samples few are left out, and their copies hardly matter
 # A mean over this many differs little from what any one of them is left out of; over fewer it gives them away.
 MANY_MEASUREMENTS = 10
-NEARLY_ALL = 1.0 - 1e-9
-MOST_LEVERAGE = 0.9  # with leverages that are estimated, what alone decides its place cannot be left out
+# What alone decides its place cannot be left out: the largest leverages, where they are estimated and where computed.
+MOST_LEVERAGE, NEARLY_ALL = 0.9, 1.0 - 1e-9
 
 
 @dataclass(frozen=True)
