@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -176,6 +177,12 @@ def test_few_distinct_samples_are_the_prototypes_of_many_rows(monkeypatch):
     with pytest.warns(DataWarning, match="Of 1,500 samples only 16 are distinct: each became a prototype"):
         model = SDR(random_state=0).fit(X, y)
     assert len(model.prototypes_) == 16 and len(model.embedding_left_out_) == 1500
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        few, dense = (
+            SDR(affinity=name, random_state=0).fit(*make_friedman1(80, random_state=0)) for name in ("sparse", "dense")
+        )
+    assert_array_equal(few.prototypes_, dense.prototypes_)
 
 
 @pytest.mark.parametrize("options", [{"affinity": "dense"}, {"init": "identity"}, {"init": np.arange(200)}])

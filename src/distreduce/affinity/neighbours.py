@@ -215,8 +215,8 @@ def _take_nearer(  # type: ignore[no-untyped-def]
 def _farther(distance: float, index: int, than: float, other: int, own: int) -> bool:
     """Of samples as far away, the next ones after `own`, in a circle, are nearer.
 
-    If the first of many equal rows were the neighbours of all, these few could not give each as much as it takes: the
-    affinity has rows and columns of the same mass.
+    If the first of many equal rows were the neighbours of all the others, no affinity on the graph could have rows and
+    columns of the same mass.
     """
     return distance > than or (distance == than and _steps(own, index) > _steps(own, other))
 

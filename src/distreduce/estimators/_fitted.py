@@ -32,7 +32,7 @@ def fitted_attributes(setup: FitSetup, fitted: Fitted, estimator: Any, workers: 
     embedding = X.map(map_) if isinstance(X, Rows) else map_(X, workers)
     # False if fewer samples were distinct than prototypes wanted: then each distinct sample is one prototype.
     wanted, n = estimator.n_prototypes, len(setup.weights)
-    every_row = wanted == n or (wanted is None and not on_shards(estimator, n))
+    every_row = wanted == n or (wanted is None and (merged.trivial or not on_shards(estimator, n)))
     one_to_one = setup.problem.n_prototypes is None and every_row
     plan, Z = reduction.plan, reduction.prototypes
     if setup.problem.prototypes_on_map:

@@ -273,7 +273,7 @@ def _set_up_sharded(
     problem = _problem(estimator, sample, sample.subsample, supervision, unit, n, m, merged, choice)
     problem = replace(problem, folds=folds)
     if m is None:  # no more distinct samples than prototypes: few enough for dense arrays
-        if estimator.n_prototypes is None:
+        if estimator.n_prototypes is None and n_distinct < n:
             warn_user(f"Of {n:,} samples only {n_distinct} are distinct: each became a prototype.", DataWarning)
         # Chosen anew: the folds of all samples are not those of the drawn ones.
         X = rows.gather().astype(np.float64)

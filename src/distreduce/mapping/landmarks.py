@@ -169,7 +169,7 @@ class LandmarkRegression:
 
         All samples count fully, as in :meth:`coefficients`. The leverages :math:`\ell_i` are estimated from random
         projections, to about a fifth of their size, which is enough where there are many more samples than landmarks.
-        Where their mean is above 0.1 they are computed: that costs half as much as all else of the map.
+        Where their mean is above 0.1 they are computed, by another n q r products.
         """
         return self.cross_fit(F, folds)[0]
 

@@ -5,8 +5,8 @@ How rows become shards on the workers in the first place is in :mod:`distreduce.
 The parts of a shard are futures on the workers. For a pass, one task is submitted for each thread that has shards:
 a fit makes hundreds of passes, and a task of its own for every shard costs more than the shard. The arguments are
 
-- the pass without the fields that have one row per sample: the result of a task of its own, so that it leaves this
-  process once and a worker can get it from another,
+- the pass without the fields that have one row per sample: for more than a few tasks the result of a task of its own,
+  so that it leaves this process once and a worker can get it from another,
 - the numbers of the shards and their rows of those fields,
 - the futures of the parts that the pass reads, and of no others.
 
